@@ -1,0 +1,178 @@
+"""Who is subscribed to a queue, and who is to be told of work (Qpid's consumer manager).
+
+Of the consumers of one priority, the one that has been idle longest is told first: becoming
+interested appends to the end of the line. Every move between the sets costs the same however
+many consumers there are.
+"""
+
+from bisect import insort
+from collections import OrderedDict
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from django_mq.engine.consumer import (
+    BLOCKED,
+    INTERESTED,
+    NON_ACQUIRING,
+    NOT_INTERESTED,
+    NOTIFIED,
+    REMOVED,
+    Consumer,
+    Interest,
+)
+
+if TYPE_CHECKING:
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.view import View
+
+#: A set with an order: O(1) to append, to remove, and to find the first.
+Line = OrderedDict[Consumer, None]
+
+
+class Rank:
+    """The consumers of one priority that compete for entries."""
+
+    __slots__ = ("interested", "notified", "priority", "size")
+
+    def __init__(self, priority: int) -> None:
+        self.priority = priority
+        #: All of this priority, those that rest included.
+        self.size = 0
+        self.interested: Line = OrderedDict()
+        self.notified: Line = OrderedDict()
+
+
+class Consumers:
+    """The subscribed consumers, each in the one set that tells its interest."""
+
+    __slots__ = (
+        "_by_priority",
+        "_ranks",
+        "all",
+        "awake",
+        "blocked",
+        "browsers",
+        "resting",
+        "top_priority",
+        "views",
+    )
+
+    def __init__(self) -> None:
+        self.all: Line = OrderedDict()
+        self.resting: Line = OrderedDict()
+        self.blocked: Line = OrderedDict()
+        self.browsers: Line = OrderedDict()
+        #: Of every browser, resting ones too: what arrives meanwhile must not escape them.
+        self.views: dict[Consumer, View] = {}
+        self._by_priority: dict[int, Rank] = {}
+        self._ranks: list[Rank] = []
+        #: No consumer has more; one that has as much need not look for better ones.
+        self.top_priority = 0
+        #: How many have been told of work and are still pulling.
+        self.awake = 0
+
+    def add(self, consumer: Consumer) -> bool:
+        """Subscribe a consumer, not interested yet; False if it is subscribed already."""
+        if consumer.interest is not REMOVED:
+            return False
+        self._rank_for(consumer.priority).size += 1
+        self.all[consumer] = None
+        if consumer.view is not None:
+            self.views[consumer] = consumer.view
+        self._move(consumer, NOT_INTERESTED, self.resting)
+        return True
+
+    def _rank_for(self, priority: int) -> Rank:
+        rank = self._by_priority.get(priority)
+        if rank is None:
+            rank = self._by_priority[priority] = Rank(priority)
+            insort(self._ranks, rank, key=lambda rank: -rank.priority)
+            self.top_priority = self._ranks[0].priority
+        return rank
+
+    def remove(self, consumer: Consumer) -> bool:
+        """Unsubscribe a consumer; False if it was not subscribed."""
+        if consumer not in self.all:
+            return False
+        del self.all[consumer]
+        self.views.pop(consumer, None)
+        self._move(consumer, REMOVED, None)
+        rank = self._by_priority[consumer.priority]
+        rank.size -= 1
+        if not rank.size:
+            self._drop(rank)
+        return True
+
+    def _drop(self, rank: Rank) -> None:
+        self._ranks.remove(rank)
+        del self._by_priority[rank.priority]
+        self.top_priority = self._ranks[0].priority if self._ranks else 0
+
+    def become_interested(self, consumer: Consumer) -> None:
+        """It is idle and wants work; the last in its line."""
+        if consumer.browser:
+            self._move(consumer, NON_ACQUIRING, self.browsers)
+        else:
+            self._move(consumer, INTERESTED, self._by_priority[consumer.priority].interested)
+
+    def become_notified(self, consumer: Consumer) -> None:
+        """It has work, and pulls until it is answered None."""
+        self._move(consumer, NOTIFIED, self._by_priority[consumer.priority].notified)
+
+    def block(self, consumer: Consumer, entry: "Entry") -> None:
+        """It is stuck at an entry it cannot afford."""
+        self._move(consumer, BLOCKED, self.blocked)
+        consumer.waiting_for = entry
+
+    def rest(self, consumer: Consumer) -> None:
+        """It wants no work for now."""
+        self._move(consumer, NOT_INTERESTED, self.resting)
+
+    def _move(self, consumer: Consumer, interest: Interest, home: Line | None) -> None:
+        self.awake += (interest is NOTIFIED) - (consumer.interest is NOTIFIED)
+        if consumer.home is not None:
+            del consumer.home[consumer]
+        if home is not None:
+            home[consumer] = None
+        consumer.home = home
+        consumer.interest = interest
+        consumer.waiting_for = None
+
+    def to_wake(self, entry: "Entry") -> Consumer | None:
+        """The consumer to tell of this entry: the longest idle of the highest priority.
+
+        None if nobody idle wants it, or if one of a higher priority that is awake already
+        will take it.
+        """
+        for rank in self._ranks:
+            for consumer in rank.interested:
+                if consumer.wants(entry):
+                    return None if self.above(consumer, entry) else consumer
+        return None
+
+    def above(self, consumer: Consumer, entry: "Entry") -> bool:
+        """Whether a consumer of higher priority wants the entry and can afford it.
+
+        Qpid asks only for "some credit", so that one byte of it blocks everybody below from
+        an entry of a kilobyte, for ever.
+        """
+        if consumer.priority >= self.top_priority:
+            return False
+        for rank in self._ranks:
+            if rank.priority <= consumer.priority:
+                break
+            if any(better.could_take(entry) for better in chain(rank.interested, rank.notified)):
+                return True
+        return False
+
+    def idle(self) -> Iterator[Consumer]:
+        """Those that are to be woken, by priority, the longest idle first."""
+        for rank in self._ranks:
+            yield from rank.interested
+
+    def in_turn(self) -> Iterator[Consumer]:
+        """Those that compete for entries, by priority, the longest idle first."""
+        for rank in self._ranks:
+            yield from rank.interested
+            yield from rank.notified

@@ -1,0 +1,152 @@
+"""A message's place and state in one queue.
+
+Every change of state is a compare-and-swap: it happens if the entry is in the state the
+caller believes, otherwise nothing happens and the answer is False. Python has no atomic
+swap, so the queue's lock must be held; the queue does that.
+"""
+
+from typing import TYPE_CHECKING
+
+from django_mq.engine.states import CLAIMED, DEAD, GONE, MOVES, READY, SCHEDULED, State, check_move
+
+if TYPE_CHECKING:
+    from django_mq.engine.consumer import Consumer
+    from django_mq.engine.message import Message
+
+
+class Entry:
+    """One message in one queue.
+
+    Entries are compared by identity; they stand in line by ``order``, which never changes:
+    what is given back retakes its place.
+    """
+
+    __slots__ = (
+        "arrival",
+        "attempts",
+        "claim_number",
+        "declined_by",
+        "due_at",
+        "level",
+        "message",
+        "order",
+        "owner",
+        "place",
+        "receipt",
+        "redelivered",
+        "state",
+    )
+
+    def __init__(
+        self,
+        message: "Message",
+        *,
+        level: int = 0,
+        place: int = 0,
+        arrival: int = 0,
+        state: State = READY,
+        due_at: float | None = None,
+        attempts: int = 0,
+        redelivered: bool = False,
+        receipt: object = None,
+    ) -> None:
+        self.message = message
+        self.level = level
+        self.place = place
+        #: The number of its arrival, unique in the queue.
+        self.arrival = arrival
+        #: Least first: higher levels, then lower places, then earlier arrivals.
+        self.order = (-level, place, arrival)
+        self.state = state
+        #: While scheduled: when it becomes ready, in seconds.
+        self.due_at = due_at
+        #: Deliveries that count: this one included while it is claimed.
+        self.attempts = attempts
+        #: Whether it may have been delivered before.
+        self.redelivered = redelivered
+        #: Who holds it while it is claimed.
+        self.owner: Consumer | None = None
+        #: Grows with every claim; names one delivery, so that a late settlement is told apart.
+        self.claim_number = 0
+        #: Consumers it is not for; None as long as there are none.
+        self.declined_by: set[Consumer] | None = None
+        #: Whatever a store needs to find its row again.
+        self.receipt = receipt
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.message.id} {self.state.name.lower()} {self.order}>"
+
+    def swap(self, old: State, new: State) -> bool:
+        """Move from ``old`` to ``new`` if it is in ``old``; raises IllegalMove if none may."""
+        if new not in MOVES[old]:
+            check_move(old, new)
+        if self.state is not old:
+            return False
+        self.state = new
+        return True
+
+    def become_due(self) -> bool:
+        """Scheduled to ready."""
+        if not self.swap(SCHEDULED, READY):
+            return False
+        self.due_at = None
+        return True
+
+    def claim(self, owner: "Consumer") -> bool:
+        """Ready to claimed by ``owner``; the attempt counts from here."""
+        if not self.swap(READY, CLAIMED):
+            return False
+        self.owner = owner
+        self.attempts += 1
+        self.claim_number += 1
+        return True
+
+    def accept(self, owner: "Consumer") -> bool:
+        """Claimed by ``owner`` to gone."""
+        return self._leave(owner, GONE)
+
+    def release(self, owner: "Consumer", due_at: float | None = None) -> bool:
+        """As fail, but as if this attempt had not been."""
+        if not self.fail(owner, due_at):
+            return False
+        self.attempts -= 1
+        return True
+
+    def decline(self, owner: "Consumer") -> bool:
+        """As release, and ``owner`` is not offered it again."""
+        if not self.release(owner):
+            return False
+        self.declined_by = (self.declined_by or set()) | {owner}
+        return True
+
+    def fail(self, owner: "Consumer", due_at: float | None = None) -> bool:
+        """Claimed by ``owner`` to ready, or to scheduled until ``due_at``; the attempt counts."""
+        if not self._leave(owner, READY if due_at is None else SCHEDULED):
+            return False
+        self.due_at = due_at
+        self.redelivered = True
+        return True
+
+    def reject(self, owner: "Consumer") -> bool:
+        """Claimed by ``owner`` to dead."""
+        return self._leave(owner, DEAD)
+
+    def redrive(self) -> bool:
+        """Dead to ready, with its attempts forgotten."""
+        if not self.swap(DEAD, READY):
+            return False
+        self.attempts = 0
+        return True
+
+    def discard(self) -> bool:
+        """Any state to gone; False if it is gone already."""
+        if self.state is GONE:
+            return False
+        self.owner = None
+        return self.swap(self.state, GONE)
+
+    def _leave(self, owner: "Consumer", new: State) -> bool:
+        if self.owner is not owner or not self.swap(CLAIMED, new):
+            return False
+        self.owner = None
+        return True

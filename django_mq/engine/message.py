@@ -1,0 +1,38 @@
+"""What was published: it never changes, however often it is delivered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+#: The priority of a message whose publisher named none; 0 is the lowest, 9 the highest.
+DEFAULT_PRIORITY: Final = 4
+
+_NO_HEADERS: Final[Mapping[str, object]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message: a body, its headers and its times.
+
+    All times are seconds on the clock whose ``now`` is handed to the queue; None means
+    that the message has no such time. Nothing is checked here: publishing refuses what
+    is wrong, and a stored message must be loadable whatever it holds.
+    """
+
+    id: str
+    body: object = b""
+    headers: Mapping[str, object] = field(default_factory=lambda: _NO_HEADERS)
+    priority: int = DEFAULT_PRIORITY
+    #: Bytes of the body as stored; byte credit is counted in it.
+    size: int = 0
+    queue: str = ""
+    type: str = ""
+    content_type: str = ""
+    correlation_id: str | None = None
+    reply_to: str | None = None
+    published_at: float | None = None
+    #: Not before this time.
+    deliver_at: float | None = None
+    #: From this time on the message is worthless.
+    expires_at: float | None = None

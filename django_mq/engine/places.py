@@ -1,0 +1,38 @@
+"""Where an entry stands inside its level.
+
+Ordinary entries all have place 0 and stand in order of arrival. In a queue that serves due
+messages first (Artemis), a message with a delivery time has a negative place that grows with
+that time: at the head of its level, earliest due first. In a queue that keeps places (Qpid)
+it waits for its time and then stands where it arrived.
+
+The place depends on nothing but the row, so it is the same before and after a restart, and
+however late the message is noticed to be due. The SQL stores compute the same number.
+"""
+
+from typing import Final
+
+#: Larger than any time in microseconds, so that the place of a due message is below 0,
+#: and small enough that the result fits a 64-bit column.
+PLACE_OFFSET: Final = 2**62
+
+ORDINARY_PLACE: Final = 0
+
+
+def due_place(deliver_at: float) -> int:
+    """The place of a message that is due at ``deliver_at`` (seconds) and served first.
+
+    The time is rounded, not cut, to whole microseconds: a float cannot hold them exactly, and
+    a database, which can, would otherwise come out one higher. Until the year 2106 the result
+    is exactly the database's; from then on a float of seconds is too coarse for that.
+
+    >>> due_place(1.0) < due_place(1.000001) < ORDINARY_PLACE
+    True
+    """
+    return round(deliver_at * 1_000_000) - PLACE_OFFSET
+
+
+def place_of(deliver_at: float | None, *, due_first: bool) -> int:
+    """The place of a message in a queue that serves due messages first, or does not."""
+    if deliver_at is None or not due_first:
+        return ORDINARY_PLACE
+    return due_place(deliver_at)

@@ -1,0 +1,47 @@
+"""The states of an entry and the one table of moves between them.
+
+The numbers of the first four are stored in database rows and never change meaning.
+``HELD`` and ``GONE`` exist only inside the engine: a row that is gone has been deleted.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+from django_mq.errors import IllegalMove
+
+
+class State(IntEnum):
+    """Where an entry stands in its life."""
+
+    SCHEDULED = 0
+    READY = 1
+    CLAIMED = 2
+    DEAD = 3
+    HELD = 4
+    GONE = 5
+
+
+# Plain names, because looking a member up on its class costs as much as a whole move.
+SCHEDULED: Final = State.SCHEDULED
+READY: Final = State.READY
+CLAIMED: Final = State.CLAIMED
+DEAD: Final = State.DEAD
+HELD: Final = State.HELD
+GONE: Final = State.GONE
+
+#: Each state with the states that may follow it. A store claims a due row straight from
+#: ``scheduled``, so that no message ever waits for somebody to promote it.
+MOVES: Final[dict[State, frozenset[State]]] = {
+    SCHEDULED: frozenset({READY, CLAIMED, DEAD, GONE}),
+    READY: frozenset({CLAIMED, HELD, DEAD, GONE}),
+    CLAIMED: frozenset({READY, SCHEDULED, DEAD, GONE}),
+    DEAD: frozenset({READY, GONE}),
+    HELD: frozenset({READY, DEAD, GONE}),
+    GONE: frozenset(),
+}
+
+
+def check_move(old: State, new: State) -> None:
+    """Raise IllegalMove unless the table leads from ``old`` to ``new``."""
+    if new not in MOVES[old]:
+        raise IllegalMove(f"An entry cannot move from {old.name.lower()} to {new.name.lower()}.")

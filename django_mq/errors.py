@@ -1,0 +1,147 @@
+"""Every error this project raises, one sentence each.
+
+A class's docstring is its default message, so prose and error cannot drift apart.
+Errors that a handler raises to choose an outcome stand under ``Outcome``: they are
+not failures of the queue.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+
+class MQError(Exception):
+    """Something went wrong in django_mq."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class ConfigurationError(MQError):
+    """The settings of django_mq are wrong; run ``manage.py check`` for the details."""
+
+
+class BrokerURLError(ConfigurationError):
+    """The broker URL is not of the form django-mq:///ALIAS?option=value."""
+
+
+# Publishing: raised before anything is written.
+
+
+class PublishError(MQError):
+    """The message was not published."""
+
+
+class InvalidMessage(PublishError, ValueError):
+    """A property of the message is out of range or of the wrong type."""
+
+
+class BodyNotSerialisable(InvalidMessage):
+    """The body can be written neither as JSON nor as bytes."""
+
+
+class BodyTooLarge(InvalidMessage):
+    """The body is larger than DJANGO_MQ["MAX_BODY_BYTES"] allows."""
+
+
+class UnknownQueue(PublishError, LookupError):
+    """No queue of that name is declared; declare it in DJANGO_MQ["QUEUES"], in the admin or by mq_queue create."""
+
+
+class QueueClosed(PublishError):
+    """The queue is closed and takes no more messages."""
+
+
+class QueueFull(PublishError):
+    """The queue has reached its limit of messages."""
+
+
+class DuplicateMessage(PublishError):
+    """A live message with this id is already in the queue."""
+
+
+class QueueInUse(MQError):
+    """The queue still holds claimed messages, or another queue names it; use force to delete it all the same."""
+
+
+# Engine: broken rules of the queue model.
+
+
+class IllegalMove(MQError):
+    """An entry cannot move between these two states."""
+
+
+class OutOfRange(MQError, ValueError):
+    """A number given to the engine lies outside its range."""
+
+
+class UnknownState(MQError):
+    """The state is not one of those the entry table names."""
+
+
+# Stores and notifications: foreign errors, translated once at the boundary.
+
+
+class StoreError(MQError):
+    """The database refused the operation."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached; the operation may be tried again."""
+
+
+class TablesMissing(StoreError):
+    """The tables of django_mq are missing; run ``manage.py migrate``."""
+
+
+class UnsupportedDatabase(StoreError):
+    """There is no store for this database; use PostgreSQL or SQLite."""
+
+
+class SessionLost(StoreError):
+    """The worker session was reaped: its deadline passed and its messages were given back."""
+
+
+# Consuming.
+
+
+class CorruptMessage(MQError):
+    """A stored message cannot be decoded."""
+
+
+class NoHandler(MQError):
+    """No handler is registered for the queue."""
+
+
+class HandlerTimeout(MQError):
+    """The handler ran longer than its time limit."""
+
+
+class WorkerLost(MQError):
+    """The process that ran the handler died."""
+
+
+# Outcomes: a handler raises one of these to settle its message.
+
+
+class Outcome(Exception):
+    """The handler chose how its message is settled."""
+
+
+class Reject(Outcome):
+    """Dead-letter the message now, whatever its attempts."""
+
+
+class Release(Outcome):
+    """Give the message back to its place, uncounted."""
+
+
+class Retry(Outcome):
+    """Count this attempt as failed and deliver the message again later."""
+
+    def __init__(self, reason: str = "", *, delay_seconds: timedelta | float | None = None) -> None:
+        super().__init__(reason)
+        self.delay_seconds = delay_seconds

@@ -1,0 +1,47 @@
+"""Short ways to say what a test of the engine is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django_mq.engine.consumer import Consumer
+from django_mq.engine.credit import WindowCredit
+from django_mq.engine.entry import Entry
+from django_mq.engine.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django_mq.engine.queue import Queue
+
+
+def message(name: str = "m", **properties: Any) -> Message:
+    return Message(id=name, **properties)
+
+
+def entry(name: str = "m", **place: Any) -> Entry:
+    return Entry(message(name), **place)
+
+
+def names(entries: Iterable[Entry]) -> list[str]:
+    return [each.message.id for each in entries]
+
+
+def publish(queue: Queue, *names: str, now: float = 0.0, **properties: Any) -> list[Entry]:
+    return [queue.publish(message(name, **properties), now) for name in names]
+
+
+def subscribe(
+    queue: Queue, name: str = "c", messages: int | None = None, size_bytes: int | None = None, **options: Any
+) -> Consumer:
+    consumer = Consumer(name, WindowCredit(messages, size_bytes), **options)
+    queue.add_consumer(consumer)
+    return consumer
+
+
+def drain(queue: Queue, consumer: Consumer, now: float = 0.0) -> list[str]:
+    """Pull until nothing comes."""
+    delivered = []
+    while (each := queue.deliver(consumer, now)) is not None:
+        delivered.append(each.message.id)
+    return delivered

@@ -1,0 +1,21 @@
+from django_mq.engine.entry import Entry
+from django_mq.engine.expiry import Expiring, is_expired
+from tests.engine.builders import message, names
+
+
+def test_a_message_is_expired_from_its_very_instant_on() -> None:
+    until_nine = message(expires_at=9.0)
+
+    assert [is_expired(until_nine, now) for now in (8.999, 9.0, 9.001)] == [False, True, True]
+
+
+def test_a_message_without_an_expiry_never_expires() -> None:
+    assert not is_expired(message(), 1e12)
+
+
+def test_entries_are_kept_in_the_order_they_expire() -> None:
+    expiring = Expiring()
+    for arrival, expires_at in enumerate([3.0, 1.0, 2.0]):
+        expiring.add(Entry(message(str(arrival), expires_at=expires_at), arrival=arrival))
+
+    assert names(expiring.pop_until(2.0)) == ["1", "2"]

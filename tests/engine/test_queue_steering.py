@@ -1,0 +1,67 @@
+from django_mq.engine.lists.fifo import FifoList
+from django_mq.engine.queue import Queue
+from django_mq.engine.states import State
+from tests.engine.builders import drain, names, publish, subscribe
+
+
+def test_a_scheduled_entry_delivered_now_is_ready_in_the_place_of_its_time() -> None:
+    queue = Queue()
+    publish(queue, "ordinary")
+    [_, sooner] = publish(queue, "later", "unmoved", deliver_at=9.0)
+
+    assert queue.deliver_now(sooner)
+
+    assert names(queue.browse()) == ["unmoved", "ordinary"]
+    assert queue.next_due() == 9.0
+
+
+def test_delivering_now_wakes_a_consumer() -> None:
+    queue = Queue()
+    woken: list[object] = []
+    [held] = publish(queue, "m", deliver_at=9.0)
+    consumer = subscribe(queue, wake=woken.append)
+    queue.deliver(consumer, 0.0)
+
+    queue.deliver_now(held)
+
+    assert woken == [consumer]
+
+
+def test_only_what_is_scheduled_here_can_be_delivered_now() -> None:
+    queue, other = Queue(), Queue()
+    [ready] = publish(queue, "ready")
+    [elsewhere] = publish(other, "elsewhere", deliver_at=9.0)
+
+    assert not queue.deliver_now(ready)
+    assert not queue.deliver_now(elsewhere)
+
+
+def test_a_release_until_a_time_keeps_its_place_and_counts_nothing() -> None:
+    queue = Queue(due_first=False)
+    consumer = subscribe(queue)
+    publish(queue, "first", "second")
+    held = queue.deliver(consumer, 0.0)
+    assert held is not None
+
+    queue.release(held, consumer, retry_at=5.0)
+
+    assert (held.state, held.attempts, drain(queue, consumer, 4.0)) == (State.SCHEDULED, 0, ["second"])
+    assert drain(queue, consumer, 5.0) == ["first"]
+
+
+def test_the_heads_are_the_first_entries_of_the_levels_that_have_any() -> None:
+    queue = Queue()
+    for name, priority in [("low", 1), ("high", 8), ("low again", 1), ("high again", 8)]:
+        publish(queue, name, priority=priority)
+    publish(queue, "due", priority=1, deliver_at=1.0, now=2.0)
+
+    assert names(queue.heads()) == ["high", "due"]
+
+
+def test_a_queue_of_one_level_has_one_head_and_an_empty_one_none() -> None:
+    queue = Queue(entries=FifoList(), levels=1)
+
+    assert queue.heads() == []
+    publish(queue, "first", "second")
+
+    assert names(queue.heads()) == ["first"]

@@ -1,0 +1,33 @@
+from itertools import product
+
+import pytest
+
+from django_mq.engine.states import MOVES, State, check_move
+from django_mq.errors import IllegalMove
+
+
+def test_the_numbers_stored_in_rows_never_change() -> None:
+    numbers = {state.name: int(state) for state in State}
+
+    assert numbers == {"SCHEDULED": 0, "READY": 1, "CLAIMED": 2, "DEAD": 3, "HELD": 4, "GONE": 5}
+
+
+@pytest.mark.parametrize(("old", "new"), list(product(State, State)))
+def test_a_move_is_allowed_exactly_if_the_table_names_it(old: State, new: State) -> None:
+    if new in MOVES[old]:
+        check_move(old, new)
+    else:
+        with pytest.raises(IllegalMove, match=f"from {old.name.lower()} to {new.name.lower()}"):
+            check_move(old, new)
+
+
+def test_nothing_comes_back_once_it_is_gone() -> None:
+    assert MOVES[State.GONE] == frozenset()
+
+
+def test_everything_else_can_be_removed() -> None:
+    assert all(State.GONE in MOVES[state] for state in State if state is not State.GONE)
+
+
+def test_no_state_leads_to_itself() -> None:
+    assert all(state not in MOVES[state] for state in State)

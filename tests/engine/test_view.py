@@ -1,0 +1,56 @@
+from django_mq.engine.lists.fifo import FifoList
+from django_mq.engine.view import View
+from tests.engine.builders import entry, names
+
+
+def look(view: View, ready: FifoList) -> list[str]:
+    seen = []
+    while (each := view.next_in(ready)) is not None:
+        view.saw(each)
+        seen.append(each)
+    return names(seen)
+
+
+def test_each_entry_is_seen_once_in_order() -> None:
+    view, ready = View(), FifoList()
+    for arrival in (1, 2):
+        ready.add(entry(str(arrival), arrival=arrival))
+
+    assert look(view, ready) == ["1", "2"]
+    assert look(view, ready) == []
+
+
+def test_a_new_arrival_ahead_of_the_position_is_seen_without_repeating_the_rest() -> None:
+    view, ready = View(), FifoList()
+    ready.add(entry("old", arrival=1))
+    look(view, ready)
+    ahead = entry("ahead", level=9, arrival=2)
+
+    ready.add(ahead)
+    view.arrived(ahead)
+
+    assert look(view, ready) == ["ahead"]
+
+
+def test_what_was_given_back_is_not_seen_again() -> None:
+    view, ready = View(), FifoList()
+    ready.add(entry("last", arrival=2))
+    look(view, ready)
+    returned = entry("returned", arrival=1, redelivered=True)
+
+    ready.add(returned)
+    view.arrived(returned)
+
+    assert look(view, ready) == []
+
+
+def test_an_arrival_that_left_again_is_not_seen() -> None:
+    view, ready = View(), FifoList()
+    ready.add(entry("old", arrival=1))
+    look(view, ready)
+    ahead = entry("ahead", level=9, arrival=2)
+    view.arrived(ahead)
+
+    view.left(ahead)
+
+    assert look(view, ready) == []
