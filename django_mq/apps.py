@@ -1,0 +1,27 @@
+"""The app's configuration: ``ready()`` only calls named steps and never touches the database."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.core.signals import setting_changed
+from django.utils.translation import gettext_lazy as _
+
+
+class DjangoMQConfig(AppConfig):
+    name = "django_mq"
+    verbose_name = _("Message queues")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from django_mq import checks, conf  # noqa: PLC0415 - apps are being loaded until now
+
+        checks.register_all()
+        setting_changed.connect(conf.forget, dispatch_uid="django_mq.conf.forget")
+        self.register_celery_scheme()
+
+    @staticmethod
+    def register_celery_scheme() -> None:
+        """Teach Kombu the django-mq:// scheme, without importing it for those who do not use Celery."""
+        from django_mq.integrations.celery import alias  # noqa: PLC0415 - keeps Celery's import out of start-up
+
+        alias.register_if_used()

@@ -1,0 +1,62 @@
+"""Coded system checks: what is wrong with the settings, and how to mend it.
+
+``docs/reference/checks.md`` has an anchor for every id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core import checks
+from django.db import connections
+
+from django_mq import conf
+from django_mq.errors import ConfigurationError, StoreError, UnsupportedDatabase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def register_all() -> None:
+    """Register every check; called once by the app."""
+    checks.register(check_settings, "django_mq")
+    checks.register(check_database, checks.Tags.database)
+
+
+def check_settings(**_: Any) -> list[checks.CheckMessage]:
+    """E001: DJANGO_MQ is not a dictionary; E002: unknown settings; E003: impossible values."""
+    try:
+        unknown = conf.unknown_names()
+    except ConfigurationError as error:
+        return [_error(str(error), "Write DJANGO_MQ = {...} in the settings.", "E001")]
+    if unknown:
+        hint = "Remove them, or correct the spelling; docs/reference/settings.md lists all settings."
+        return [_error(f"Unknown settings in DJANGO_MQ: {', '.join(unknown)}.", hint, "E002")]
+    try:
+        conf.load()
+    except (ConfigurationError, TypeError) as error:
+        return [_error(str(error), "See docs/reference/settings.md for the values allowed.", "E003")]
+    return []
+
+
+def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
+    """E004: no store for the database; E005: it cannot be asked; W001: slow or fragile settings of it."""
+    try:
+        alias = conf.load().DATABASE
+    except (ConfigurationError, TypeError):
+        return []
+    if alias not in (databases or ()):
+        return []
+    try:
+        from django_mq.stores.registry import store_for  # noqa: PLC0415 - stores need the loaded apps
+
+        problems = store_for(connections[alias]).setting_problems()
+    except UnsupportedDatabase as error:
+        return [_error(str(error), "Point DJANGO_MQ['DATABASE'] at an alias on PostgreSQL or SQLite.", "E004")]
+    except StoreError as error:
+        return [_error(str(error), f"Start the database, or correct DATABASES[{alias!r}].", "E005")]
+    return [checks.Warning(problem, hint=hint, id="django_mq.W001") for problem, hint in problems]
+
+
+def _error(message: str, hint: str, code: str) -> checks.Error:
+    return checks.Error(message, hint=hint, id=f"django_mq.{code}")

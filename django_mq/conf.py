@@ -1,0 +1,212 @@
+"""The settings, read in one place into one frozen object.
+
+``DJANGO_MQ`` is one dictionary. ``load()`` turns it into ``Settings`` and raises
+``ConfigurationError`` with every problem found; ``checks.py`` reports the same
+problems with codes and hints. Nothing else reads ``django.conf.settings``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from math import isfinite
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings as django_settings
+
+from django_mq.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+QUEUE_KINDS = ("priority", "fifo")
+DUE_ORDERS = ("due_first", "keep_place")
+NAME_LENGTH = 200
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """What ``DJANGO_MQ["QUEUES"][name]`` may say about a queue; the defaults of every door.
+
+    A queue declared here is created on first use and re-declared after a flush. What
+    an operator changed in the admin since is kept: these values only start a queue off.
+    """
+
+    kind: str = "priority"
+    #: Priority lists of a ``priority`` queue, 1 to 10; a ``fifo`` queue has one.
+    levels: int = 10
+    #: How messages whose time has come are placed: at the head of their level in due
+    #: order (``due_first``), or where their arrival puts them (``keep_place``).
+    due_order: str = "due_first"
+    #: Failed deliveries after which a message is dead-lettered; 0 = never.
+    max_attempts: int = 10
+    #: Delay before the second delivery; the n-th waits base x multiplier^(n-1), at most the cap.
+    backoff_seconds: float = 1.0
+    backoff_multiplier: float = 2.0
+    backoff_cap_seconds: float = 600.0
+    #: Share of the delay that is drawn at random, 0 to 1, so that failures spread out.
+    backoff_jitter: float = 0.1
+    #: Name of the queue that takes dead letters; None keeps them in place as ``dead``.
+    dead_letter_queue: str | None = None
+    #: Most messages the queue holds, whatever their state; None = no limit. Over it, publish raises QueueFull.
+    max_messages: int | None = None
+    #: Time to live given to messages published without one; None = for ever.
+    ttl_seconds: float | None = None
+    #: How long a finished message stays in the history; 0 keeps no history at all.
+    history_days: float = 7.0
+    #: Whether the history keeps the body as well.
+    history_body: bool = False
+
+    def problems(self) -> Iterator[str]:
+        """Yield one sentence for every value of the wrong type or out of range."""
+        wrong = list(_wrong_types(self))
+        yield from wrong or self._out_of_range()
+
+    def _out_of_range(self) -> Iterator[str]:
+        if self.kind not in QUEUE_KINDS:
+            yield f"kind is {self.kind!r}; use one of {', '.join(QUEUE_KINDS)}"
+        if self.due_order not in DUE_ORDERS:
+            yield f"due_order is {self.due_order!r}; use one of {', '.join(DUE_ORDERS)}"
+        if not 1 <= self.levels <= 10:
+            yield f"levels is {self.levels!r}; use 1 to 10"
+        if not 0 <= self.backoff_jitter <= 1:
+            yield f"backoff_jitter is {self.backoff_jitter!r}; use 0 to 1"
+        if self.max_messages is not None and self.max_messages < 1:
+            yield f"max_messages is {self.max_messages!r}; use a positive number or None"
+        if self.backoff_multiplier < 1:
+            yield f"backoff_multiplier is {self.backoff_multiplier!r}; use 1 or more"
+        for name in ("max_attempts", "backoff_seconds", "backoff_cap_seconds", "ttl_seconds", "history_days"):
+            if (getattr(self, name) or 0) < 0:
+                yield f"{name} is {getattr(self, name)!r}; it cannot be negative"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings of django_mq with their defaults."""
+
+    #: Database alias of the queues. One alias holds all tables of django_mq.
+    DATABASE: str = "default"
+    #: Redis for hints, e.g. ``redis://localhost:6379/0``; None = hints stay within a process, and workers
+    #: look regularly.
+    REDIS_URL: str | None = None
+    #: Put before every Redis channel, so that several sites may share one Redis.
+    REDIS_PREFIX: str = "django_mq"
+    #: Longest wait for Redis by a publisher before its breaker opens and hints are dropped.
+    REDIS_TIMEOUT_SECONDS: float = 0.25
+    #: Queues declared in code: name to options of QueueSettings.
+    QUEUES: Mapping[str, QueueSettings] = field(default_factory=dict)
+    #: Whether publishing to an unknown queue declares it.
+    AUTO_DECLARE: bool = False
+    #: Largest body in bytes.
+    MAX_BODY_BYTES: int = 1024 * 1024
+    #: A worker session that is not renewed for so long is reaped, and its messages are given back.
+    SESSION_SECONDS: float = 15.0
+    #: Longest time between two looks of a worker that hears hints; a lost hint costs at most this.
+    SAFETY_POLL_SECONDS: float = 5.0
+    #: Time between two looks of an idle worker that hears no hints.
+    POLL_SECONDS: float = 0.25
+    #: Time between two rounds of upkeep (reap, expire, prune) in each worker.
+    UPKEEP_SECONDS: float = 5.0
+    #: Whether Celery workers on django-mq:// also run the handlers of native queues.
+    CELERY_HANDLERS: bool = True
+    #: Longest time one statement of a worker's own connection may take (PostgreSQL), in seconds.
+    STATEMENT_TIMEOUT_SECONDS: float = 30.0
+
+    def problems(self) -> Iterator[str]:
+        """Yield one sentence for every value that cannot work."""
+        wrong = list(_wrong_types(self))
+        yield from wrong or self._out_of_range()
+        yield from self._queue_problems()
+
+    def _out_of_range(self) -> Iterator[str]:
+        if self.DATABASE not in django_settings.DATABASES:
+            yield f"DATABASE names {self.DATABASE!r}, which is not in DATABASES"
+        if self.REDIS_URL and not self.REDIS_URL.startswith(REDIS_SCHEMES):
+            yield f"REDIS_URL is not of the form {', '.join(REDIS_SCHEMES)}..."
+        for field_ in fields(self):
+            if field_.type in ("float", "int") and getattr(self, field_.name) <= 0:
+                yield f"{field_.name} is {getattr(self, field_.name)!r}; it must be positive"
+        if 0 < self.SESSION_SECONDS < 2:
+            yield f"SESSION_SECONDS is {self.SESSION_SECONDS!r}; below 2 seconds a busy machine loses its sessions"
+
+    def _queue_problems(self) -> Iterator[str]:
+        for name, queue in self.QUEUES.items():
+            if not isinstance(name, str) or not 0 < len(name) <= NAME_LENGTH or "\x00" in name:
+                yield f"QUEUES[{name!r}]: a queue's name is a text of 1 to {NAME_LENGTH} characters"
+            for problem in queue.problems():
+                yield f"QUEUES[{name!r}]: {problem}"
+            if name in self._dead_letters_of(queue):
+                yield f"QUEUES[{name!r}]: its dead letters would come back to it"
+
+    def _dead_letters_of(self, queue: QueueSettings) -> set[str]:
+        """Return the queues that dead letters of this one reach."""
+        reached: set[str] = set()
+        target = queue.dead_letter_queue
+        while target and target not in reached:
+            reached.add(target)
+            target = self.QUEUES[target].dead_letter_queue if target in self.QUEUES else None
+        return reached
+
+
+#: What the annotations of settings mean for a value.
+TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
+
+
+def _wrong_types(settings: QueueSettings | Settings) -> Iterator[str]:
+    """Yield a sentence for every value that is not what its field says; a NaN is no number."""
+    for item in fields(settings):
+        wanted, _, optional = str(item.type).partition(" | ")
+        value = getattr(settings, item.name)
+        if wanted not in TYPES or (optional and value is None):
+            continue
+        fits = isinstance(value, TYPES[wanted]) and (wanted == "bool" or not isinstance(value, bool))
+        if not fits or (isinstance(value, float) and not isfinite(value)):
+            yield f"{item.name} is {value!r}; it must be of type {item.type}"
+
+
+def raw() -> dict[str, Any]:
+    """Return the project's ``DJANGO_MQ`` as written, an empty dictionary if there is none."""
+    value = getattr(django_settings, "DJANGO_MQ", {})
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"DJANGO_MQ must be a dictionary, not {type(value).__name__}")
+    queues = value.get("QUEUES", {})
+    if not isinstance(queues, dict) or not all(isinstance(options, dict) for options in queues.values()):
+        raise ConfigurationError("DJANGO_MQ['QUEUES'] must be a dictionary of dictionaries, one per queue")
+    return value
+
+
+def unknown_names() -> list[str]:
+    """Return the settings nobody reads, queue options included: a misspelt name must not pass silently."""
+    known = {item.name for item in fields(Settings)}
+    options = {item.name for item in fields(QueueSettings)}
+    given = raw()
+    names = sorted(set(given) - known)
+    for queue_name, queue in given.get("QUEUES", {}).items():
+        names += [f"QUEUES[{queue_name!r}][{option!r}]" for option in sorted(set(queue) - options)]
+    return names
+
+
+@lru_cache(maxsize=1)
+def load() -> Settings:
+    """Return the settings, checked. Cached until Django signals a changed setting.
+
+    Raises ConfigurationError naming every unknown or impossible value.
+    """
+    unknown = unknown_names()
+    if unknown:
+        raise ConfigurationError(f"Unknown settings in DJANGO_MQ: {', '.join(unknown)}")
+    given = dict(raw())
+    queues = {name: QueueSettings(**options) for name, options in given.pop("QUEUES", {}).items()}
+    loaded = Settings(**given, QUEUES=MappingProxyType(queues))
+    problems = list(loaded.problems())
+    if problems:
+        raise ConfigurationError("DJANGO_MQ is wrong: " + "; ".join(problems))
+    return loaded
+
+
+def forget(*, setting: str, **_: object) -> None:
+    """Drop the cached settings when a test or a tool overrides them."""
+    if setting in {"DJANGO_MQ", "DATABASES"}:
+        load.cache_clear()

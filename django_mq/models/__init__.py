@@ -1,0 +1,24 @@
+"""The tables. Fields, indexes named by the query they serve, and no queue logic.
+
+Rows are written by the hand-written SQL of ``stores``; the admin and the commands
+read them through these models. ``tests/architecture`` compares the column names in
+the SQL files with the fields here.
+"""
+
+from django_mq.models.history import Attempt, History
+from django_mq.models.message import Message
+from django_mq.models.queue import Binding, Queue
+from django_mq.models.session import Consumer, WorkerSession
+from django_mq.models.volatile import VolatileBinding, VolatileMessage
+
+__all__ = [
+    "Attempt",
+    "Binding",
+    "Consumer",
+    "History",
+    "Message",
+    "Queue",
+    "VolatileBinding",
+    "VolatileMessage",
+    "WorkerSession",
+]

@@ -1,0 +1,115 @@
+"""The hot table: one row is one entry, a message's place and state in one queue."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from django_mq.engine.states import State
+
+
+class Message(models.Model):
+    """A live message. ``id`` is its arrival number; finished messages live in ``History``.
+
+    Order in a queue: level descending, place ascending, id ascending. ``place`` is 0 for
+    an ordinary message and negative, ascending by due time, for a message that becomes
+    due in a ``due_first`` queue; it never changes while the message is in the queue.
+    """
+
+    class Status(models.IntegerChoices):
+        SCHEDULED = State.SCHEDULED.value, _("scheduled")
+        READY = State.READY.value, _("ready")
+        CLAIMED = State.CLAIMED.value, _("claimed")
+        DEAD = State.DEAD.value, _("dead")
+
+    id = models.BigAutoField(primary_key=True)
+    # No database constraint: its trigger would lock the queue's row once for every
+    # published message. The insert reads the queue's row itself, in the same statement.
+    queue = models.ForeignKey(
+        "django_mq.Queue",
+        verbose_name=_("queue"),
+        on_delete=models.PROTECT,
+        related_name="messages",
+        db_constraint=False,
+        db_index=False,
+    )
+    state = models.PositiveSmallIntegerField(_("state"), choices=Status.choices)
+    level = models.PositiveSmallIntegerField(_("level"))
+    place = models.BigIntegerField(_("place"), default=0)
+    priority = models.PositiveSmallIntegerField(_("priority"))
+    attempts = models.PositiveIntegerField(
+        _("attempts"), default=0, help_text=_("Deliveries that failed, or were cut short by the worker's death.")
+    )
+    redelivered = models.BooleanField(_("redelivered"), default=False)
+    suspect = models.BooleanField(
+        _("suspect"), default=False, help_text=_("Was held by a worker that died; it is delivered alone.")
+    )
+    message_id = models.UUIDField(_("message id"))
+    type = models.CharField(_("type"), max_length=255, default="", blank=True)
+    correlation_id = models.CharField(_("correlation id"), max_length=255, null=True, blank=True)  # noqa: DJ001 - null keeps the row out of the partial index
+    group_key = models.CharField(_("group key"), max_length=255, null=True, blank=True)  # noqa: DJ001 - as above
+    published_at = models.DateTimeField(_("published at"))
+    deliver_at = models.DateTimeField(_("deliver at"), null=True, blank=True)
+    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
+    session = models.ForeignKey(
+        "django_mq.WorkerSession",
+        verbose_name=_("worker session"),
+        null=True,
+        blank=True,
+        on_delete=models.DO_NOTHING,
+        related_name="messages",
+        db_constraint=False,
+        db_index=False,
+    )
+    claim = models.BigIntegerField(_("claim token"), null=True, blank=True)
+    claimed_at = models.DateTimeField(_("claimed at"), null=True, blank=True)
+    dead_reason = models.CharField(_("reason"), max_length=255, blank=True, default="")
+    dead_at = models.DateTimeField(_("dead since"), null=True, blank=True)
+    content_type = models.CharField(_("content type"), max_length=100)
+    content_encoding = models.CharField(_("content encoding"), max_length=40, default="utf-8")
+    headers = models.JSONField(_("headers"), default=dict)
+    properties = models.JSONField(_("properties"), null=True, blank=True)
+    body = models.BinaryField(_("body"))
+
+    class Meta:
+        db_table = "django_mq_message"
+        verbose_name = _("message")
+        verbose_name_plural = _("messages")
+        ordering = ["-id"]
+        permissions: ClassVar = [
+            ("release_message", "Can release a claimed message"),
+            ("move_message", "Can move a message to another queue"),
+            ("cancel_message", "Can cancel a message"),
+            ("deliver_message_now", "Can deliver a scheduled message now"),
+            ("prioritise_message", "Can change the priority of a message"),
+            ("retry_message", "Can retry a dead message"),
+        ]
+        indexes = [
+            # The claim walks this one and nothing else: scheduled, claimed and dead rows are not in it.
+            models.Index(
+                "queue",
+                models.F("level").desc(),
+                "place",
+                "id",
+                name="django_mq_message_ready",
+                condition=Q(state=1),
+            ),
+            models.Index("queue", "deliver_at", name="django_mq_message_due", condition=Q(state=0)),
+            models.Index("queue", "session", name="django_mq_message_claimed", condition=Q(state=2)),
+            models.Index("queue", "id", name="django_mq_message_dead", condition=Q(state=3)),
+            models.Index(
+                "expires_at", name="django_mq_message_expiring", condition=Q(expires_at__isnull=False, state__lt=2)
+            ),
+            models.Index(
+                "correlation_id", name="django_mq_message_corr", condition=Q(correlation_id__isnull=False)
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint("message_id", "queue", name="django_mq_message_once"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.message_id)

@@ -1,0 +1,120 @@
+"""Queues and the bindings that route messages into them."""
+
+from __future__ import annotations
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Queue(models.Model):
+    """One durable queue: its order, its limits, and whether it is paused."""
+
+    class Kind(models.TextChoices):
+        PRIORITY = "priority", _("priority")
+        FIFO = "fifo", _("first in, first out")
+
+    class DueOrder(models.TextChoices):
+        DUE_FIRST = "due_first", _("due messages first")
+        KEEP_PLACE = "keep_place", _("keep place of arrival")
+
+    name = models.CharField(_("name"), max_length=200, unique=True)
+    kind = models.CharField(_("kind"), max_length=20, choices=Kind.choices, default=Kind.PRIORITY)
+    levels = models.PositiveSmallIntegerField(
+        _("levels"),
+        default=10,
+        validators=[MinValueValidator(1), MaxValueValidator(10)],
+        help_text=_("Priority lists of a priority queue, 1 to 10."),
+    )
+    due_order = models.CharField(
+        _("due order"), max_length=20, choices=DueOrder.choices, default=DueOrder.DUE_FIRST
+    )
+    closed = models.BooleanField(_("closed"), default=False, help_text=_("A closed queue takes no more messages."))
+    paused = models.BooleanField(_("paused"), default=False, help_text=_("A paused queue delivers nothing."))
+    paused_reason = models.CharField(_("pause reason"), max_length=200, blank=True, default="")
+    paused_until = models.DateTimeField(_("paused until"), null=True, blank=True)
+    max_attempts = models.PositiveIntegerField(
+        _("maximum attempts"),
+        default=10,
+        help_text=_("Failed deliveries after which a message is dead-lettered; 0 = never."),
+    )
+    backoff_seconds = models.FloatField(_("backoff seconds"), default=1.0, validators=[MinValueValidator(0)])
+    backoff_multiplier = models.FloatField(_("backoff multiplier"), default=2.0, validators=[MinValueValidator(1)])
+    backoff_cap_seconds = models.FloatField(
+        _("backoff cap seconds"), default=600.0, validators=[MinValueValidator(0)]
+    )
+    backoff_jitter = models.FloatField(
+        _("backoff jitter"), default=0.1, validators=[MinValueValidator(0), MaxValueValidator(1)]
+    )
+    dead_letter_queue = models.ForeignKey(
+        "self",
+        verbose_name=_("dead-letter queue"),
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="dead_letter_sources",
+        help_text=_("Where dead letters go; without one they stay here as dead."),
+    )
+    max_messages = models.PositiveBigIntegerField(
+        _("maximum messages"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Most messages held, whatever their state; publishing over it is refused."),
+    )
+    ttl_seconds = models.FloatField(
+        _("time to live in seconds"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text=_("Given to messages published without one."),
+    )
+    history_days = models.FloatField(
+        _("days of history"),
+        default=7.0,
+        validators=[MinValueValidator(0)],
+        help_text=_("How long finished messages are remembered; 0 = not at all."),
+    )
+    history_body = models.BooleanField(_("keep bodies in history"), default=False)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    class Meta:
+        db_table = "django_mq_queue"
+        verbose_name = _("queue")
+        verbose_name_plural = _("queues")
+        ordering = ["name"]
+        permissions = [
+            ("pause_queue", "Can pause and resume a queue"),
+            ("purge_queue", "Can purge a queue"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Binding(models.Model):
+    """Messages published to an exchange go to the queue when the pattern matches their routing key."""
+
+    class ExchangeType(models.TextChoices):
+        DIRECT = "direct", _("direct")
+        TOPIC = "topic", _("topic")
+        FANOUT = "fanout", _("fanout")
+
+    exchange = models.CharField(_("exchange"), max_length=200)
+    exchange_type = models.CharField(_("exchange type"), max_length=10, choices=ExchangeType.choices)
+    pattern = models.CharField(
+        _("pattern"), max_length=200, blank=True, default="", help_text=_("Ignored by a fanout exchange.")
+    )
+    queue = models.ForeignKey(Queue, verbose_name=_("queue"), on_delete=models.CASCADE, related_name="bindings")
+
+    class Meta:
+        db_table = "django_mq_binding"
+        verbose_name = _("binding")
+        verbose_name_plural = _("bindings")
+        ordering = ["exchange", "pattern"]
+        constraints = [
+            models.UniqueConstraint(fields=["exchange", "pattern", "queue"], name="django_mq_binding_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.exchange} [{self.pattern}] → {self.queue_id}"

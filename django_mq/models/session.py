@@ -1,0 +1,69 @@
+"""Worker sessions and their consumers."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class WorkerSession(models.Model):
+    """One worker process, alive as long as its deadline is renewed. Its id is never used again."""
+
+    class Kind(models.TextChoices):
+        CELERY = "celery", _("Celery worker")
+        NATIVE = "native", _("mq_worker")
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(_("name"), max_length=255)
+    kind = models.CharField(_("kind"), max_length=20, choices=Kind.choices)
+    host = models.CharField(_("host"), max_length=255)
+    pid = models.PositiveIntegerField(_("process id"))
+    version = models.CharField(_("version"), max_length=40)
+    queues = models.JSONField(_("queues"), default=list)
+    credit = models.PositiveIntegerField(
+        _("credit"), default=0, help_text=_("Most messages held at a time; 0 = no limit.")
+    )
+    held = models.PositiveIntegerField(_("held"), default=0, help_text=_("Messages held at the last heartbeat."))
+    started_at = models.DateTimeField(_("started at"))
+    heartbeat_at = models.DateTimeField(_("last heartbeat"))
+    deadline = models.DateTimeField(_("deadline"), help_text=_("Reaped when this passes without a heartbeat."))
+
+    class Meta:
+        db_table = "django_mq_workersession"
+        verbose_name = _("worker session")
+        verbose_name_plural = _("worker sessions")
+        ordering = ["-id"]
+        indexes = [models.Index("deadline", name="django_mq_session_deadline")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Consumer(models.Model):
+    """One subscription of a worker session to one queue, as of its last heartbeat."""
+
+    class Status(models.TextChoices):
+        INTERESTED = "interested", _("interested")
+        BUSY = "busy", _("out of credit")
+        STOPPING = "stopping", _("stopping")
+
+    id = models.BigAutoField(primary_key=True)
+    session = models.ForeignKey(
+        WorkerSession, verbose_name=_("worker session"), on_delete=models.CASCADE, related_name="consumers"
+    )
+    queue_name = models.CharField(_("queue"), max_length=200)
+    handler = models.CharField(_("handler"), max_length=255, blank=True, default="")
+    priority = models.IntegerField(_("consumer priority"), default=0)
+    state = models.CharField(_("state"), max_length=20, choices=Status.choices, default=Status.INTERESTED)
+    credit_limit = models.PositiveIntegerField(_("credit limit"), default=0)
+    credit_used = models.PositiveIntegerField(_("credit used"), default=0)
+    delivered = models.PositiveBigIntegerField(_("delivered"), default=0)
+
+    class Meta:
+        db_table = "django_mq_consumer"
+        verbose_name = _("consumer")
+        verbose_name_plural = _("consumers")
+        ordering = ["queue_name", "id"]
+
+    def __str__(self) -> str:
+        return f"{self.queue_name} ({self.handler or self.session_id})"

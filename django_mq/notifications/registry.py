@@ -1,0 +1,27 @@
+"""The notifier of this process, chosen by the settings."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+from django_mq.notifications.local import LocalNotifier
+
+if TYPE_CHECKING:
+    from django_mq.notifications.base import Notifier
+
+
+def notifier() -> Notifier:
+    """Return the Redis notifier where ``REDIS_URL`` is set, the local one otherwise. Opens nothing."""
+    settings = conf.load()
+    return _notifier(settings.REDIS_URL, settings.REDIS_PREFIX, settings.REDIS_TIMEOUT_SECONDS)
+
+
+@lru_cache(maxsize=8)
+def _notifier(url: str | None, prefix: str, timeout_seconds: float) -> Notifier:
+    if not url:
+        return LocalNotifier()
+    from django_mq.notifications.redis import RedisNotifier  # noqa: PLC0415 - Redis only for those who use it
+
+    return RedisNotifier(url, prefix=prefix, timeout_seconds=timeout_seconds)

@@ -1,0 +1,300 @@
+"""The store interface, methods in the order a message meets them.
+
+A store is bound to one database connection and used by one thread at a time. Methods
+raise only ``StoreError`` and its kin (``StoreUnavailable`` when trying again later may
+help), and the publish errors that ``append`` documents.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from django_mq.stores.records import Exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+    from uuid import UUID
+
+    from django_mq.stores.features import Features
+    from django_mq.stores.records import (
+        Browsed,
+        ClaimRequest,
+        Counts,
+        Failure,
+        Heartbeat,
+        NewMessage,
+        QueueRecord,
+        Reaped,
+        SessionInfo,
+        Settlement,
+    )
+
+
+class Store(ABC):
+    """All that may happen to durable messages."""
+
+    features: Features
+    #: The database alias; part of the key of whatever is remembered about queues.
+    alias: str
+
+    # Queues.
+
+    @abstractmethod
+    def declare(self, name: str, options: Mapping[str, Any]) -> bool:
+        """Create the queue unless it exists; return whether it was created. Existing options are kept."""
+
+    @abstractmethod
+    def queue(self, name: str) -> QueueRecord | None:
+        """Return the queue's record as it is now, None if there is no such queue."""
+
+    @abstractmethod
+    def delete_queue(self, name: str, *, force: bool = False) -> int:
+        """Delete an empty queue; with ``force`` its messages too, except those claimed now, which are refused.
+
+        Returns how many messages went with it. Raises UnknownQueue, or QueueInUse while
+        messages are there (any without force, claimed ones even with it) or another queue
+        names it as its dead-letter queue.
+        """
+
+    @abstractmethod
+    def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str) -> None:
+        """Bind a queue to an exchange; binding again changes nothing. Raises UnknownQueue."""
+
+    @abstractmethod
+    def unbind(self, *, exchange: str, pattern: str, queue: str) -> bool:
+        """Remove a binding; return whether there was one."""
+
+    @abstractmethod
+    def bindings(self, exchange: str) -> list[tuple[str, str, str]]:
+        """Return (exchange type, pattern, queue) of every durable binding of the exchange."""
+
+    # Publishing: joins the transaction of the connection, if one is open.
+
+    @abstractmethod
+    def append(self, message: NewMessage, *, again: bool = False) -> int:
+        """Write one message and return its row id, its arrival number.
+
+        Raises UnknownQueue, QueueClosed, QueueFull or DuplicateMessage, having written
+        nothing. With ``again`` (the retry of a publish whose commit was ambiguous) a live
+        message with the same id counts as written and 0 is returned.
+        """
+
+    @abstractmethod
+    def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        """Write all messages or, raising as ``append`` does, none. Returns row ids in the given order.
+
+        With ``again`` an empty list says that all of them had been written before.
+        """
+
+    @abstractmethod
+    def reserve(self, name: str, wanted: int) -> None:
+        """Refuse ``wanted`` more messages over a limited queue's limit. Raises QueueFull.
+
+        Publishers into a limited queue wait here for each other until their transactions
+        end, so that they cannot overshoot together; unlimited queues never come here.
+        """
+
+    # Worker sessions.
+
+    @abstractmethod
+    def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
+        """Open a session and return its id, which is never used again."""
+
+    @abstractmethod
+    def renew(self, session_id: int, heartbeat: Heartbeat) -> bool:
+        """Move the deadline; False means the session was reaped and holds nothing any more."""
+
+    @abstractmethod
+    def close_session(self, session_id: int) -> int:
+        """Give back, uncounted, what the session still holds, and forget it. Returns how many were given back."""
+
+    # Consuming.
+
+    def exchange(
+        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
+    ) -> Exchange:
+        """Settle, promote what is due and claim, in one transaction where the database allows it.
+
+        Atomic: after an error nothing of it happened, and it may be repeated.
+        """
+        void = self.settle(session_id, settlements) if settlements else frozenset()
+        result = self.claim(session_id, request) if request is not None else Exchange()
+        result.void = void
+        return result
+
+    @abstractmethod
+    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+        """Promote what is due in these queues, then lease ready messages to the session, in strict order.
+
+        A paused queue yields nothing. Raises SessionLost if the session was reaped.
+        """
+
+    @abstractmethod
+    def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
+        """Write the verdicts; return the row ids of those that were void because the lease was lost."""
+
+    @abstractmethod
+    def resync(self, session_id: int, held: Sequence[int]) -> int:
+        """Give back, uncounted, what is claimed in this session's name but not among the row ids it knows of.
+
+        For after an exchange whose commit was ambiguous: it may have claimed rows that
+        never reached the session. Returns how many were given back.
+        """
+
+    # Upkeep: safe to run in every worker, at any time, twice.
+
+    @abstractmethod
+    def promote(self, limit: int = 1000) -> int:
+        """Make due scheduled messages ready; returns how many."""
+
+    @abstractmethod
+    def reap(self) -> list[Reaped]:
+        """Give back the messages of every session whose deadline has passed, marked suspect, and forget it.
+
+        A message that such a session held *as a suspect* keeps the counted attempt; at its
+        queue's maximum it is dead-lettered with reason "worker lost".
+        """
+
+    @abstractmethod
+    def expire(self, limit: int = 1000) -> int:
+        """Finish scheduled and ready messages whose time to live is over; returns how many."""
+
+    @abstractmethod
+    def prune(self, limit: int = 5000) -> int:
+        """Delete history, attempts and volatile rows past their time; returns how many."""
+
+    # Looking.
+
+    @abstractmethod
+    def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
+        """Count messages per queue and state, each count stopping at ``limit``; one statement."""
+
+    @abstractmethod
+    def browse(
+        self, name: str, *, states: Sequence[int], limit: int = 100, after: Browsed | None = None
+    ) -> list[Browsed]:
+        """Return messages of one queue in delivery order without taking them."""
+
+    # Steering: ids are row ids; each returns how many messages it changed.
+
+    @abstractmethod
+    def purge(self, name: str) -> int:
+        """Remove every message of the queue that nobody holds: scheduled, ready and dead."""
+
+    @abstractmethod
+    def cancel(self, ids: Sequence[int]) -> int:
+        """Remove messages that nobody holds."""
+
+    @abstractmethod
+    def release_held(self, ids: Sequence[int]) -> int:
+        """Take claimed messages from their session and make them ready; the session's late verdict is void."""
+
+    @abstractmethod
+    def move(self, ids: Sequence[int], target: str) -> int:
+        """Move unheld messages to the tail of another queue, attempts restarting. Raises UnknownQueue."""
+
+    @abstractmethod
+    def deliver_now(self, ids: Sequence[int]) -> int:
+        """Make scheduled messages ready, in due order."""
+
+    @abstractmethod
+    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+        """Give ready or scheduled messages another priority, at the tail of their new level."""
+
+    @abstractmethod
+    def retry_dead(self, ids: Sequence[int]) -> int:
+        """Make dead messages ready again, attempts restarting, in their old place."""
+
+    @abstractmethod
+    def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
+        """Pause the queue (for ``seconds``, or until resumed), or resume it. Raises UnknownQueue."""
+
+    # What went wrong.
+
+    @abstractmethod
+    def record_attempt(
+        self,
+        failure: Failure,
+        *,
+        queue_name: str,
+        number: int,
+        worker: str,
+        message_id: UUID | None = None,
+        correlation_id: str | None = None,
+    ) -> None:
+        """Remember a failed attempt that no settlement carries."""
+
+    # The volatile lane: rows that nobody may rely on.
+
+    @abstractmethod
+    def volatile_bind(
+        self, *, exchange: str, exchange_type: str, pattern: str, queue: str, seconds: float
+    ) -> None:
+        """Bind a volatile queue for so long; binding again renews it."""
+
+    @abstractmethod
+    def volatile_bindings(self, exchange: str) -> list[tuple[str, str]]:
+        """Return (pattern, queue) of every live volatile binding of the exchange."""
+
+    @abstractmethod
+    def volatile_put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
+        """Leave a copy for each queue, for so long."""
+
+    @abstractmethod
+    def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
+        """Take (queue, payload) pairs, oldest first."""
+
+    @abstractmethod
+    def volatile_drop(self, queue: str) -> int:
+        """Forget a volatile queue: its bindings and messages. Returns how many messages went."""
+
+    # The caller's transaction.
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[None]:
+        """All that happens inside, or nothing; a part of the caller's transaction, if one is open."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether what is appended now waits for the caller's commit."""
+        return False
+
+    def after_commit(self, callback: Callable[[], None]) -> None:
+        """Call back when the caller's transaction commits, not if it rolls back; at once where none is open."""
+        callback()
+
+    def last_after_commit(self) -> Callable[[], None] | None:
+        """Return the last callback that still waits for the commit."""
+        return None
+
+    # The connection.
+
+    def disconnect(self) -> bool:
+        """Close the connection, the caller's too: the next statement opens another.
+
+        False, and nothing happens, inside a transaction, or where there is no connection.
+        """
+        return False
+
+    def reconnect(self) -> bool:
+        """As ``disconnect``, but only a connection that has failed."""
+        return False
+
+    @abstractmethod
+    def change_marker(self) -> int | None:
+        """Return a number that moves when another connection commits, None where the database has none."""
+
+    @abstractmethod
+    def now_skew_seconds(self) -> float:
+        """Return the database's clock minus this machine's."""
+
+    def setting_problems(self) -> list[tuple[str, str]]:
+        """Return (problem, hint) for database settings that make the queue slow or fragile."""
+        return []
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close a private connection; harmless on a shared one."""

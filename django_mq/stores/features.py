@@ -1,0 +1,21 @@
+"""What differs between the stores: one flag, one question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """Code asks a flag and never the vendor's name."""
+
+    #: May several sessions claim at the same moment without waiting for each other?
+    concurrent_claims: bool
+    #: Does a message survive the process?
+    durable: bool = True
+    #: Can another process's commit be noticed without a query? (see Store.change_marker)
+    notices_changes: bool = False
+    #: May a second connection write while this thread holds an open transaction?
+    concurrent_writers: bool = True
+    #: May an open connection be inherited over a fork, if only to be abandoned there?
+    crosses_forks: bool = True

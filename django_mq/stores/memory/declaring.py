@@ -1,0 +1,72 @@
+"""Queues and bindings: declared, read, deleted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from django_mq.conf import QueueSettings
+from django_mq.errors import QueueInUse
+from django_mq.stores.memory.queue import BrokerQueue
+from django_mq.stores.memory.runner import locked
+from django_mq.stores.memory.steering import Steering
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django_mq.stores.records import QueueRecord
+
+
+class Declaring(Steering):
+    """Declare, read and delete queues."""
+
+    @locked
+    def declare(self, name: str, options: Mapping[str, Any]) -> bool:
+        queues = self.broker.queues
+        if name in queues:
+            return False
+        settings = QueueSettings(**options)
+        if settings.dead_letter_queue not in queues:
+            settings = replace(settings, dead_letter_queue=None)
+        queues[name] = BrokerQueue(next(self.broker.queue_numbers), name, settings)
+        return True
+
+    @locked
+    def queue(self, name: str) -> QueueRecord | None:
+        queue = self.broker.queues.get(name)
+        return None if queue is None else queue.record(self._now())
+
+    @locked
+    def delete_queue(self, name: str, *, force: bool = False) -> int:
+        queue = self._existing(name)
+        self._check_deletable(queue, force=force)
+        removed = self.purge(name) if force else 0
+        del self.broker.queues[name]
+        self.broker.bindings = {key: kind for key, kind in self.broker.bindings.items() if key[2] != name}
+        for session in self.broker.sessions.values():
+            session.forget(queue)
+        return removed
+
+    def _check_deletable(self, queue: BrokerQueue, *, force: bool) -> None:
+        name = queue.name
+        sources = [other for other in self.broker.queues.values() if other.settings.dead_letter_queue == name]
+        if sources:
+            raise QueueInUse(f"{name!r} is the dead-letter queue of {len(sources)} other queue(s).")
+        if queue.rows and not force:
+            raise QueueInUse(f"{name!r} still holds messages.")
+        if any(row.held for row in queue.rows.values()):
+            raise QueueInUse(f"{name!r} still holds messages that workers have claimed.")
+
+    @locked
+    def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str) -> None:
+        self._existing(queue)
+        self.broker.bindings.setdefault((exchange, pattern, queue), exchange_type)
+
+    @locked
+    def unbind(self, *, exchange: str, pattern: str, queue: str) -> bool:
+        return self.broker.bindings.pop((exchange, pattern, queue), None) is not None
+
+    @locked
+    def bindings(self, exchange: str) -> list[tuple[str, str, str]]:
+        bound = self.broker.bindings.items()
+        return [(kind, pattern, queue) for (name, pattern, queue), kind in bound if name == exchange]

@@ -1,0 +1,51 @@
+"""Looking: counts and browsing, nothing taken."""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+
+from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED
+from django_mq.stores.memory.broker import row_of
+from django_mq.stores.memory.runner import Runner, locked
+from django_mq.stores.records import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django_mq.stores.memory.queue import BrokerQueue
+    from django_mq.stores.records import Browsed
+
+
+class Looking(Runner):
+    """Count and browse."""
+
+    @locked
+    def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
+        queues = self.broker.queues
+        wanted = sorted(queues) if names is None else sorted(queues.keys() & set(names))
+        return {name: self._counts_of(queues[name], limit) for name in wanted}
+
+    def _counts_of(self, queue: BrokerQueue, limit: int) -> Counts:
+        in_state = queue.engine.counts()
+        scheduled, ready, claimed, dead = (
+            min(limit, in_state[state]) for state in (SCHEDULED, READY, CLAIMED, DEAD)
+        )
+        return Counts(scheduled, ready, claimed, dead, self._oldest_ready_seconds(queue))
+
+    def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
+        """Return the age of the oldest message that is the first of its level."""
+        since = [row_of(entry).ready_at for entry in queue.engine.heads()]
+        return (self._now() - min(since)).total_seconds() if since else None
+
+    @locked
+    def browse(
+        self, name: str, *, states: Sequence[int], limit: int = 100, after: Browsed | None = None
+    ) -> list[Browsed]:
+        queue = self.broker.queues.get(name)
+        if queue is None:
+            return []
+        beyond = None if after is None else (-after.level, after.place, after.id)
+        entries = (row.entry for row in queue.rows.values() if row.entry.state in states)
+        chosen = (entry for entry in entries if beyond is None or entry.order > beyond)
+        return [row_of(entry).browsed() for entry in nsmallest(limit, chosen, key=lambda entry: entry.order)]

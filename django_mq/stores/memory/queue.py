@@ -1,0 +1,49 @@
+"""One queue: its settings, its rows, and the engine's queue that orders them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from django_mq.engine.queue import Queue
+from django_mq.stores.records import QueueRecord
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from django_mq.conf import QueueSettings
+    from django_mq.stores.memory.row import Row
+
+#: What a queue's record and its settings have in common.
+COMMON = tuple(
+    {item.name for item in fields(QueueRecord)} - {"id", "name", "closed", "paused"},
+)
+
+
+class BrokerQueue:
+    """A queue of a broker; ``settings`` may be replaced by others, ``closed`` and the pause set."""
+
+    def __init__(self, number: int, name: str, settings: QueueSettings) -> None:
+        self.number = number
+        self.name = name
+        self.settings = settings
+        self.closed = False
+        self.paused = False
+        self.paused_reason = ""
+        self.paused_until: datetime | None = None
+        levels = 1 if settings.kind == "fifo" else settings.levels
+        self.engine = Queue(name, levels=levels, due_first=settings.due_order == "due_first")
+        #: Every message here, whatever its state: an id may be here once.
+        self.rows: dict[UUID, Row] = {}
+
+    def is_paused(self, now: datetime) -> bool:
+        """Whether nothing may be delivered now."""
+        return self.paused and (self.paused_until is None or self.paused_until > now)
+
+    def record(self, now: datetime) -> QueueRecord:
+        """The queue as publishing and consuming see it."""
+        common = {name: getattr(self.settings, name) for name in COMMON}
+        return QueueRecord(
+            id=self.number, name=self.name, closed=self.closed, paused=self.is_paused(now), **common
+        )

@@ -1,0 +1,48 @@
+"""One worker session: its deadline, and what it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq.engine.consumer import Consumer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from django_mq.engine.entry import Entry
+    from django_mq.stores.memory.queue import BrokerQueue
+    from django_mq.stores.records import Heartbeat, SessionInfo
+
+
+class WorkerSession:
+    """A worker, which for the engine is one consumer of each queue that it has claimed from."""
+
+    def __init__(self, number: int, info: SessionInfo, deadline: datetime) -> None:
+        self.number = number
+        self.info = info
+        self.deadline = deadline
+        self.heartbeat: Heartbeat | None = None
+        self._consumers: dict[BrokerQueue, Consumer] = {}
+
+    def consumer_of(self, queue: BrokerQueue) -> Consumer:
+        """Return its consumer of the queue, subscribed. The credit is the claim's own limit."""
+        consumer = self._consumers.get(queue)
+        if consumer is None:
+            consumer = self._consumers[queue] = Consumer(self.info.name)
+            queue.engine.add_consumer(consumer)
+        return consumer
+
+    def held(self) -> Iterator[Entry]:
+        """Yield what it holds; entries may be settled meanwhile."""
+        for consumer in self._consumers.values():
+            yield from list(consumer.unsettled)
+
+    def unsubscribe(self) -> None:
+        """Leave every queue; what is still held goes back to its place, uncounted."""
+        for queue, consumer in self._consumers.items():
+            queue.engine.remove_consumer(consumer)
+
+    def forget(self, queue: BrokerQueue) -> None:
+        """The queue is no more."""
+        self._consumers.pop(queue, None)

@@ -1,0 +1,55 @@
+"""Worker sessions: opened, renewed, closed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq.stores.memory.broker import row_of
+from django_mq.stores.memory.runner import Runner, locked
+from django_mq.stores.memory.session import WorkerSession
+from django_mq.stores.times import later
+
+if TYPE_CHECKING:
+    from django_mq.stores.memory.row import Row
+    from django_mq.stores.records import Heartbeat, SessionInfo
+
+
+class Sessions(Runner):
+    """Open, renew and close worker sessions."""
+
+    @locked
+    def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
+        number = next(self.broker.session_numbers)
+        self.broker.sessions[number] = WorkerSession(number, info, later(self._now(), deadline_seconds))
+        return number
+
+    @locked
+    def renew(self, session_id: int, heartbeat: Heartbeat) -> bool:
+        session = self.broker.sessions.get(session_id)
+        if session is None:
+            return False
+        session.heartbeat = heartbeat
+        session.deadline = later(self._now(), heartbeat.deadline_seconds)
+        return True
+
+    @locked
+    def close_session(self, session_id: int) -> int:
+        session = self.broker.sessions.pop(session_id, None)
+        if session is None:
+            return 0
+        held = [row_of(entry) for entry in session.held()]
+        session.unsubscribe()
+        for row in held:
+            self._back(row)
+        return len(held)
+
+    def _back(self, row: Row) -> None:
+        """Note that a row's entry is back in its queue."""
+        row.let_go()
+        self.broker.watch(row)
+
+    def _give_back(self, row: Row) -> None:
+        """Take a held row from its session, uncounted; the session's late verdict is void."""
+        holder = row.entry.owner
+        if holder is not None and row.queue.engine.release(row.entry, holder):
+            self._back(row)

@@ -1,0 +1,110 @@
+"""Verdicts, each behind the fence of its claim: a late one finds the row in other hands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq.stores.memory.broker import row_of
+from django_mq.stores.memory.claiming import Claiming
+from django_mq.stores.memory.dying import Dying
+from django_mq.stores.memory.history import Outcome
+from django_mq.stores.memory.runner import locked
+from django_mq.stores.records import Exchange, Verdict
+from django_mq.stores.times import later
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django_mq.engine.consumer import Consumer
+    from django_mq.stores.memory.row import Row
+    from django_mq.stores.memory.session import WorkerSession
+    from django_mq.stores.records import ClaimRequest, Settlement
+
+#: Verdicts over one message that come together: the first of these counts.
+ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.RELEASE, Verdict.DEAD)
+
+
+class Settling(Claiming, Dying):
+    """Settle, and exchange verdicts for messages."""
+
+    @locked
+    def exchange(
+        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
+    ) -> Exchange:
+        # Atomic although nothing can be rolled back: only a lost session fails, and it settles nothing.
+        return super().exchange(session_id, settlements, request)
+
+    @locked
+    def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
+        session = self.broker.sessions.get(session_id)
+        in_order = sorted(settlements, key=lambda item: ORDER.index(item.verdict))
+        settled = [] if session is None else [item for item in in_order if self._settle(session, item)]
+        return frozenset(item.id for item in settlements) - {item.id for item in settled}
+
+    def _settle(self, session: WorkerSession, settlement: Settlement) -> bool:
+        row = self.broker.rows.get(settlement.id)
+        if row is None or row.session_id != session.number:
+            return False
+        consumer = session.consumer_of(row.queue)
+        if settlement.verdict is Verdict.RELEASE:
+            done = self._released(row, consumer, settlement)
+        elif settlement.verdict is Verdict.DEAD:
+            done = self._died(row, consumer, settlement)
+        else:
+            return self._finished(row, consumer, settlement)
+        if done:
+            self._after(row, settlement, session)
+        return done
+
+    def _finished(self, row: Row, consumer: Consumer, settlement: Settlement) -> bool:
+        if not row.queue.engine.accept(row.entry, consumer, settlement.claim):
+            return False
+        self.broker.finish(row, Outcome.ACCEPTED if settlement.verdict is Verdict.ACCEPT else Outcome.EXPIRED)
+        return True
+
+    def _released(self, row: Row, consumer: Consumer, settlement: Settlement) -> bool:
+        engine = row.queue.engine
+        give_back = engine.fail if settlement.counted else engine.release
+        delay = settlement.delay_seconds
+        due = later(self._now(), delay) if delay > 0 else None
+        retry_at = None if due is None else due.timestamp()
+        if not give_back(row.entry, consumer, settlement.claim, retry_at=retry_at):
+            return False
+        row.deliver_at = due or row.deliver_at
+        row.suspect = row.suspect and not settlement.counted
+        self._back(row)
+        return True
+
+    def _died(self, row: Row, consumer: Consumer, settlement: Settlement) -> bool:
+        if not row.queue.engine.reject(row.entry, consumer, settlement.claim):
+            return False
+        row.entry.attempts -= not settlement.counted
+        self._bury(row, settlement.reason)
+        return True
+
+    def _after(self, row: Row, settlement: Settlement, session: WorkerSession) -> None:
+        """Record why the attempt failed, then send a dead letter on its way, which changes its queue and id."""
+        if settlement.failure is not None:
+            self.record_attempt(
+                settlement.failure,
+                queue_name=row.queue.name,
+                # A delivery that was not counted is the one after those that were.
+                number=row.entry.attempts + (not settlement.counted),
+                worker=f"session {session.number}",
+                message_id=row.message.message_id,
+                correlation_id=row.message.correlation_id,
+            )
+        if settlement.verdict is Verdict.DEAD:
+            self._move_dead(row)
+
+    @locked
+    def resync(self, session_id: int, held: Sequence[int]) -> int:
+        session, known = self.broker.sessions.get(session_id), set(held)
+        mine = [] if session is None else [row_of(entry) for entry in session.held()]
+        unknown = [row for row in mine if row.id not in known]
+        for row in unknown:
+            redelivered = row.entry.redelivered
+            self._give_back(row)
+            # It never reached anybody.
+            row.entry.redelivered = redelivered
+        return len(unknown)

@@ -1,0 +1,103 @@
+"""Upkeep: promote, reap, expire, prune."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from django_mq.stores.memory.broker import row_of
+from django_mq.stores.memory.dying import Dying
+from django_mq.stores.memory.history import Outcome
+from django_mq.stores.memory.runner import locked
+from django_mq.stores.records import Reaped
+
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Callable, Container
+    from datetime import datetime
+    from uuid import UUID
+
+    from django_mq.stores.memory.history import FailedAttempt, Finished
+    from django_mq.stores.memory.row import Row
+    from django_mq.stores.memory.session import WorkerSession
+
+Item = TypeVar("Item")
+
+#: How long the history of a queue that is gone is kept.
+ORPHANED = timedelta(days=7)
+#: How long a failed attempt is kept once its message is gone.
+ATTEMPTS_KEPT = timedelta(days=30)
+
+
+class Upkeep(Dying):
+    """Every duty may be run at any time, by any handle."""
+
+    @locked
+    def promote(self, limit: int = 1000) -> int:
+        now = self._now().timestamp()
+        return sum(len(queue.engine.promote(now, limit)) for queue in self.broker.queues.values())
+
+    @locked
+    def reap(self) -> list[Reaped]:
+        now = self._now()
+        return [self._reap(session) for session in list(self.broker.sessions.values()) if session.deadline < now]
+
+    def _reap(self, session: WorkerSession) -> Reaped:
+        held = [row_of(entry) for entry in session.held()]
+        dead = sum(self._lose(row, session) for row in held)
+        session.unsubscribe()
+        del self.broker.sessions[session.number]
+        return Reaped(session_id=session.number, name=session.info.name, released=len(held) - dead, dead=dead)
+
+    def _lose(self, row: Row, session: WorkerSession) -> bool:
+        """Give back what a dead session held; True if it was a suspect that is buried now."""
+        consumer, engine = session.consumer_of(row.queue), row.queue.engine
+        row.entry.redelivered = True
+        if not row.suspect:
+            engine.release(row.entry, consumer)
+        elif not 0 < row.queue.settings.max_attempts <= row.entry.attempts:
+            engine.fail(row.entry, consumer)
+        else:
+            engine.reject(row.entry, consumer)
+            self._bury(row, "worker lost")
+            self._move_dead(row)
+            return True
+        row.suspect = True
+        self._back(row)
+        return False
+
+    @locked
+    def expire(self, limit: int = 1000) -> int:
+        now, expired = self._now().timestamp(), 0
+        while expired < limit and self.broker.expiring.next_time() <= now:
+            head = self.broker.expiring.head()
+            if head is not None:
+                self.broker.finish(row_of(head), Outcome.EXPIRED)
+                expired += 1
+        return expired
+
+    @locked
+    def prune(self, limit: int = 5000) -> int:
+        now = self._now()
+        live = {row.message.message_id for row in self.broker.rows.values()}
+        history = _drop(self.broker.history, lambda item: self._is_past(item, now), limit)
+        attempts = _drop(self.broker.attempts, lambda item: _is_done_with(item, now, live), limit)
+        return history + attempts + self.broker.lane.prune(now)
+
+    def _is_past(self, item: Finished, now: datetime) -> bool:
+        queue = self.broker.queues.get(item.queue_name)
+        kept = ORPHANED if queue is None else timedelta(days=queue.settings.history_days)
+        return now - item.finished_at > kept
+
+
+def _is_done_with(attempt: FailedAttempt, now: datetime, live: Container[UUID | None]) -> bool:
+    return attempt.message_id not in live and now - attempt.failed_at > ATTEMPTS_KEPT
+
+
+def _drop(remembered: deque[Item], is_over: Callable[[Item], bool], limit: int) -> int:
+    """Drop what is over, the oldest first; return how many that were."""
+    over = list(islice((item for item in remembered if is_over(item)), limit))
+    for item in over:
+        remembered.remove(item)
+    return len(over)

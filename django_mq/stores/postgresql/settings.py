@@ -1,0 +1,44 @@
+"""Bounds for a worker's own connection: no statement and no dead socket may freeze the worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Seconds until a silent connection is probed, between two probes, and until it is given up.
+KEEPALIVE_IDLE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 3
+CONNECT_SECONDS = 10
+#: Runs after which a statement is prepared on a worker's connection. Those of an exchange are
+#: prepared at once: planning them takes longer than running them.
+PREPARE_THRESHOLD = 5
+#: One plan for any values and any number of rows: it is made while a queue is empty, perhaps, and
+#: kept until the table's statistics change. So it must never be the one that reads the whole table.
+PLANNING = " -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off"
+
+
+def bounded(settings: dict[str, Any], statement_seconds: float) -> dict[str, Any]:
+    """Return the connection's settings with time limits; what the project sets itself is kept.
+
+    A half-open connection would otherwise hold the worker's loop until the kernel gives
+    up, which takes a quarter of an hour.
+    """
+    milliseconds = round(statement_seconds * 1000)
+    given = settings.get("OPTIONS", {})
+    limits = {
+        "connect_timeout": CONNECT_SECONDS,
+        "keepalives": 1,
+        "keepalives_idle": KEEPALIVE_IDLE_SECONDS,
+        "keepalives_interval": KEEPALIVE_INTERVAL_SECONDS,
+        "keepalives_count": KEEPALIVE_COUNT,
+        "tcp_user_timeout": milliseconds,
+    }
+    # Django prepares nothing unless the project says so, because a pooler may give each transaction
+    # another connection. This is how a project tells Django that it has such a pooler.
+    pooled = bool(settings.get("DISABLE_SERVER_SIDE_CURSORS"))
+    if not pooled:
+        limits["prepare_threshold"] = PREPARE_THRESHOLD
+    # Options that come later win, so a project's own statement_timeout stays in force.
+    start_up = f"-c statement_timeout={milliseconds}{PLANNING} {given.get('options', '')}".strip()
+    # A pool belongs to the project's threads: a worker holds its connection for life.
+    kept = {name: value for name, value in given.items() if name != "pool"}
+    # Poolers refuse start-up options they do not know.
+    return settings | {"OPTIONS": limits | kept | ({} if pooled else {"options": start_up})}

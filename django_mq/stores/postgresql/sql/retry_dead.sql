@@ -1,0 +1,8 @@
+-- Makes dead messages ready again, attempts restarting, in their old place.
+-- Locks: the rows it changes. Index: the primary key.
+-- Returns: one row per message.
+UPDATE django_mq_message
+SET state = 1, attempts = 0, suspect = false, redelivered = true, dead_reason = '', dead_at = NULL,
+    expires_at = NULL
+WHERE id = ANY(%(ids)s::bigint[]) AND state = 3
+RETURNING id

@@ -1,0 +1,152 @@
+"""PostgreSQL: rows locked one by one, and a whole exchange in one round trip."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from psycopg import Cursor
+
+from django_mq import conf
+from django_mq.errors import SessionLost
+from django_mq.stores.features import Features
+from django_mq.stores.postgresql.settings import bounded
+from django_mq.stores.records import Exchange, Verdict
+from django_mq.stores.sql import SQLStore
+from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS
+from django_mq.stores.sql.consuming import PROMOTE_LIMIT
+from django_mq.stores.sql.steering import ACCEPTED
+from django_mq.stores.translation import translating
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    from django_mq.stores.records import ClaimRequest, NewMessage, Settlement
+
+#: Fields of a message that say when, and the others.
+TIMES = ("deliver_at", "delay_seconds", "expires_at", "ttl_seconds")
+FIELDS_AT_ONCE = tuple(name for name in NEW_MESSAGE_FIELDS if name not in TIMES)
+#: The claims' counterparts that settle as well, and the columns before those of a claim.
+SETTLE_AND = {"claim": "settle_and_claim", "claim_across": "settle_and_claim_across"}
+ANSWER_COLUMNS = 3
+#: How long the deletion of a queue waits for open transactions that wrote messages. Nobody can
+#: publish meanwhile; afterwards StoreUnavailable says to try again.
+DELETION_WAIT_SECONDS = 2
+
+
+class PostgreSQLStore(SQLStore):
+    """The store for PostgreSQL through psycopg 3."""
+
+    features = Features(concurrent_claims=True)
+    package = "django_mq.stores.postgresql"
+
+    def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
+        super().__init__(connection, private=private)
+        if private:
+            connection.settings_dict = bounded(connection.settings_dict, conf.load().STATEMENT_TIMEOUT_SECONDS)
+
+    def _now(self) -> str:
+        # The statement's time, not the transaction's: a long transaction must not publish
+        # into the past, and clock_timestamp() is volatile, which no index condition may be.
+        if not self.clock_offset:
+            return "statement_timestamp()"
+        return f"(statement_timestamp() + interval '{self.clock_offset.total_seconds():f} seconds')"
+
+    def _wait_for_publishers(self) -> None:
+        # A publish does not lock the queue's row, so that publishers never meet there. Deleting
+        # a queue is rare and pays instead: without this lock, a message written meanwhile would
+        # be left behind in a queue that is no more.
+        before = self._rows("limit_waiting", limit=f"{DELETION_WAIT_SECONDS}s")[0][0]
+        self._rows("lock_messages")
+        self._rows("limit_waiting", limit=before)
+
+    def _append_one(self, message: NewMessage) -> list[tuple[Any, ...]]:
+        if any(getattr(message, name) is not None for name in TIMES):
+            return super()._append_one(message)
+        params = {name: getattr(message, name) for name in FIELDS_AT_ONCE}
+        return self._rows("append_at_once", **params)
+
+    def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
+        columns = {name: [getattr(message, name) for message in messages] for name in NEW_MESSAGE_FIELDS}
+        return [row[0] for row in self._rows("append_many", **columns)]
+
+    def exchange(
+        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
+    ) -> Exchange:
+        # Verdicts that write more than the message's own row need answers in between.
+        plain = all(item.verdict is not Verdict.DEAD and item.failure is None for item in settlements)
+        if not (self.private and plain):
+            return super().exchange(session_id, settlements, request)
+        accepted = all(item.verdict is Verdict.ACCEPT for item in settlements)
+        with self._alone(), translating(self.connection):
+            if request is not None and accepted and not request.promote:
+                return self._one_statement(session_id, settlements, request)
+            return self._one_round_trip(session_id, settlements, request)
+
+    def _one_statement(
+        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest
+    ) -> Exchange:
+        """Do what a busy worker does all the time; a statement alone is a transaction."""
+        name, params = self._claim_statement(session_id, request)
+        params |= self._fence(session_id, settlements) | {"outcome": ACCEPTED, "queues": list(request.queues)}
+        self.connection.ensure_connection()
+        text = self._text(SETTLE_AND[name])
+        rows = Cursor(self.connection.connection).execute(text, params, prepare=True).fetchall()
+        alive, due, void = rows[0][:ANSWER_COLUMNS]
+        if not alive:
+            raise SessionLost
+        found = [row[ANSWER_COLUMNS:] for row in rows]
+        result = self._exchange_of([row for row in found if row[0] is not None], request, due)
+        result.void = frozenset(void)
+        return result
+
+    def _one_round_trip(
+        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
+    ) -> Exchange:
+        settling = list(self._settle_statements(session_id, settlements))
+        claiming = [] if request is None else self._claiming(session_id, request)
+        answers = self._in_one_transaction(settling + claiming)
+        done = {row[0] for rows in answers[: len(settling)] for row in rows}
+        result = Exchange()
+        if request is not None:
+            alive, _, rows, due = answers[len(settling) :]
+            if not alive:
+                raise SessionLost
+            result = self._exchange_of(rows, request, due[0][0])
+        result.void = frozenset(item.id for item in settlements) - done
+        return result
+
+    def _claiming(self, session_id: int, request: ClaimRequest) -> list[tuple[str, dict[str, Any]]]:
+        queues = {"queues": list(request.queues)}
+        return [
+            ("session_alive", {"session": session_id}),
+            ("promote_due", queues | {"limit": PROMOTE_LIMIT}),
+            self._claim_statement(session_id, request),
+            ("next_due", queues),
+        ]
+
+    def _in_one_transaction(self, statements: list[tuple[str, dict[str, Any]]]) -> list[list[tuple[Any, ...]]]:
+        """Send all statements between BEGIN and COMMIT at once and return their rows.
+
+        Plain psycopg cursors bind parameters on the server, so that each statement is
+        planned once for the life of the connection.
+        """
+        self.connection.ensure_connection()
+        driver: Any = self.connection.connection
+        try:
+            with driver.pipeline():
+                Cursor(driver).execute("BEGIN")
+                cursors = [
+                    Cursor(driver).execute(self._text(name), params, prepare=True) for name, params in statements
+                ]
+                Cursor(driver).execute("COMMIT")
+            return [cursor.fetchall() for cursor in cursors]
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def now_skew_seconds(self) -> float:
+        clock: datetime = self._rows("clock")[0][0]
+        return (clock - datetime.now(UTC)).total_seconds()

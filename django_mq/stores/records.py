@@ -1,0 +1,244 @@
+"""The values that cross the store interface. Times are aware datetimes by the database's clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessage:
+    """A checked and encoded message on its way into one queue.
+
+    ``deliver_at`` and ``delay_seconds`` exclude each other, as do ``expires_at`` and
+    ``ttl_seconds``; the relative ones are added to the database's clock on insert.
+    """
+
+    queue_name: str
+    message_id: UUID
+    body: bytes
+    content_type: str
+    content_encoding: str = "utf-8"
+    headers: str = "{}"
+    properties: str | None = None
+    priority: int = 4
+    type: str = ""
+    correlation_id: str | None = None
+    group_key: str | None = None
+    deliver_at: datetime | None = None
+    delay_seconds: float | None = None
+    expires_at: datetime | None = None
+    ttl_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRecord:
+    """A queue's row, as far as publishing and consuming need it."""
+
+    id: int
+    name: str
+    kind: str
+    levels: int
+    due_order: str
+    closed: bool
+    paused: bool
+    max_attempts: int
+    backoff_seconds: float
+    backoff_multiplier: float
+    backoff_cap_seconds: float
+    backoff_jitter: float
+    dead_letter_queue: str | None
+    max_messages: int | None
+    ttl_seconds: float | None
+
+
+@dataclass(slots=True)
+class Claimed:
+    """A message this session holds: the receipt (id and claim) and all that was stored.
+
+    ``headers`` and ``properties`` are the stored JSON text: decoding belongs to whoever
+    delivers, so that one corrupt row cannot stop a batch.
+    """
+
+    id: int
+    claim: int
+    queue_name: str
+    level: int
+    place: int
+    priority: int
+    attempts: int
+    redelivered: bool
+    suspect: bool
+    expired: bool
+    message_id: UUID
+    type: str
+    correlation_id: str | None
+    group_key: str | None
+    published_at: datetime
+    deliver_at: datetime | None
+    expires_at: datetime | None
+    content_type: str
+    content_encoding: str
+    headers: str
+    properties: str | None
+    body: bytes
+
+
+class Verdict(Enum):
+    """How a delivery ends."""
+
+    ACCEPT = "accept"
+    RELEASE = "release"
+    DEAD = "dead"
+    EXPIRE = "expire"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong in one attempt; becomes a row of ``Attempt``."""
+
+    error: str
+    detail: str = ""
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One verdict over one claimed message, fenced by its claim token.
+
+    ``counted`` adds the delivery to the message's attempts; ``delay_seconds`` holds a
+    released message back, in its place, for so long; ``reason`` says why it is dead.
+    """
+
+    id: int
+    claim: int
+    verdict: Verdict
+    counted: bool = False
+    delay_seconds: float = 0.0
+    reason: str = ""
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRequest:
+    """Ask for at most ``credit`` ready messages of these queues, in order.
+
+    Several queues are merged by message priority, queues of equal heads taking turns;
+    ``listed`` makes the order of the list strict instead. A suspect message is claimed
+    only when ``slots`` is positive, alone in its batch, and that claim counts an attempt.
+    Whoever knows that nothing is due now may say so with ``promote=False``, which spares
+    the database the question; the answer's ``next_due_seconds`` is 0 if that was wrong.
+    """
+
+    queues: tuple[str, ...]
+    credit: int
+    slots: int = 1
+    listed: bool = False
+    promote: bool = True
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What one round trip brought: claimed messages in order, and when to look again.
+
+    ``more`` is true when the claim was cut short by its limit, so another claim may find
+    rows at once; false means the queues were empty at that moment. ``next_due_seconds``
+    is the time until the earliest scheduled message, None if there is none. ``void``
+    holds the row ids of settlements whose lease was lost: they changed nothing.
+    """
+
+    claimed: list[Claimed] = field(default_factory=list)
+    more: bool = False
+    next_due_seconds: float | None = None
+    void: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """What a worker says of itself when it opens a session."""
+
+    name: str
+    kind: str
+    host: str
+    pid: int
+    version: str
+    queues: tuple[str, ...] = ()
+    credit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerInfo:
+    """One consumer of a session, as shown to the operator."""
+
+    queue_name: str
+    handler: str = ""
+    priority: int = 0
+    state: str = "interested"
+    credit_limit: int = 0
+    credit_used: int = 0
+    delivered: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """What a session reports when it renews its deadline."""
+
+    deadline_seconds: float
+    held: int = 0
+    queues: tuple[str, ...] = ()
+    credit: int = 0
+    consumers: tuple[ConsumerInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many messages of a queue are in each state, counted up to a limit, and its oldest ready age."""
+
+    scheduled: int = 0
+    ready: int = 0
+    claimed: int = 0
+    dead: int = 0
+    oldest_ready_seconds: float | None = None
+
+    @property
+    def total(self) -> int:
+        return self.scheduled + self.ready + self.claimed + self.dead
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """One dead session: how many of its messages were given back, and how many it killed for good."""
+
+    session_id: int
+    name: str
+    released: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True)
+class Browsed:
+    """A message as a browser sees it: nothing is taken."""
+
+    id: int
+    message_id: UUID
+    queue_name: str
+    state: int
+    priority: int
+    attempts: int
+    published_at: datetime
+    deliver_at: datetime | None
+    type: str
+    correlation_id: str | None
+    content_type: str
+    content_encoding: str
+    headers: str
+    body: bytes
+    dead_reason: str
+    #: Where it stands; the next page begins beyond it, whether or not it is still there.
+    level: int = 0
+    place: int = 0

@@ -1,0 +1,42 @@
+"""Why a store refuses: the sentences, the same from every store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq.errors import DuplicateMessage, QueueClosed, QueueFull, UnknownQueue
+
+if TYPE_CHECKING:
+    from django_mq.stores.records import NewMessage
+
+
+def no_such_queue(name: str) -> UnknownQueue:
+    """Somebody names a queue that is not there."""
+    return UnknownQueue(f"There is no queue {name!r}.")
+
+
+def undeclared(name: str) -> UnknownQueue:
+    """A publisher names a queue that is not there."""
+    return UnknownQueue(
+        f"There is no queue {name!r}; declare it in DJANGO_MQ['QUEUES'], in the admin or by mq_queue create."
+    )
+
+
+def closed(name: str) -> QueueClosed:
+    """The queue takes no more messages."""
+    return QueueClosed(f"Queue {name!r} is closed.")
+
+
+def full(name: str, *, held: int, limit: int, wanted: int) -> QueueFull:
+    """The queue has no room."""
+    return QueueFull(f"Queue {name!r} holds {held} of at most {limit} messages; {wanted} more do not fit.")
+
+
+def duplicate(message: NewMessage) -> DuplicateMessage:
+    """The message's id is taken in its queue."""
+    return DuplicateMessage(f"Message {message.message_id} is already in queue {message.queue_name!r}.")
+
+
+def twice(message: NewMessage) -> DuplicateMessage:
+    """The message's id occurs twice in one publish."""
+    return DuplicateMessage(f"Two of the messages have the id {message.message_id}.")

@@ -1,0 +1,58 @@
+"""Which store serves which database; the only place that looks at a vendor's name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from django.db import connections
+
+from django_mq.errors import UnsupportedDatabase
+from django_mq.stores.memory.store import MemoryStore
+from django_mq.stores.private import private_connection
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    from django_mq.stores.base import Store
+    from django_mq.stores.sql import SQLStore
+
+#: Stands in the place of a database alias for the queues of this process, in memory.
+MEMORY = ":memory:"
+
+#: Vendor to the module and class of its store, imported when first asked for.
+STORES = {
+    "postgresql": ("django_mq.stores.postgresql.store", "PostgreSQLStore"),
+    "sqlite": ("django_mq.stores.sqlite.store", "SQLiteStore"),
+}
+
+
+def store_for(connection: BaseDatabaseWrapper, *, private: bool = False) -> SQLStore:
+    """Return the store that speaks over this connection. Raises UnsupportedDatabase."""
+    try:
+        module, name = STORES[connection.vendor]
+    except KeyError:
+        raise UnsupportedDatabase(
+            f"There is no store for {connection.display_name}; use one of {', '.join(STORES)}."
+        ) from None
+    store: SQLStore = getattr(import_module(module), name)(connection, private=private)
+    return store
+
+
+def has_store(alias: str) -> bool:
+    """Whether queues can be under this name: a database alias, or ``MEMORY``."""
+    return alias == MEMORY or alias in connections
+
+
+def shared_store(alias: str) -> Store:
+    """Return a store over this thread's Django connection, joining its transaction."""
+    if alias == MEMORY:
+        return MemoryStore(alias)
+    return store_for(connections[alias])
+
+
+def private_store(alias: str) -> Store:
+    """Return a store over a connection of its own: a worker's, never the caller's transaction."""
+    if alias == MEMORY:
+        return MemoryStore(alias)
+    return store_for(private_connection(alias), private=True)

@@ -1,0 +1,108 @@
+"""Publishing: rows written in the caller's transaction."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from django_mq.errors import DuplicateMessage
+from django_mq.stores import refusals
+from django_mq.stores.sql.queues import Queues
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django_mq.stores.records import NewMessage
+
+
+#: What of a NewMessage becomes a parameter of the statements.
+NEW_MESSAGE_FIELDS = (
+    "queue_name",
+    "message_id",
+    "body",
+    "content_type",
+    "content_encoding",
+    "headers",
+    "properties",
+    "priority",
+    "type",
+    "correlation_id",
+    "group_key",
+    "deliver_at",
+    "delay_seconds",
+    "expires_at",
+    "ttl_seconds",
+)
+
+
+class _IncompleteError(Exception):
+    """Not every message could be written: the transaction must go."""
+
+
+class Appending(Queues):
+    """Append one or many messages."""
+
+    def append(self, message: NewMessage, *, again: bool = False) -> int:
+        rows = self._append_one(message)
+        if rows:
+            return int(rows[0][0])
+        return self._refused(message, again=again)
+
+    def _append_one(self, message: NewMessage) -> list[tuple[Any, ...]]:
+        return self._rows("append", **self._message_params(message))
+
+    def _message_params(self, message: NewMessage) -> dict[str, Any]:
+        return {name: getattr(message, name) for name in NEW_MESSAGE_FIELDS}
+
+    def _refused(self, message: NewMessage, *, again: bool) -> int:
+        """Raise what kept the statement from writing the row; 0 if a retry had written it before."""
+        self._check_open(message.queue_name)
+        if again:
+            return 0
+        raise refusals.duplicate(message)
+
+    def _check_open(self, name: str) -> None:
+        queue = self.queue(name)
+        if queue is None:
+            raise refusals.undeclared(name)
+        if queue.closed:
+            raise refusals.closed(name)
+
+    def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        with suppress(_IncompleteError), self._transaction():
+            ids = self._append_all(messages)
+            if len(ids) == len(messages):
+                return ids
+            raise _IncompleteError
+        if again and all(self._taken(message) for message in messages):
+            return []
+        # Asked after the rollback: before it, the messages just written look taken too.
+        raise self._why_incomplete(messages)
+
+    def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
+        raise NotImplementedError
+
+    def _why_incomplete(self, messages: Sequence[NewMessage]) -> DuplicateMessage:
+        for name in {message.queue_name for message in messages}:
+            self._check_open(name)
+        seen = set()
+        for message in messages:
+            key = (message.queue_name, message.message_id)
+            if key in seen:
+                return refusals.twice(message)
+            if self._taken(message):
+                return refusals.duplicate(message)
+            seen.add(key)
+        return DuplicateMessage("One of the messages was in its queue already, and is no more: try again.")
+
+    def _taken(self, message: NewMessage) -> bool:
+        return bool(self._rows("message_taken", queue=message.queue_name, message_id=message.message_id))
+
+    def reserve(self, name: str, wanted: int) -> None:
+        rows = self._rows("lock_queue", queue=name)
+        limit = rows[0][0] if rows else None
+        if limit is None:
+            return
+        held = self._rows("count_up_to", queue=name, limit=limit + 1)[0][0]
+        if held + wanted > limit:
+            raise refusals.full(name, held=held, limit=limit, wanted=wanted)

@@ -1,0 +1,161 @@
+"""Claims and settlements, together in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from django_mq.errors import SessionLost
+from django_mq.stores.records import Claimed, Exchange, Verdict
+from django_mq.stores.sql.runner import Runner
+from django_mq.stores.sql.steering import ACCEPTED, EXPIRED
+from django_mq.stores.texts import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from django_mq.stores.records import ClaimRequest, Settlement
+
+
+#: Due messages promoted by one claim; the rest follows with the next.
+PROMOTE_LIMIT = 1000
+#: Where a claim's rows say how many messages it saw; before it stand the fields of Claimed.
+SEEN_COLUMN = len(fields(Claimed))
+
+
+class Consuming(Runner):
+    """Claim in strict order, settle behind the fence."""
+
+    def exchange(
+        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
+    ) -> Exchange:
+        with self._transaction():
+            return super().exchange(session_id, settlements, request)
+
+    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+        with self._transaction():
+            self._check_alive(session_id)
+            self._rows("promote_due", queues=list(request.queues), limit=PROMOTE_LIMIT)
+            rows = self._claim_rows(session_id, request)
+            due = self._rows("next_due", queues=list(request.queues))[0][0]
+        return self._exchange_of(rows, request, due)
+
+    def _check_alive(self, session_id: int) -> None:
+        if not self._rows("session_alive", session=session_id):
+            raise SessionLost
+
+    def _claim_rows(self, session_id: int, request: ClaimRequest) -> list[tuple[Any, ...]]:
+        name, params = self._claim_statement(session_id, request)
+        return self._rows(name, **params)
+
+    def _claim_statement(self, session_id: int, request: ClaimRequest) -> tuple[str, dict[str, Any]]:
+        params: dict[str, Any] = {
+            "session": session_id,
+            "claim": next(self._claims),
+            "credit": request.credit,
+            "slots": request.slots,
+        }
+        if len(request.queues) == 1:
+            return "claim", params | {"queue": request.queues[0]}
+        return "claim_across", params | {
+            "queues": list(request.queues),
+            "listed": request.listed,
+            # Candidates beyond the credit step over rows that others have locked meanwhile.
+            "candidates": request.credit * 4,
+        }
+
+    def _exchange_of(self, rows: list[tuple[Any, ...]], request: ClaimRequest, due: float | None) -> Exchange:
+        across = len(request.queues) > 1
+        if across:
+            rows.sort(key=lambda row: row[-1])
+        claimed = [self._claimed(row) for row in rows]
+        if not across:
+            claimed.sort(key=lambda item: (-item.level, item.place, item.id))
+        return Exchange(
+            claimed=claimed,
+            more=self._may_have_more(rows, request),
+            next_due_seconds=None if due is None else max(0.0, float(due)),
+        )
+
+    @staticmethod
+    def _may_have_more(rows: list[tuple[Any, ...]], request: ClaimRequest) -> bool:
+        """A claim cut by its limit, or before a suspect that must travel alone, has left something behind.
+
+        A suspect at the head that found no free slot leaves no trace here: whoever claims
+        without slots looks again when one is free.
+        """
+        if not rows:
+            return False
+        seen = rows[0][SEEN_COLUMN]
+        return bool(seen >= request.credit or len(rows) < seen)
+
+    def _claimed(self, row: tuple[Any, ...]) -> Claimed:
+        return Claimed(*row[:SEEN_COLUMN])
+
+    def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
+        with self._transaction():
+            done: set[int] = set()
+            for name, params in self._settle_statements(session_id, settlements):
+                done.update(row[0] for row in self._rows(name, **params))
+            self._after_settling(settlements, done, session_id)
+        return frozenset(item.id for item in settlements) - done
+
+    def _settle_statements(
+        self, session_id: int, settlements: Sequence[Settlement]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield one statement for each kind of verdict that occurs."""
+        for verdict, outcome in ((Verdict.ACCEPT, ACCEPTED), (Verdict.EXPIRE, EXPIRED)):
+            chosen = [item for item in settlements if item.verdict is verdict]
+            if chosen:
+                yield "settle_finished", self._fence(session_id, chosen) | {"outcome": outcome}
+        released = [item for item in settlements if item.verdict is Verdict.RELEASE]
+        if released:
+            yield (
+                "settle_released",
+                self._fence(session_id, released)
+                | {
+                    "delay_seconds": [float(item.delay_seconds) for item in released],
+                    "counted": [item.counted for item in released],
+                },
+            )
+        dead = [item for item in settlements if item.verdict is Verdict.DEAD]
+        if dead:
+            yield (
+                "settle_dead",
+                self._fence(session_id, dead)
+                | {
+                    "reasons": [storable(item.reason, 255) for item in dead],
+                    "counted": [item.counted for item in dead],
+                },
+            )
+
+    @staticmethod
+    def _fence(session_id: int, settlements: Sequence[Settlement]) -> dict[str, Any]:
+        return {
+            "session": session_id,
+            "ids": [item.id for item in settlements],
+            "claims": [item.claim for item in settlements],
+        }
+
+    def _after_settling(self, settlements: Sequence[Settlement], done: set[int], session_id: int) -> None:
+        """Record why attempts failed, then send dead letters on their way. The move changes ids."""
+        failed = [item for item in settlements if item.failure and item.id in done]
+        if failed:
+            self._rows("record_attempts", worker=f"session {session_id}", **self._failures(failed))
+        dead = [item.id for item in settlements if item.verdict is Verdict.DEAD and item.id in done]
+        if dead:
+            self._rows("move_dead", ids=dead)
+
+    @staticmethod
+    def _failures(settlements: Sequence[Settlement]) -> dict[str, list[Any]]:
+        found = [(item, item.failure) for item in settlements if item.failure]
+        return {
+            "ids": [item.id for item, _ in found],
+            "counted": [item.counted for item, _ in found],
+            "errors": [storable(failure.error, 255) for _, failure in found],
+            "details": [storable(failure.detail) for _, failure in found],
+            "tracebacks": [storable(failure.traceback) for _, failure in found],
+        }
+
+    def resync(self, session_id: int, held: Sequence[int]) -> int:
+        return len(self._rows("release_unknown", session=session_id, held=list(held)))

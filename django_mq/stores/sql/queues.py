@@ -1,0 +1,61 @@
+"""Queues: declared, read, deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django_mq.errors import QueueInUse
+from django_mq.stores.records import QueueRecord
+from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.sql.steering import Steering
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Queues(Steering):
+    """Declare, read and delete queues."""
+
+    def declare(self, name: str, options: Mapping[str, Any]) -> bool:
+        return bool(self._rows("declare", name=name, **options))
+
+    def queue(self, name: str) -> QueueRecord | None:
+        rows = self._rows("queue", queue=name)
+        if not rows:
+            return None
+        fields = ("id", "name", "kind", "levels", "due_order", "closed", "paused", "max_attempts")
+        backoff = ("backoff_seconds", "backoff_multiplier", "backoff_cap_seconds", "backoff_jitter")
+        named = zip((*fields, *backoff, "dead_letter_queue", "max_messages", "ttl_seconds"), rows[0], strict=True)
+        values: dict[str, Any] = dict(named)
+        return QueueRecord(**values | {flag: bool(values[flag]) for flag in ("closed", "paused")})
+
+    def delete_queue(self, name: str, *, force: bool = False) -> int:
+        with self._transaction():
+            use = self._rows("queue_use", queue=name)
+            if not use:
+                raise no_such_queue(name)
+            if use[0][0]:
+                raise QueueInUse(f"{name!r} is the dead-letter queue of {use[0][0]} other queue(s).")
+            removed = self._purge_within(name) if force else 0
+            self._wait_for_publishers()
+            if self._rows("count_up_to", queue=name, limit=1)[0][0]:
+                raise QueueInUse(
+                    f"{name!r} still holds messages" + (" that workers have claimed." if force else ".")
+                )
+            self._rows("drop_queue", queue=name)
+        return removed
+
+    def _wait_for_publishers(self) -> None:
+        """Let those who are writing messages finish, and others wait until this transaction ends."""
+
+    def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str) -> None:
+        with self._transaction():
+            if self.queue(queue) is None:
+                raise no_such_queue(queue)
+            self._rows("bind", exchange=exchange, exchange_type=exchange_type, pattern=pattern, queue=queue)
+
+    def unbind(self, *, exchange: str, pattern: str, queue: str) -> bool:
+        return bool(self._rows("unbind", exchange=exchange, pattern=pattern, queue=queue))
+
+    def bindings(self, exchange: str) -> list[tuple[str, str, str]]:
+        return [(row[0], row[1], row[2]) for row in self._rows("bindings", exchange=exchange)]

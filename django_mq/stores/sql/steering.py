@@ -1,0 +1,102 @@
+"""Steering: what an operator does to messages and queues."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.sql.runner import Runner
+from django_mq.stores.texts import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from uuid import UUID
+
+    from django_mq.stores.records import Failure
+
+
+#: Outcome numbers of the history table; models.History.Outcome names them.
+ACCEPTED, EXPIRED, CANCELLED, PURGED = 1, 2, 3, 4
+#: Messages removed by one statement of a purge, so that no transaction grows with the backlog.
+PURGE_CHUNK = 1000
+
+
+class Steering(Runner):
+    """Purge, cancel, release, move, reorder, retry, pause."""
+
+    def _remove(self, ids: Sequence[int], outcome: int) -> int:
+        return len(self._rows("remove", ids=list(ids), outcome=outcome))
+
+    def purge(self, name: str) -> int:
+        if self.queue(name) is None:
+            raise no_such_queue(name)
+        return self._purge_within(name)
+
+    def _purge_within(self, name: str) -> int:
+        """Remove chunk by chunk, each in a transaction of its own unless the caller holds one."""
+        removed = 0
+        while ids := [row[0] for row in self._rows("find_unheld", queue=name, limit=PURGE_CHUNK)]:
+            with self._nested():
+                gone = self._remove(ids, PURGED)
+            removed += gone
+            if not gone:
+                break  # others hold locks on what is left
+        return removed
+
+    @contextmanager
+    def _nested(self) -> Iterator[None]:
+        if self.private:
+            yield
+        else:
+            with self._transaction():
+                yield
+
+    def cancel(self, ids: Sequence[int]) -> int:
+        with self._transaction():
+            return self._remove(ids, CANCELLED)
+
+    def release_held(self, ids: Sequence[int]) -> int:
+        return len(self._rows("release_held", ids=list(ids)))
+
+    def move(self, ids: Sequence[int], target: str) -> int:
+        if self.queue(target) is None:
+            raise no_such_queue(target)
+        with self._transaction():
+            return len(self._rows("move", ids=list(ids), target=target))
+
+    def deliver_now(self, ids: Sequence[int]) -> int:
+        return len(self._rows("deliver_now", ids=list(ids)))
+
+    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+        with self._transaction():
+            return len(self._rows("prioritise", ids=list(ids), priority=priority))
+
+    def retry_dead(self, ids: Sequence[int]) -> int:
+        return len(self._rows("retry_dead", ids=list(ids)))
+
+    def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
+        if not self._rows("set_paused", queue=name, paused=paused, reason=storable(reason, 200), seconds=seconds):
+            raise no_such_queue(name)
+
+    def record_attempt(
+        self,
+        failure: Failure,
+        *,
+        queue_name: str,
+        number: int,
+        worker: str,
+        message_id: UUID | None = None,
+        correlation_id: str | None = None,
+    ) -> None:
+        self._rows(
+            "record_attempt",
+            message_id=message_id,
+            correlation_id=correlation_id,
+            queue_name=queue_name[:200],
+            number=number,
+            worker=worker[:255],
+            error=storable(failure.error, 255),
+            detail=storable(failure.detail),
+            traceback=storable(failure.traceback),
+        )

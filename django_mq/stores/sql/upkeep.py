@@ -1,0 +1,50 @@
+"""Upkeep: promote, reap, expire, prune."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_mq.stores.records import Reaped
+from django_mq.stores.sql.sessions import Sessions
+from django_mq.stores.sql.steering import EXPIRED, Steering
+
+
+class Upkeep(Sessions, Steering):
+    """Every duty is safe to run in many workers, twice."""
+
+    def promote(self, limit: int = 1000) -> int:
+        return len(self._rows("promote_all", limit=limit))
+
+    def reap(self) -> list[Reaped]:
+        with self._transaction():
+            lapsed = self._rows("lock_lapsed_sessions", **self._grace())
+            sessions = [row[0] for row in lapsed]
+            released = self._rows("release_lapsed", sessions=sessions)
+            exhausted = [row[1] for row in released if row[2]]
+            if exhausted:
+                self._rows("bury", ids=exhausted, reason="worker lost")
+                self._rows("move_dead", ids=exhausted)
+            if sessions:
+                self._drop_sessions(sessions)
+        return [self._reaped(id_, name, released) for id_, name in lapsed]
+
+    def _grace(self) -> dict[str, Any]:
+        return {"grace_seconds": self.grace_seconds}
+
+    #: How long after the database's start no session is reaped: they could not renew meanwhile.
+    grace_seconds: float = 15.0
+
+    @staticmethod
+    def _reaped(session_id: int, name: str, released: list[tuple[Any, ...]]) -> Reaped:
+        mine = [row for row in released if row[0] == session_id]
+        dead = sum(1 for row in mine if row[2])
+        return Reaped(session_id=session_id, name=name, released=len(mine) - dead, dead=dead)
+
+    def expire(self, limit: int = 1000) -> int:
+        with self._transaction():
+            ids = [row[0] for row in self._rows("find_expired", limit=limit)]
+            return self._remove(ids, EXPIRED) if ids else 0
+
+    def prune(self, limit: int = 5000) -> int:
+        names = ("prune_history", "prune_attempts", "prune_volatile_messages", "prune_volatile_bindings")
+        return sum(len(self._rows(name, limit=limit)) for name in names)

@@ -1,0 +1,41 @@
+-- Chooses the first ready messages of several queues, merged by message priority; queues whose
+-- heads are equal take turns (or, when listed, follow the order of the list). lease.sql takes them.
+-- Locks: nothing; runs inside the write transaction. Index: django_mq_message_ready, one walk per queue.
+-- A message ranks by the least priority at or before it in its queue, so that no queue's own
+-- order is broken.
+-- Returns: the messages, in no order; the last columns are how many were seen, and the rank.
+WITH candidates AS MATERIALIZED (
+    SELECT
+        walk.id, walk.suspect, walk.queue_name,
+        row_number() OVER (
+            ORDER BY CASE WHEN %(listed)s THEN walk.position ELSE 0 END,
+                     walk.urgency DESC, walk.turn, walk.position
+        ) AS rank
+    FROM (
+        SELECT
+            r.id, r.suspect, q.name AS queue_name, given.key AS position,
+            row_number() OVER own AS turn,
+            min(r.priority) OVER own AS urgency
+        FROM json_each(%(queues)s) AS given
+        CROSS JOIN django_mq_queue q ON q.name = given.value AND NOT ({paused})
+        CROSS JOIN django_mq_message r ON r.id IN (
+            SELECT c.id
+            FROM django_mq_message c
+            WHERE c.state = 1 AND c.queue_id = q.id
+            ORDER BY c.level DESC, c.place, c.id
+            LIMIT %(credit)s)
+        WINDOW own AS (PARTITION BY q.id ORDER BY r.level DESC, r.place, r.id)
+    ) walk
+    ORDER BY rank
+    LIMIT %(credit)s
+), chosen AS (
+    SELECT id, queue_name, rank, (SELECT count(*) FROM candidates) AS seen
+    FROM (
+        SELECT id, suspect, queue_name, rank, sum(suspect) OVER (ORDER BY rank) AS suspects
+        FROM candidates
+    )
+    WHERE suspects = 0 OR (suspect AND rank = 1 AND %(slots)s > 0)
+)
+SELECT {claimed_columns}, chosen.seen, chosen.rank
+FROM chosen
+JOIN django_mq_message m ON m.id = chosen.id

@@ -1,0 +1,11 @@
+-- Deletes failed attempts older than 30 days whose message is no longer here.
+-- Locks: the database for writing. Index: django_mq_attempt_pruning, django_mq_message_once.
+-- Returns: one row per deleted row.
+DELETE FROM django_mq_attempt
+WHERE id IN (
+    SELECT a.id FROM django_mq_attempt a
+    WHERE a.failed_at < datetime({now}, '-30 days')
+      AND NOT EXISTS (SELECT 1 FROM django_mq_message m WHERE m.message_id = a.message_id)
+    ORDER BY a.failed_at
+    LIMIT %(limit)s)
+RETURNING id

@@ -1,0 +1,161 @@
+"""SQLite: one writer at a time, so nobody takes the write lock without having something to write.
+
+The clock is this machine's: every process on the file shares it. What PostgreSQL does in one
+statement with data-modifying parts takes several here, inside one write transaction, where
+no other process can come in between.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+from django.db import transaction
+
+from django_mq.stores.features import Features
+from django_mq.stores.records import Browsed, Exchange
+from django_mq.stores.sql import SQLStore
+from django_mq.stores.sqlite.settings import problems, with_patience
+from django_mq.stores.sqlite.values import parameters, time_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    from django_mq.stores.records import Claimed, ClaimRequest, NewMessage, Reaped, Settlement
+
+#: What takes two statements here, in this order; the one that gives the pair its name answers.
+PAIRS = {
+    "settle_finished": ("remember_finished", "settle_finished"),
+    "remove": ("remember_removed", "remove"),
+    "release_lapsed": ("release_lapsed", "give_back_lapsed"),
+    "drop_queue": ("drop_bindings", "drop_queue"),
+    "move": ("move", "mark_tail"),
+    "move_dead": ("move_dead", "mark_tail"),
+    "prioritise": ("prioritise", "mark_tail"),
+}
+
+
+class SQLiteStore(SQLStore):
+    """The store for SQLite 3.35 and later."""
+
+    features = Features(
+        concurrent_claims=False, notices_changes=True, concurrent_writers=False, crosses_forks=False
+    )
+    package = "django_mq.stores.sqlite"
+    # A transaction that reads first and asks for the write lock later may be refused it for good.
+    _begin: ClassVar[str] = "BEGIN IMMEDIATE"
+
+    def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
+        super().__init__(connection, private=private)
+        if private:
+            connection.settings_dict = with_patience(connection.settings_dict)
+        self._marked: Any = None
+        self._reopened = 0
+
+    def _now(self) -> str:
+        return "%(now)s"
+
+    def _params(self, params: dict[str, Any]) -> dict[str, Any]:
+        return parameters(params, datetime.now(UTC) + self.clock_offset)
+
+    def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
+        if name not in PAIRS:
+            return super()._rows(name, **params)
+        with self._transaction():
+            answers = {step: super(SQLiteStore, self)._rows(step, **params) for step in PAIRS[name]}
+        return answers[name]
+
+    def _atomic(self) -> AbstractContextManager[None]:
+        return super()._atomic() if self.private else self._shared_transaction()
+
+    @contextmanager
+    def _shared_transaction(self) -> Iterator[None]:
+        outermost = not self.connection.in_atomic_block
+        with transaction.atomic(using=self.connection.alias):
+            if outermost:
+                # Django's BEGIN takes no lock unless the site's settings say so.
+                self._rows("lock_for_writing")
+            yield
+
+    # Publishing.
+
+    def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
+        # A body cannot travel as JSON; the statement is compiled once and costs no round trip.
+        rows = (self._rows("append", **self._message_params(message)) for message in messages)
+        return [row[0] for found in rows for row in found]
+
+    # Consuming.
+
+    def exchange(
+        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
+    ) -> Exchange:
+        if settlements or request is None:
+            return super().exchange(session_id, settlements, request)
+        return self.claim(session_id, request)
+
+    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+        return self._idle(session_id, request) or super().claim(session_id, request)
+
+    def _idle(self, session_id: int, request: ClaimRequest) -> Exchange | None:
+        """Look, without a lock, whether there is anything to claim; an idle worker stops here."""
+        queues = {"queues": list(request.queues)}
+        if self._rows("claimable", **queues) or not self._rows("session_alive", session=session_id):
+            return None
+        return self._exchange_of([], request, self._rows("next_due", **queues)[0][0])
+
+    def _claim_rows(self, session_id: int, request: ClaimRequest) -> list[tuple[Any, ...]]:
+        name, params = self._claim_statement(session_id, request)
+        rows = self._rows(name, **params)
+        if rows:
+            ids = [row[0] for row in rows]
+            self._rows("lease", ids=ids, session=session_id, claim=params["claim"])
+        return rows
+
+    def _claimed(self, row: tuple[Any, ...]) -> Claimed:
+        claimed = super()._claimed(row)
+        for flag in ("redelivered", "suspect", "expired"):
+            setattr(claimed, flag, bool(getattr(claimed, flag)))
+        for time in ("published_at", "deliver_at", "expires_at"):
+            setattr(claimed, time, time_of(getattr(claimed, time)))
+        claimed.message_id = UUID(hex=row[10])
+        return claimed
+
+    # Upkeep.
+
+    def reap(self) -> list[Reaped]:
+        return super().reap() if self._rows("anything_lapsed") else []
+
+    # Looking.
+
+    def _browsed(self, row: tuple[Any, ...]) -> Browsed:
+        id_, message_id, *middle = row
+        middle[4:6] = time_of(middle[4]), time_of(middle[5])
+        return Browsed(id_, UUID(hex=message_id), *middle)
+
+    # The volatile lane.
+
+    def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
+        if not self._rows("volatile_waiting", queues=list(queues)):
+            return []
+        return super().volatile_take(queues, limit=limit)
+
+    # The connection.
+
+    def change_marker(self) -> int:
+        version = self._rows("change_marker")[0][0]
+        if self.connection.connection is not self._marked:
+            # SQLite counts anew on each connection: a reopened one must not look unchanged.
+            self._marked = self.connection.connection
+            self._reopened += 1
+        return int(self._reopened << 32 | version)
+
+    def now_skew_seconds(self) -> float:
+        return self.clock_offset.total_seconds()
+
+    def setting_problems(self) -> list[tuple[str, str]]:
+        return problems(self.connection.settings_dict, self._rows("journal_mode")[0][0])

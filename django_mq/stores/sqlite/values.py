@@ -1,0 +1,66 @@
+"""How values look in SQLite: times are text in UTC, ids are hex digits, arrays are JSON.
+
+A time is written with all six digits of its fraction, ``2031-01-01 09:00:00.000000``, so
+that text order is time order. Django leaves the fraction out when it is zero; such a text
+is a prefix of ours and sorts just before it, which is right for every ``<=`` here.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django_mq.stores.times import later
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parameters(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Fit a statement's parameters to the driver, ``now`` among them.
+
+    A number of ``..._seconds`` gets a twin ``..._seconds_from_now``, the time so far ahead.
+    One list becomes the JSON array of its name; several become one array of objects, ``given``.
+    """
+    fitted = {"now": text_of(now), "now_microseconds": (now - EPOCH) // timedelta(microseconds=1)}
+    columns = {}
+    for name, value in params.items():
+        if isinstance(value, list):
+            columns[name] = value
+        else:
+            fitted |= _scalar(name, value, now)
+    if len(columns) > 1:
+        rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        return fitted | {"given": json.dumps([_object(row, now) for row in rows])}
+    return fitted | {name: json.dumps(value) for name, value in columns.items()}
+
+
+def _object(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    return {key: value for name, item in row.items() for key, value in _scalar(name, item, now).items()}
+
+
+def _scalar(name: str, value: Any, now: datetime) -> dict[str, Any]:
+    if name.endswith("seconds"):
+        return {name: value, f"{name}_from_now": None if value is None else text_of(later(now, value))}
+    if isinstance(value, datetime):
+        return {name: text_of(value)}
+    if isinstance(value, UUID):
+        return {name: value.hex}
+    return {name: value}
+
+
+def text_of(time: datetime) -> str:
+    """Return the text of an aware time."""
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+
+
+def time_of(value: Any) -> datetime | None:
+    """Return the aware time of a column: text, or what Django's converter made of it."""
+    if value is None:
+        return None
+    naive = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return naive.replace(tzinfo=UTC)

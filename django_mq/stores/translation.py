@@ -1,0 +1,59 @@
+"""Turns the drivers' errors into ours, once, at the boundary; the original stays as the cause."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from django.db import utils
+
+from django_mq.errors import StoreError, StoreUnavailable, TablesMissing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+#: How PostgreSQL says, as a programming error, that a table or column is not there.
+MISSING_IN_POSTGRESQL = ("does not exist",)
+#: How SQLite says it, as an operational error.
+MISSING_IN_SQLITE = ("no such table", "no such column", "has no column named")
+#: How SQLite says that a statement makes no sense to it: trying again would not help.
+SENSELESS = ("syntax error",)
+#: SQLSTATE of a server that takes no writes: a standby, as after a failover.
+READ_ONLY = "25006"
+
+
+@contextmanager
+def translating(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Raise StoreUnavailable, TablesMissing or StoreError instead of any driver error.
+
+    StoreUnavailable is what may go away by itself: a lost connection, a dead-lock, a lock
+    or statement timeout, a full disk, a database that takes no writes.
+    """
+    try:
+        with connection.wrap_database_errors:
+            yield
+    except utils.DatabaseError as error:
+        raise _translated(error) from error
+    except utils.InterfaceError as error:
+        raise StoreUnavailable(f"The connection to the database is gone: {_line(error)}") from error
+
+
+def _translated(error: utils.DatabaseError) -> StoreError:
+    text = str(error)
+    passing = isinstance(error, utils.OperationalError)
+    if any(words in text for words in (MISSING_IN_SQLITE if passing else MISSING_IN_POSTGRESQL)):
+        return TablesMissing(
+            f"A table or column of django_mq is missing; run manage.py migrate (the database says: {_line(error)})"
+        )
+    if getattr(error.__cause__, "sqlstate", None) == READ_ONLY:
+        return StoreUnavailable(f"The database takes no writes now: {_line(error)}")
+    if passing and not any(words in text for words in SENSELESS):
+        return StoreUnavailable(f"The database cannot be used now: {_line(error)}")
+    return StoreError(f"The database refused the operation: {_line(error)}")
+
+
+def _line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,204 @@
+"""Databases and servers for every test, started when the first test that needs them runs.
+
+- ``database`` and ``committed_database`` run a test once per kind of database;
+- ``redis_url`` is the session's Redis; ``redis_server`` and ``postgresql_server`` are a
+  test's own, to kill and restart;
+- ``process_environment`` makes a process that a test starts use the test's database.
+
+A server that cannot be had skips the tests that need it, except in CI, where it fails them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connections
+
+from tests.services.environment import Services
+from tests.services.postgresql import PostgreSQL
+from tests.services.redis import Redis, find_free_port
+from tests.services.server import UnavailableError
+from tests.settings.databases import from_url, to_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import NoReturn
+
+    from pytest_django import Settings
+
+#: Alias in ``tests.settings.every_database`` to the name that the test's id shows.
+ALIASES = {"default": "sqlite", "postgresql": "postgresql"}
+#: Aliases on a server that has to be started.
+SERVED = ("postgresql",)
+
+SERVICES = pytest.StashKey[Services]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare the servers of this session; none is started yet."""
+    config.stash[SERVICES] = Services()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop them, after the last fixture has let go."""
+    services = config.stash.get(SERVICES, None)
+    if services is not None:
+        services.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip or fail a test whose database has no server, before Django misses the alias."""
+    for name in aliases_of(item).intersection(SERVED):
+        url_or_skip(item.config.stash[SERVICES], name)
+
+
+def aliases_of(item: pytest.Item) -> set[str]:
+    """Return the database aliases that a test's ``django_db`` mark names."""
+    mark = item.get_closest_marker("django_db")
+    named = (mark and mark.kwargs.get("databases")) or ()
+    return set(ALIASES) if named == "__all__" else set(named)
+
+
+def url_or_skip(services: Services, name: str) -> str:
+    """Return the URL of a server of the session, or end the test as its absence demands."""
+    try:
+        return services.url(name)
+    except UnavailableError as missing:
+        skip_or_fail(missing)
+
+
+def skip_or_fail(missing: UnavailableError) -> NoReturn:
+    """Skip on a laptop, fail in CI: there a skipped promise would look like a kept one."""
+    if os.environ.get("CI", "").lower() in {"1", "true"}:
+        pytest.fail(str(missing), pytrace=False)
+    pytest.skip(str(missing))
+
+
+# Databases
+
+
+def every_database(*, transaction: bool = False) -> list[Any]:
+    """Return one fixture parameter per kind of database, each marked with the database it needs."""
+    return [
+        pytest.param(alias, id=name, marks=pytest.mark.django_db(databases=[alias], transaction=transaction))
+        for alias, name in ALIASES.items()
+    ]
+
+
+@pytest.fixture(params=every_database())
+def database(request: pytest.FixtureRequest, settings: Settings) -> str:
+    """An alias that holds the queues during the test; all is rolled back afterwards."""
+    return hold_queues(settings, request.param)
+
+
+@pytest.fixture(params=every_database(transaction=True))
+def committed_database(request: pytest.FixtureRequest, settings: Settings) -> str:
+    """An alias like ``database`` on which commits are real; its tables are emptied afterwards."""
+    return hold_queues(settings, request.param)
+
+
+def hold_queues(settings: Settings, alias: str) -> str:
+    """Put the queues on the alias until the test is over, as a site with a second database does."""
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "DATABASE": alias}
+    settings.DATABASE_ROUTERS = ["django_mq.routers.MQRouter"]
+    return alias
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    request: pytest.FixtureRequest,
+    django_db_modify_db_settings_parallel_suffix: None,
+    services: Services,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Tell Django where the databases are, just before it makes the test databases (pytest-django's hook)."""
+    path = str(tmp_path_factory.mktemp("database") / "django_mq.sqlite3")
+    complete("default", {"NAME": path, "TEST": {"NAME": path}})
+    needed = set().union(*(aliases_of(item) for item in request.session.items))
+    for alias in needed.intersection(SERVED):
+        try:
+            complete(alias, from_url(services.url(alias)))
+        except UnavailableError:
+            # pytest_runtest_setup ends every test that needs it; the others must go on.
+            del connections.settings[alias]
+
+
+def complete(alias: str, known: dict[str, Any]) -> None:
+    """Fill in what the settings left open. Nothing has connected yet."""
+    settings = connections[alias].settings_dict
+    settings["TEST"].update(known.pop("TEST", {}))
+    settings.update(known)
+
+
+@pytest.fixture
+def process_environment() -> Callable[[str], dict[str, str]]:
+    """Return the environment for a process on the test database of an alias.
+
+    Such a process sees what is committed only: use it with ``committed_database``.
+    """
+
+    def environment(alias: str, **more: str) -> dict[str, str]:
+        return {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": f"tests.settings.{ALIASES[alias]}",
+            "DATABASE_URL": to_url(connections[alias].settings_dict),
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            **more,
+        }
+
+    return environment
+
+
+# Logs
+
+
+@pytest.fixture(autouse=True)
+def our_warnings_are_heard(caplog: pytest.LogCaptureFixture) -> None:
+    """Have our loggers heed no root level: a Celery worker in this process sets that for good."""
+    caplog.set_level(logging.WARNING, logger="django_mq")
+
+
+# Servers
+
+
+@pytest.fixture(scope="session")
+def services(request: pytest.FixtureRequest) -> Services:
+    """The servers of the session, each started when its URL is first asked for."""
+    return request.config.stash[SERVICES]
+
+
+@pytest.fixture(scope="session")
+def redis_url(services: Services) -> str:
+    """The session's Redis. It is shared: use a prefix of your own, and never flush it."""
+    return url_or_skip(services, "redis")
+
+
+@pytest.fixture
+def redis_server() -> Iterator[Redis]:
+    """A running Redis of the test's own, to kill, freeze and restart."""
+    try:
+        with Redis() as server:
+            yield server
+    except UnavailableError as missing:
+        skip_or_fail(missing)
+
+
+@pytest.fixture
+def postgresql_server() -> Iterator[PostgreSQL]:
+    """A running, empty PostgreSQL of the test's own, to kill and restart."""
+    try:
+        with PostgreSQL() as server:
+            yield server
+    except UnavailableError as missing:
+        skip_or_fail(missing)
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of the loopback that nobody listens on now."""
+    return find_free_port()

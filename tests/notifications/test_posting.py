@@ -1,0 +1,105 @@
+"""Hints are posted without waiting for answers, and still none is lost that need not be."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import redis
+
+from django_mq.notifications.posting import CROWD, SELDOM_SECONDS, Poster
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.services.redis import Redis
+
+CHANNEL = "django_mq:q:orders"
+
+
+@pytest.fixture
+def client(redis_server: Redis) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_server.url, socket_timeout=0.25, socket_connect_timeout=0.25) as client:
+        yield client
+
+
+def post_a_crowd(poster: Poster) -> None:
+    for _ in range(CROWD + 1):
+        poster.post([CHANNEL])
+
+
+def heard(client: redis.Redis, count: int) -> int:
+    """How many hints arrive, waiting for so many at most."""
+    with client.pubsub(ignore_subscribe_messages=True) as pubsub:
+        pubsub.subscribe(CHANNEL)
+        pubsub.get_message(timeout=1)
+        poster = Poster(client)
+        for _ in range(count):
+            assert poster.post([CHANNEL])
+        return sum(pubsub.get_message(timeout=1) is not None for _ in range(count))
+
+
+def test_every_hint_of_a_burst_arrives(client: redis.Redis) -> None:
+    assert heard(client, CROWD * 3 + 1) == CROWD * 3 + 1
+
+
+def test_a_connection_that_died_meanwhile_does_not_swallow_the_next_hint(client: redis.Redis) -> None:
+    poster = Poster(client)
+    for _ in range(3):
+        poster.post([CHANNEL])
+    with client.pubsub(ignore_subscribe_messages=True) as pubsub:
+        pubsub.subscribe(CHANNEL)
+        pubsub.get_message(timeout=1)
+        client.client_kill_filter(_type="normal", skipme=True)
+        poster._posted_at -= SELDOM_SECONDS
+
+        poster.post([CHANNEL])
+
+        assert pubsub.get_message(timeout=1) is not None
+
+
+def test_a_server_that_answers_nothing_costs_one_time_limit_however_many_hints(
+    client: redis.Redis, redis_server: Redis
+) -> None:
+    poster = Poster(client)
+    poster.post([CHANNEL])
+    redis_server.freeze()
+    started = time.monotonic()
+
+    with pytest.raises((redis.RedisError, OSError)):
+        post_a_crowd(poster)
+
+    assert time.monotonic() - started < 10
+
+
+def test_a_refusal_is_noticed_within_a_crowd_of_hints(client: redis.Redis) -> None:
+    poster = Poster(client)
+    poster.post([CHANNEL])
+    client.acl_setuser("default", enabled=True, nopass=True, commands=["+@all", "-publish"], keys=["*"])
+
+    with pytest.raises(redis.RedisError):
+        post_a_crowd(poster)
+
+
+def test_who_finds_the_connection_busy_is_told_so(client: redis.Redis) -> None:
+    poster = Poster(client)
+
+    with poster._lock:
+        assert not poster.post([CHANNEL])
+
+
+def test_a_forked_child_posts_over_a_connection_of_its_own(client: redis.Redis) -> None:
+    poster = Poster(client)
+    poster.post([CHANNEL])
+    before = len(client.client_list())
+
+    child = os.fork()
+    if not child:
+        os._exit(0 if poster._connection is None and poster.post([CHANNEL]) else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    wait_until(lambda: len(client.client_list()) == before, lambda: "the child's connection to close")
+    assert poster.post([CHANNEL])

@@ -1,0 +1,147 @@
+"""Redis comes and goes: publishers are not slowed, listeners come back by themselves."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.notifications import redis as module
+from django_mq.notifications.redis import RedisNotifier
+from django_mq.notifications.wake import Wake
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.services.redis import Redis
+
+
+class Deaf:
+    """Accepts connections and never answers, counting them."""
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.accepted: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._accept)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.socket.getsockname()[1]}/0"
+
+    def _accept(self) -> None:
+        while True:
+            connection, _ = self.socket.accept()
+            self.accepted.append(connection)
+            if self.socket.gettimeout() == 0:
+                return
+
+    def close(self) -> None:
+        self.socket.settimeout(0)
+        socket.create_connection(self.socket.getsockname()).close()
+        self._thread.join(10)
+        for connection in self.accepted:
+            connection.close()
+        self.socket.close()
+
+
+@pytest.fixture
+def deaf() -> Iterator[Deaf]:
+    """A server that hangs."""
+    server = Deaf()
+    yield server
+    server.close()
+
+
+def test_a_publisher_asks_a_hanging_server_once_and_then_no_more(
+    deaf: Deaf, caplog: pytest.LogCaptureFixture
+) -> None:
+    notifier = RedisNotifier(deaf.url, prefix="p", timeout_seconds=0.05)
+
+    notifier.send(["q:orders"])
+    after_first = len(deaf.accepted)
+    for _ in range(1000):
+        notifier.send(["q:orders"])
+
+    assert after_first >= 1
+    assert len(deaf.accepted) == after_first
+    assert caplog.text.count("hints are dropped") == 1
+
+
+def test_a_publisher_tries_again_when_the_breaker_closes(
+    redis_server: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BREAKER_SECONDS", 0.0)
+    notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=5.0)
+    redis_server.kill()
+    notifier.send(["q:orders"])
+    assert notifier.trouble()
+    redis_server.start()
+    wake = Wake()
+    listener = notifier.listen(wake)
+    listener.subscribe(["q:orders"])
+    wait_until(lambda: listener.connected)
+    wake.take_topics()
+
+    notifier.send(["q:orders"])
+
+    wait_until(lambda: "q:orders" in wake.take_topics())
+    assert notifier.trouble() == ""
+    listener.close()
+    wake.close()
+
+
+def test_a_listener_reconnects_and_wakes_because_hints_may_have_been_missed(redis_server: Redis) -> None:
+    notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=5.0)
+    wake = Wake()
+    listener = notifier.listen(wake)
+    listener.subscribe(["q:orders"])
+    wait_until(lambda: listener.connected)
+    wake.take_topics()
+
+    redis_server.kill()
+    wait_until(lambda: not listener.connected)
+    wake.take_topics()
+    wake.clear()
+    redis_server.start()
+
+    wait_until(lambda: listener.connected)
+    wait_until(lambda: "*" in wake.take_topics(), "the wake-up after the reconnect")
+    notifier.send(["q:orders"])
+    wait_until(lambda: "q:orders" in wake.take_topics())
+    listener.close()
+    wake.close()
+
+
+def test_a_listener_whose_topics_change_while_redis_is_away_hears_the_new_ones(redis_server: Redis) -> None:
+    notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=5.0)
+    wake = Wake()
+    listener = notifier.listen(wake)
+    listener.subscribe(["q:orders"])
+    wait_until(lambda: listener.connected)
+    redis_server.kill()
+    wait_until(lambda: not listener.connected)
+
+    listener.subscribe(["q:mails"])
+    redis_server.start()
+    wait_until(lambda: listener.connected)
+    wake.take_topics()
+    notifier.send(["q:mails"])
+
+    wait_until(lambda: "q:mails" in wake.take_topics())
+    listener.close()
+    wake.close()
+
+
+def test_a_listener_of_a_server_that_was_never_there_closes_at_once(free_port: int) -> None:
+    wake = Wake()
+    listener = RedisNotifier(f"redis://127.0.0.1:{free_port}/0", prefix="p", timeout_seconds=1.0).listen(wake)
+    listener.subscribe(["q:orders"])
+
+    listener.close()
+
+    assert not listener.connected
+    wake.close()

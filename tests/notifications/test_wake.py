@@ -1,0 +1,74 @@
+"""The wake: set from anywhere, seen once, harmless when nobody waits."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import warnings
+
+from django_mq.notifications.wake import ANY, Wake
+
+
+def test_many_sets_before_a_clear_count_as_one() -> None:
+    wake = Wake()
+    for _ in range(100_000):
+        wake.set("q:orders")
+
+    assert wake.wait(0)
+    assert not wake.wait(0)
+    wake.close()
+
+
+def test_it_can_be_watched_as_a_file_descriptor() -> None:
+    wake = Wake()
+    assert select.select([wake], [], [], 0)[0] == []
+
+    wake.set()
+
+    assert select.select([wake], [], [], 0)[0] == [wake]
+    wake.close()
+
+
+def test_topics_are_taken_once() -> None:
+    wake = Wake()
+    wake.set("q:orders")
+    wake.set()
+
+    assert wake.take_topics() == {"q:orders", ANY}
+    assert wake.take_topics() == set()
+    wake.close()
+
+
+def test_another_thread_ends_the_wait() -> None:
+    wake = Wake()
+    thread = threading.Thread(target=wake.set)
+    thread.start()
+
+    assert wake.wait(30)
+    thread.join()
+    wake.close()
+
+
+def test_setting_a_closed_wake_does_nothing() -> None:
+    wake = Wake()
+    wake.close()
+
+    wake.set("q:orders")
+    wake.close()
+
+    assert wake.take_topics() == set()
+
+
+def test_a_forked_child_cannot_wake_its_parent() -> None:
+    wake = Wake()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other tests' threads
+        child = os.fork()
+    if not child:
+        wake.set()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    assert not wake.wait(0)
+    wake.close()

@@ -1,0 +1,160 @@
+"""What PostgreSQL and Redis have in common: a directory, a process, and a way out that leaves neither."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from tests.services.directory import Directory
+from tests.services.processes import LOOK_SECONDS, tethered
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+#: Longest wait for a server to answer; a busy machine recovers a killed PostgreSQL well within it.
+START_SECONDS = 60.0
+#: Longest wait for a clean stop before the server is killed.
+STOP_SECONDS = 20.0
+
+
+class UnavailableError(Exception):
+    """The server's program is not installed here."""
+
+
+class Server(ABC):
+    """One server with data of its own: ``start`` and ``stop`` keep the data, ``close`` removes it.
+
+    Usable as a context manager. Raises UnavailableError when the program is missing.
+    """
+
+    name: ClassVar[str]
+    #: Stops the server in order, connections or not.
+    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    #: Ends the server when the process that started it dies.
+    death_signal: ClassVar[signal.Signals] = signal.SIGTERM
+
+    def __init__(self) -> None:
+        self._directory = Directory(self.name)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = os.getpid()
+        atexit.register(self.close)
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Where the server listens; the same after a restart."""
+
+    @abstractmethod
+    def command_line(self) -> list[str]:
+        """Return the command that runs the server in the foreground."""
+
+    @abstractmethod
+    def answers(self) -> bool:
+        """Return whether the server accepts a connection now."""
+
+    def user(self) -> str:
+        """Return the system user the server runs as, "-" for the current one."""
+        return "-"
+
+    @property
+    def running(self) -> bool:
+        """Whether the server's process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The server's process id."""
+        if self._process is None:
+            raise RuntimeError(f"{self.name} is not running")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the server and return when it answers."""
+        if self.running:
+            return
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                tethered(self.command_line(), death_signal=self.death_signal, user=self.user()),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                # Ctrl-C in a terminal must reach the tests, not the servers under them.
+                start_new_session=True,
+            )
+        self._wait_until_it_answers()
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while self.running and time.monotonic() < deadline:
+            if self.answers():
+                return
+            time.sleep(LOOK_SECONDS)
+        self.kill()
+        raise RuntimeError(f"{self.name} did not start; its log ends with:\n{self.log_end()}")
+
+    def stop(self) -> None:
+        """Stop the server in order. Its data stay for the next ``start``."""
+        if self._process is None:
+            return
+        self._process.send_signal(self.stop_signal)
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._process = None
+
+    def kill(self) -> None:
+        """End the server as a power cut would: nothing is flushed, nobody is told."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def restart(self) -> None:
+        """Stop in order and start again on the same address."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """Stop the server and remove its data."""
+        if os.getpid() != self._owner:
+            return  # a forked copy of the tests exits: the server is not its own
+        atexit.unregister(self.close)
+        self.stop()
+        self._directory.remove()
+
+    @property
+    def directory(self) -> Path:
+        """Holds all files of the server."""
+        return self._directory.path
+
+    @property
+    def log(self) -> Path:
+        """The file that holds all the server ever said."""
+        return self.directory / "log"
+
+    def log_end(self) -> str:
+        """Return the last lines of the log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,16 @@
+"""Pytest's settings: every kind of database under an alias of its own, in one process.
+
+Where the databases are is known only when a test needs one: ``tests/conftest.py``
+starts the servers and completes these entries just before the test databases are made.
+"""
+
+from __future__ import annotations
+
+from tests.settings.base import *  # noqa: F403 - settings modules are made to be completed
+from tests.settings.databases import from_url, sqlite
+
+DATABASES = {
+    "default": sqlite("set by tests/conftest.py"),
+    # Django makes other databases wait for "default", which a run that needs only this one never makes.
+    "postgresql": {**from_url("postgresql:///postgres"), "TEST": {"DEPENDENCIES": []}},
+}

@@ -1,0 +1,146 @@
+"""Looking: counts that stop at a limit, and pages in delivery order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.engine.states import State
+from django_mq.stores.records import Counts, Verdict
+from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+READY, SCHEDULED, CLAIMED, DEAD = (
+    state.value for state in (State.READY, State.SCHEDULED, State.CLAIMED, State.DEAD)
+)
+
+
+def test_counts_tell_every_state_of_every_queue(store: Store, orders: str, session: int) -> None:
+    declare(store, "empty")
+    for _ in range(4):
+        publish(store)
+    publish(store, delay_seconds=10)
+    dead, _claimed = claim(store, session, credit=2)
+    settle(store, session, dead, Verdict.DEAD, reason="bad")
+
+    counts = store.counts()
+
+    assert counts["empty"] == Counts()
+    found = counts[orders]
+    assert (found.scheduled, found.ready, found.claimed, found.dead, found.total) == (1, 2, 1, 1, 5)
+
+
+def test_counts_may_be_asked_for_some_queues(store: Store, orders: str) -> None:
+    declare(store, "bills")
+
+    assert list(store.counts([orders, "nowhere"])) == [orders]
+    assert store.counts([]) == {}
+
+
+def test_each_count_stops_at_the_limit(store: Store, orders: str) -> None:
+    store.append_many([a_message() for _ in range(5)] + [a_message(delay_seconds=9) for _ in range(2)])
+
+    counts = store.counts(limit=3)[orders]
+
+    assert (counts.ready, counts.scheduled) == (3, 2)
+
+
+def test_the_oldest_ready_message_has_an_age(store: Store, orders: str) -> None:
+    publish(store, priority=1)
+    pass_time(store, 60)
+    publish(store, priority=9)
+    pass_time(store, 30)
+
+    assert store.counts()[orders].oldest_ready_seconds == pytest.approx(90, abs=5)
+
+
+def test_a_due_message_ages_from_its_due_time(store: Store, orders: str) -> None:
+    publish(store, delay_seconds=60)
+    pass_time(store, 100)
+    store.promote()
+
+    assert store.counts()[orders].oldest_ready_seconds == pytest.approx(40, abs=5)
+
+
+def test_a_queue_with_nothing_ready_has_no_age(store: Store, orders: str) -> None:
+    publish(store, delay_seconds=60)
+
+    assert store.counts()[orders].oldest_ready_seconds is None
+
+
+def test_browsing_shows_messages_in_delivery_order_and_takes_none(store: Store, orders: str, session: int) -> None:
+    for priority in (1, 9, 4, 9):
+        publish(store, priority=priority)
+
+    seen = store.browse(orders, states=[READY])
+
+    assert ids(seen) == ids(claim(store, session))
+
+
+def test_browsing_shows_the_whole_message(store: Store, orders: str) -> None:
+    message = a_message(
+        body=b"\x01", headers='{"a": 1}', type="t", correlation_id="c", priority=8, delay_seconds=60
+    )
+    id_ = store.append(message)
+
+    [seen] = store.browse(orders, states=[SCHEDULED])
+
+    assert (seen.id, seen.message_id, seen.queue_name, seen.state) == (id_, message.message_id, orders, SCHEDULED)
+    assert (seen.body, seen.headers, seen.type, seen.correlation_id) == (b"\x01", '{"a": 1}', "t", "c")
+    assert (seen.priority, seen.attempts, seen.content_type, seen.dead_reason) == (8, 0, "json", "")
+    assert seen.deliver_at is not None
+    assert (seen.deliver_at - seen.published_at).total_seconds() == 60
+
+
+def test_browsing_shows_only_the_states_asked_for(store: Store, orders: str, session: int) -> None:
+    scheduled = publish(store, delay_seconds=60)
+    publish(store)
+    [dead] = claim(store, session)
+    settle(store, session, dead, Verdict.DEAD, reason="bad")
+    publish(store)
+    [claimed] = claim(store, session)
+    ready = publish(store)
+
+    found = {state: ids(store.browse(orders, states=[state])) for state in (SCHEDULED, READY, CLAIMED, DEAD)}
+
+    assert found == {SCHEDULED: [scheduled], READY: [ready], CLAIMED: [claimed.id], DEAD: [dead.id]}
+    assert len(store.browse(orders, states=[SCHEDULED, READY, CLAIMED, DEAD])) == 4
+    assert store.browse(orders, states=[]) == []
+
+
+def test_pages_follow_each_other_without_gap_or_repetition(store: Store, orders: str) -> None:
+    for number in range(10):
+        publish(store, priority=number % 3 + 3)
+    publish(store, priority=4, delay_seconds=-5)
+    everything = store.browse(orders, states=[READY])
+
+    pages = [store.browse(orders, states=[READY], limit=4)]
+    while pages[-1]:
+        pages.append(store.browse(orders, states=[READY], limit=4, after=pages[-1][-1]))
+
+    assert ids([item for page in pages for item in page]) == ids(everything)
+    assert [len(page) for page in pages] == [4, 4, 3, 0]
+
+
+def test_the_next_page_is_found_even_when_the_last_message_is_gone(store: Store, orders: str) -> None:
+    published = [publish(store) for _ in range(4)]
+    page = store.browse(orders, states=[READY], limit=2)
+    store.cancel(published[:2])
+
+    assert ids(store.browse(orders, states=[READY], after=page[-1])) == published[2:]
+
+
+def test_an_unknown_queue_shows_nothing(store: Store) -> None:
+    assert store.browse("nowhere", states=[READY]) == []
+
+
+def test_looking_does_not_disturb_those_who_claim(store: Store, orders: str) -> None:
+    publish(store)
+    session = open_session(store)
+    store.browse(orders, states=[READY])
+    store.counts()
+
+    assert len(claim(store, session)) == 1

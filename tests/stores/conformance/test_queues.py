@@ -1,0 +1,216 @@
+"""Queues and bindings: declared, read, deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.errors import QueueClosed, QueueFull, QueueInUse, UnknownQueue
+from django_mq.stores.records import Verdict
+from tests.stores.builders import claim, declare, ids, open_session, options, pass_time, publish, settle
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+    from tests.stores.conftest import EditQueue
+
+
+def test_declaring_creates_a_queue_with_its_options(store: Store) -> None:
+    declare(store, "failures")
+    given = options(
+        kind="fifo",
+        levels=3,
+        due_order="keep_place",
+        max_attempts=4,
+        backoff_seconds=0.5,
+        backoff_multiplier=3.0,
+        backoff_cap_seconds=9.0,
+        backoff_jitter=0.25,
+        dead_letter_queue="failures",
+        max_messages=99,
+        ttl_seconds=12.5,
+    )
+
+    assert store.declare("orders", given)
+
+    record = store.queue("orders")
+    assert record is not None
+    kept = {name: getattr(record, name) for name in given if not name.startswith("history")}
+    assert kept == {name: value for name, value in given.items() if not name.startswith("history")}
+    assert (record.name, record.closed, record.paused) == ("orders", False, False)
+
+
+def test_declaring_again_keeps_the_options(store: Store) -> None:
+    declare(store, levels=3)
+
+    assert not store.declare("orders", options(levels=5))
+
+    record = store.queue("orders")
+    assert record is not None
+    assert record.levels == 3
+
+
+def test_there_is_no_record_of_an_unknown_queue(store: Store) -> None:
+    assert store.queue("nowhere") is None
+
+
+def test_a_record_tells_whether_the_queue_is_paused_now(store: Store, orders: str) -> None:
+    def paused() -> bool:
+        record = store.queue(orders)
+        assert record is not None
+        return record.paused
+
+    store.set_paused(orders, paused=True, reason="tea", seconds=60)
+    during = paused()
+    pass_time(store, 61)
+
+    assert (during, paused()) == (True, False)
+
+
+# Deleting
+
+
+def test_an_empty_queue_is_deleted(store: Store, orders: str) -> None:
+    assert store.delete_queue(orders) == 0
+    assert store.queue(orders) is None
+
+
+def test_deleting_an_unknown_queue_is_an_error(store: Store) -> None:
+    with pytest.raises(UnknownQueue, match="nowhere"):
+        store.delete_queue("nowhere")
+
+
+@pytest.mark.parametrize("delay", [None, 60.0], ids=["ready", "scheduled"])
+def test_a_queue_with_messages_is_not_deleted(store: Store, orders: str, delay: float | None) -> None:
+    publish(store, delay_seconds=delay)
+
+    with pytest.raises(QueueInUse, match=orders):
+        store.delete_queue(orders)
+
+    assert store.counts()[orders].total == 1
+
+
+def test_force_deletes_the_messages_too(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    settle(store, session, claim(store, session)[0], Verdict.DEAD, reason="bad")
+    publish(store)
+    publish(store, delay_seconds=60)
+
+    assert store.delete_queue(orders, force=True) == 3
+    assert store.queue(orders) is None
+
+
+def test_not_even_force_deletes_claimed_messages(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    publish(store)
+    claim(store, session, credit=1)
+
+    with pytest.raises(QueueInUse, match="claimed"):
+        store.delete_queue(orders, force=True)
+
+    assert store.counts()[orders].total == 2
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_dead_letter_queue_in_use_is_not_deleted(store: Store, force: bool) -> None:
+    declare(store, "failures")
+    declare(store, dead_letter_queue="failures")
+
+    with pytest.raises(QueueInUse, match="dead-letter"):
+        store.delete_queue("failures", force=force)
+
+
+def test_a_deleted_queue_takes_no_messages(store: Store, orders: str) -> None:
+    store.delete_queue(orders)
+
+    with pytest.raises(UnknownQueue):
+        publish(store)
+
+
+def test_deleting_a_queue_deletes_its_bindings(store: Store, orders: str) -> None:
+    store.bind(exchange="x", exchange_type="direct", pattern="a", queue=orders)
+
+    store.delete_queue(orders)
+
+    assert store.bindings("x") == []
+
+
+# Bindings
+
+
+def test_bindings_are_read_by_exchange_in_the_order_they_were_made(store: Store, orders: str) -> None:
+    declare(store, "bills")
+    for name, pattern in (("orders", "a.*"), ("bills", "b.#")):
+        store.bind(exchange="x", exchange_type="topic", pattern=pattern, queue=name)
+    store.bind(exchange="y", exchange_type="fanout", pattern="", queue=orders)
+
+    assert store.bindings("x") == [("topic", "a.*", "orders"), ("topic", "b.#", "bills")]
+    assert store.bindings("z") == []
+
+
+def test_binding_again_changes_nothing(store: Store, orders: str) -> None:
+    for _ in range(2):
+        store.bind(exchange="x", exchange_type="direct", pattern="a", queue=orders)
+
+    assert len(store.bindings("x")) == 1
+
+
+def test_a_binding_is_removed_once(store: Store, orders: str) -> None:
+    store.bind(exchange="x", exchange_type="direct", pattern="a", queue=orders)
+
+    assert store.unbind(exchange="x", pattern="a", queue=orders)
+    assert not store.unbind(exchange="x", pattern="a", queue=orders)
+    assert store.bindings("x") == []
+
+
+def test_binding_an_unknown_queue_is_an_error(store: Store) -> None:
+    with pytest.raises(UnknownQueue, match="nowhere"):
+        store.bind(exchange="x", exchange_type="direct", pattern="a", queue="nowhere")
+
+
+# Limits
+
+
+def test_a_full_queue_refuses(store: Store) -> None:
+    declare(store, max_messages=3)
+    for _ in range(3):
+        publish(store)
+
+    with pytest.raises(QueueFull, match="at most 3"):
+        store.reserve("orders", 1)
+
+
+def test_room_is_reserved_for_all_or_none(store: Store) -> None:
+    declare(store, max_messages=3)
+    publish(store)
+
+    store.reserve("orders", 2)
+    with pytest.raises(QueueFull):
+        store.reserve("orders", 3)
+
+
+def test_messages_in_every_state_take_room(store: Store) -> None:
+    declare(store, max_messages=4)
+    session = open_session(store)
+    publish(store)
+    publish(store)
+    first, _ = claim(store, session)
+    settle(store, session, first, Verdict.DEAD, reason="bad")
+    publish(store)
+    publish(store, delay_seconds=60)
+
+    with pytest.raises(QueueFull):
+        store.reserve("orders", 1)
+
+
+def test_a_queue_without_limit_has_room(store: Store, orders: str) -> None:
+    store.reserve(orders, 10**9)
+
+
+def test_a_closed_queue_still_delivers(store: Store, orders: str, session: int, edit_queue: EditQueue) -> None:
+    id_ = publish(store)
+    edit_queue(orders, closed=True)
+
+    with pytest.raises(QueueClosed):
+        publish(store)
+    assert ids(claim(store, session)) == [id_]

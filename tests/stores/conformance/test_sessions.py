@@ -1,0 +1,211 @@
+"""Worker sessions: opened, renewed, closed, reaped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.errors import SessionLost
+from django_mq.models import Consumer, WorkerSession
+from django_mq.stores.records import ConsumerInfo, Heartbeat, Reaped, SessionInfo
+from tests.stores.builders import DEADLINE_SECONDS, claim, ids, look, lose_worker, open_session, pass_time, publish
+from tests.stores.conftest import needs_rows
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+ALIVE = Heartbeat(deadline_seconds=DEADLINE_SECONDS)
+
+
+def test_no_session_id_is_used_twice(store: Store) -> None:
+    first = open_session(store)
+    store.close_session(first)
+
+    assert open_session(store) != first
+
+
+def test_a_session_shows_what_the_worker_says_of_itself(store: Store) -> None:
+    needs_rows(store)
+    info = SessionInfo(name="w@h", kind="celery", host="h", pid=42, version="1.2", queues=("a", "b"), credit=7)
+
+    id_ = store.open_session(info, deadline_seconds=20)
+
+    row = WorkerSession.objects.using(store.alias).get(pk=id_)
+    assert (row.name, row.kind, row.host, row.pid, row.version) == ("w@h", "celery", "h", 42, "1.2")
+    assert (row.queues, row.credit, row.held) == (["a", "b"], 7, 0)
+    assert row.started_at == row.heartbeat_at
+    assert (row.deadline - row.started_at).total_seconds() == 20
+
+
+def test_a_heartbeat_moves_the_deadline_and_shows_the_consumers(store: Store, session: int) -> None:
+    needs_rows(store)
+    consumer = ConsumerInfo(queue_name="a", handler="h", priority=-3, credit_limit=5, credit_used=2, delivered=9)
+    pass_time(store, 5)
+
+    renewed = store.renew(
+        session, Heartbeat(deadline_seconds=30, held=2, queues=("a",), credit=5, consumers=(consumer,))
+    )
+
+    row = WorkerSession.objects.using(store.alias).get(pk=session)
+    shown = Consumer.objects.using(store.alias).get()
+    assert renewed
+    assert (row.held, row.queues, row.credit) == (2, ["a"], 5)
+    assert (row.deadline - row.heartbeat_at).total_seconds() == 30
+    assert (shown.session_id, shown.queue_name, shown.handler, shown.priority) == (session, "a", "h", -3)
+    assert (shown.state, shown.credit_limit, shown.credit_used, shown.delivered) == ("interested", 5, 2, 9)
+
+
+def test_each_heartbeat_replaces_the_consumers_of_the_last(store: Store, session: int) -> None:
+    needs_rows(store)
+    for name in ("a", "b"):
+        store.renew(session, Heartbeat(deadline_seconds=30, consumers=(ConsumerInfo(queue_name=name),)))
+
+    assert [row.queue_name for row in Consumer.objects.using(store.alias).all()] == ["b"]
+
+
+def test_a_renewed_session_keeps_its_messages_however_long(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    claim(store, session)
+
+    for _ in range(20):
+        pass_time(store, DEADLINE_SECONDS - 1)
+        assert store.renew(session, ALIVE)
+        assert store.reap() == []
+
+    assert store.counts()[orders].claimed == 1
+
+
+def test_a_session_is_reaped_only_after_its_deadline(store: Store, session: int) -> None:
+    pass_time(store, DEADLINE_SECONDS - 1)
+    early = store.reap()
+    pass_time(store, 2)
+    late = store.reap()
+
+    assert early == []
+    assert late == [Reaped(session_id=session, name="worker", released=0, dead=0)]
+
+
+def test_a_reaped_session_cannot_be_renewed(store: Store, session: int) -> None:
+    lose_worker(store, session)
+
+    assert not store.renew(session, ALIVE)
+    assert not store.renew(session, Heartbeat(deadline_seconds=9, consumers=(ConsumerInfo(queue_name="a"),)))
+
+
+def test_a_closed_session_cannot_be_renewed(store: Store, session: int) -> None:
+    store.close_session(session)
+
+    assert not store.renew(session, ALIVE)
+
+
+def test_closing_a_session_gives_everything_back_uncounted(store: Store, orders: str, session: int) -> None:
+    published = [publish(store) for _ in range(3)]
+    claim(store, session)
+
+    assert store.close_session(session) == 3
+
+    again = claim(store, open_session(store))
+    assert ids(again) == published
+    assert {(item.attempts, item.suspect, item.redelivered) for item in again} == {(0, False, True)}
+
+
+def test_closing_a_session_leaves_the_messages_of_others(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    claim(store, session)
+
+    assert store.close_session(open_session(store, "other")) == 0
+    assert store.counts()[orders].claimed == 1
+
+
+def test_a_closed_session_claims_nothing(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    store.close_session(session)
+
+    with pytest.raises(SessionLost):
+        look(store, session)
+
+
+def test_closing_twice_is_harmless(store: Store, session: int) -> None:
+    store.close_session(session)
+
+    assert store.close_session(session) == 0
+
+
+def test_reaping_gives_everything_back_in_its_old_place(store: Store, orders: str, session: int) -> None:
+    published = [publish(store) for _ in range(2)]
+    claim(store, session)
+    latest = publish(store)
+
+    pass_time(store, DEADLINE_SECONDS + 1)
+    reaped = store.reap()
+
+    heir = open_session(store)
+    order = [ids(claim(store, heir)) for _ in range(3)]
+    assert reaped == [Reaped(session_id=session, name="worker", released=2, dead=0)]
+    assert order == [[published[0]], [published[1]], [latest]]
+
+
+def test_reaping_takes_only_the_lapsed_sessions(store: Store, orders: str) -> None:
+    lapsed, alive = open_session(store, "lapsed"), open_session(store, "alive", deadline_seconds=60)
+    for session in (lapsed, alive):
+        publish(store)
+        claim(store, session)
+
+    pass_time(store, DEADLINE_SECONDS + 1)
+
+    assert [item.session_id for item in store.reap()] == [lapsed]
+    assert (store.counts()[orders].claimed, store.counts()[orders].ready) == (1, 1)
+
+
+def test_reaping_reports_every_session_with_what_it_held(store: Store, orders: str) -> None:
+    sessions = [open_session(store, name) for name in ("a", "b")]
+    for _ in range(3):
+        publish(store)
+    claim(store, sessions[1], credit=3)
+    pass_time(store, DEADLINE_SECONDS + 1)
+
+    assert store.reap() == [
+        Reaped(session_id=sessions[0], name="a", released=0, dead=0),
+        Reaped(session_id=sessions[1], name="b", released=3, dead=0),
+    ]
+
+
+def test_reaping_twice_is_harmless(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    claim(store, session)
+    lose_worker(store, session)
+
+    assert store.reap() == []
+    assert store.counts()[orders].ready == 1
+
+
+def test_what_is_held_in_the_name_of_a_vanished_session_is_given_back(
+    store: Store, orders: str, session: int
+) -> None:
+    needs_rows(store)
+    publish(store)
+    claim(store, session)
+    WorkerSession.objects.using(store.alias).filter(pk=session).delete()
+
+    assert store.reap() == []
+
+    [message] = claim(store, open_session(store))
+    assert (message.suspect, message.redelivered) == (True, True)
+
+
+def test_reaping_counts_what_a_session_killed_for_good(store: Store, orders: str, edit_queue: object) -> None:
+    edit_queue(orders, max_attempts=1)  # type: ignore[operator]
+    publish(store)
+    publish(store)
+    lose = open_session(store)
+    claim(store, lose)
+    lose_worker(store, lose)
+    session = open_session(store)
+    claim(store, session)
+    pass_time(store, DEADLINE_SECONDS + 1)
+
+    [reaped] = store.reap()
+
+    assert (reaped.session_id, reaped.released, reaped.dead) == (session, 0, 1)
+    assert (store.counts()[orders].ready, store.counts()[orders].dead) == (1, 1)

@@ -1,0 +1,260 @@
+"""Settling: the verdict of whoever holds the message, and of nobody else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.engine.states import State
+from django_mq.stores.records import Settlement, Verdict
+from tests.stores.builders import (
+    claim,
+    declare,
+    ids,
+    look,
+    lose_worker,
+    open_session,
+    pass_time,
+    publish,
+    settle,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+    from django_mq.stores.records import Claimed
+
+
+@pytest.fixture
+def held(store: Store, orders: str, session: int) -> Claimed:
+    """A message that the session has claimed."""
+    publish(store, headers='{"a": 1}', priority=6)
+    return claim(store, session)[0]
+
+
+def test_an_accepted_message_is_gone(store: Store, session: int, held: Claimed) -> None:
+    void = settle(store, session, held, Verdict.ACCEPT)
+
+    assert (void, store.counts()["orders"].total) == (frozenset(), 0)
+
+
+def test_an_expired_message_is_gone(store: Store, session: int, held: Claimed) -> None:
+    void = settle(store, session, held, Verdict.EXPIRE)
+
+    assert (void, store.counts()["orders"].total) == (frozenset(), 0)
+
+
+@pytest.mark.parametrize(("counted", "attempts"), [(False, 0), (True, 1)], ids=["uncounted", "counted"])
+def test_a_released_message_is_ready_again(
+    store: Store, session: int, held: Claimed, counted: bool, attempts: int
+) -> None:
+    settle(store, session, held, Verdict.RELEASE, counted=counted)
+
+    [again] = claim(store, session)
+    assert (again.id, again.attempts, again.redelivered, again.suspect) == (held.id, attempts, True, False)
+
+
+def test_attempts_add_up(store: Store, orders: str, session: int) -> None:
+    publish(store)
+
+    seen = []
+    for _ in range(3):
+        [message] = claim(store, session)
+        seen.append(message.attempts)
+        settle(store, session, message, Verdict.RELEASE, counted=True)
+
+    assert seen == [0, 1, 2]
+
+
+def test_a_message_released_with_delay_waits_and_then_retakes_its_place(
+    store: Store, session: int, held: Claimed
+) -> None:
+    settle(store, session, held, Verdict.RELEASE, delay_seconds=30)
+    later = publish(store, priority=6)
+
+    due = look(store, session, credit=0 + 1).next_due_seconds
+    pass_time(store, 31)
+    [again] = claim(store, session)
+
+    assert due == pytest.approx(30, abs=5)
+    assert (again.id, again.place, again.redelivered) == (held.id, held.place, True)
+    assert again.id < later
+
+
+def test_of_two_returned_messages_the_first_stays_first_whatever_their_delays(
+    store: Store, orders: str, session: int
+) -> None:
+    publish(store)
+    publish(store)
+    first, second = claim(store, session)
+    settle(store, session, first, Verdict.RELEASE, delay_seconds=20)
+    settle(store, session, second, Verdict.RELEASE, delay_seconds=10)
+    pass_time(store, 30)
+
+    assert ids(claim(store, session)) == [first.id, second.id]
+
+
+def test_a_dead_message_stays_in_place_with_its_reason(store: Store, session: int, held: Claimed) -> None:
+    settle(store, session, held, Verdict.DEAD, counted=True, reason="ValueError: no")
+
+    [dead] = store.browse("orders", states=[State.DEAD.value])
+    assert (dead.id, dead.attempts, dead.dead_reason) == (held.id, 1, "ValueError: no")
+    assert claim(store, session) == []
+
+
+def test_a_dead_message_moves_to_the_dead_letter_queue_with_its_origin(store: Store, session: int) -> None:
+    declare(store, "failures", levels=2)
+    declare(store, dead_letter_queue="failures", ttl_seconds=5)
+    publish(store, headers='{"a": 1}', priority=6, body=b"kept", properties='{"p": 1}', delay_seconds=1)
+    pass_time(store, 2)
+    [held] = claim(store, session)
+
+    settle(store, session, held, Verdict.DEAD, counted=True, reason="boom")
+
+    [dead] = claim(store, session, "failures")
+    headers = json.loads(dead.headers)
+    assert headers.pop("x-dead-at").endswith("+00:00")
+    assert headers == {"a": 1, "x-origin-queue": "orders", "x-origin-attempts": 1, "x-dead-reason": "boom"}
+    assert (dead.message_id, dead.body, dead.properties) == (held.message_id, b"kept", '{"p": 1}')
+    assert (dead.attempts, dead.redelivered, dead.level, dead.place) == (0, False, 1, 0)
+    assert (dead.expires_at, dead.deliver_at) == (None, None)
+    assert store.counts()["orders"].total == 0
+
+
+def test_dead_letters_arrive_in_the_order_of_their_verdicts_statement(store: Store, session: int) -> None:
+    declare(store, "failures", kind="fifo")
+    declare(store, dead_letter_queue="failures")
+    for _ in range(3):
+        publish(store)
+    messages = claim(store, session)
+
+    store.settle(session, [verdict(message, Verdict.DEAD, reason="bad") for message in messages])
+
+    dead = claim(store, session, "failures")
+    assert [item.message_id for item in dead] == [item.message_id for item in messages]
+
+
+def test_of_two_copies_that_die_together_one_moves_and_one_stays(store: Store, session: int) -> None:
+    declare(store, "failures")
+    message_id = None
+    for name in ("a", "b"):
+        declare(store, name, dead_letter_queue="failures")
+    first = publish(store, "a")
+    message_id = store.browse("a", states=[State.READY.value])[0].message_id
+    publish(store, "b", message_id=message_id)
+    held = claim(store, session, "a", "b")
+
+    store.settle(session, [verdict(message, Verdict.DEAD, reason="bad") for message in held])
+
+    counts = store.counts()
+    assert first in ids(held)
+    assert (counts["failures"].ready, counts["a"].dead + counts["b"].dead) == (1, 1)
+
+
+def test_all_verdicts_of_a_batch_are_written(store: Store, orders: str, session: int) -> None:
+    for _ in range(5):
+        publish(store)
+    accepted, expired, released, delayed, dead = claim(store, session)
+
+    void = store.settle(
+        session,
+        [
+            verdict(dead, Verdict.DEAD, reason="bad"),
+            verdict(accepted, Verdict.ACCEPT),
+            verdict(delayed, Verdict.RELEASE, delay_seconds=9),
+            verdict(expired, Verdict.EXPIRE),
+            verdict(released, Verdict.RELEASE),
+        ],
+    )
+
+    counts = store.counts()[orders]
+    assert void == frozenset()
+    assert (counts.scheduled, counts.ready, counts.claimed, counts.dead) == (1, 1, 0, 1)
+
+
+def test_no_verdicts_change_nothing(store: Store, session: int, held: Claimed) -> None:
+    assert store.settle(session, []) == frozenset()
+    assert store.counts()["orders"].claimed == 1
+
+
+VERDICTS = pytest.mark.parametrize("how", list(Verdict), ids=lambda how: how.value)
+
+
+@VERDICTS
+def test_a_verdict_with_another_claim_s_token_is_void(
+    store: Store, session: int, held: Claimed, how: Verdict
+) -> None:
+    void = store.settle(session, [Settlement(held.id, held.claim - 1, how)])
+
+    assert void == {held.id}
+    assert store.counts()["orders"].claimed == 1
+
+
+@VERDICTS
+def test_a_verdict_of_another_session_is_void(store: Store, session: int, held: Claimed, how: Verdict) -> None:
+    other = open_session(store, "other")
+
+    void = settle(store, other, held, how)
+
+    assert void == {held.id}
+    assert store.counts()["orders"].claimed == 1
+
+
+@VERDICTS
+def test_a_second_verdict_is_void(store: Store, session: int, held: Claimed, how: Verdict) -> None:
+    settle(store, session, held, how)
+    before = store.counts()["orders"]
+
+    assert settle(store, session, held, how) == {held.id}
+    assert store.counts()["orders"].total == before.total
+
+
+@VERDICTS
+def test_a_reaped_session_s_verdict_is_void(store: Store, session: int, held: Claimed, how: Verdict) -> None:
+    lose_worker(store, session)
+
+    assert settle(store, session, held, how) == {held.id}
+    assert store.counts()["orders"].ready == 1
+
+
+@VERDICTS
+def test_a_late_verdict_does_not_touch_what_somebody_else_now_holds(
+    store: Store, session: int, held: Claimed, how: Verdict
+) -> None:
+    lose_worker(store, session)
+    heir = open_session(store, "heir")
+    [theirs] = claim(store, heir)
+
+    assert settle(store, session, held, how) == {held.id}
+    assert settle(store, heir, theirs, Verdict.ACCEPT) == frozenset()
+
+
+def test_void_verdicts_do_not_spoil_the_others(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    publish(store)
+    lost, kept = claim(store, session)
+    store.release_held([lost.id])
+
+    void = store.settle(session, [verdict(item, Verdict.ACCEPT) for item in (lost, kept)])
+
+    assert void == {lost.id}
+    assert store.counts()[orders].ready == 1
+
+
+def test_what_an_ambiguous_exchange_claimed_in_vain_is_given_back(store: Store, orders: str, session: int) -> None:
+    for _ in range(3):
+        publish(store)
+    known, *lost = claim(store, session)
+
+    assert store.resync(session, [known.id]) == 2
+
+    assert ids(claim(store, session)) == ids(lost)
+
+
+def test_a_session_that_knows_of_nothing_gets_everything_given_back(
+    store: Store, session: int, held: Claimed
+) -> None:
+    assert store.resync(session, []) == 1
+    assert store.resync(session, []) == 0

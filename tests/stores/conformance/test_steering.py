@@ -1,0 +1,289 @@
+"""Steering: what an operator does to messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.engine.states import State
+from django_mq.errors import UnknownQueue
+from django_mq.stores.records import Verdict
+from tests.stores.builders import claim, declare, ids, open_session, pass_time, publish, settle
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+READY = State.READY.value
+
+
+def one_of_each_state(store: Store) -> dict[str, int]:
+    """Put a dead, a claimed, a ready and a scheduled message into ``orders``."""
+    session = open_session(store, "holder")
+    dead, held = publish(store), publish(store)
+    first, _ = claim(store, session)
+    settle(store, session, first, Verdict.DEAD, reason="bad")
+    return {"dead": dead, "claimed": held, "ready": publish(store), "scheduled": publish(store, delay_seconds=60)}
+
+
+def test_a_purge_removes_all_that_nobody_holds(store: Store, orders: str) -> None:
+    one_of_each_state(store)
+
+    assert store.purge(orders) == 3
+
+    counts = store.counts()[orders]
+    assert (counts.total, counts.claimed) == (1, 1)
+
+
+def test_a_purge_leaves_other_queues_alone(store: Store, orders: str) -> None:
+    publish(store, declare(store, "bills"))
+
+    assert store.purge(orders) == 0
+    assert store.counts()["bills"].ready == 1
+
+
+def test_purging_an_unknown_queue_is_an_error(store: Store) -> None:
+    with pytest.raises(UnknownQueue, match="nowhere"):
+        store.purge("nowhere")
+
+
+def test_cancelling_removes_what_nobody_holds(store: Store, orders: str) -> None:
+    given = one_of_each_state(store)
+
+    assert store.cancel([*given.values(), 10**9]) == 3
+    assert store.cancel(list(given.values())) == 0
+    assert store.counts()[orders].claimed == 1
+
+
+def test_releasing_takes_a_message_from_its_session(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    [held] = claim(store, session)
+
+    assert store.release_held([held.id]) == 1
+
+    assert settle(store, session, held, Verdict.ACCEPT) == {held.id}
+    [again] = claim(store, open_session(store))
+    assert (again.id, again.attempts, again.redelivered, again.suspect) == (held.id, 0, True, False)
+
+
+def test_only_held_messages_can_be_released(store: Store, orders: str) -> None:
+    given = one_of_each_state(store)
+
+    assert store.release_held(list(given.values())) == 1
+
+
+def test_moving_puts_unheld_messages_at_the_tail_of_another_queue(store: Store, orders: str, session: int) -> None:
+    declare(store, "bills", levels=2)
+    there = publish(store, "bills", priority=9)
+    published = [publish(store, priority=priority) for priority in (5, 9)]
+    moved_ids = {item.id: item.message_id for item in store.browse(orders, states=[READY])}
+
+    assert store.move(published, "bills") == 2
+
+    first, *moved = claim(store, session, "bills")
+    assert first.id == there
+    assert [item.message_id for item in moved] == [moved_ids[published[1]], moved_ids[published[0]]]
+    assert {item.level for item in moved} == {1}
+    assert store.counts()[orders].total == 0
+
+
+def test_moving_restarts_attempts_and_revives_the_dead(store: Store, orders: str, session: int) -> None:
+    declare(store, "bills")
+    publish(store)
+    [message] = claim(store, session)
+    settle(store, session, message, Verdict.DEAD, counted=True, reason="bad")
+
+    assert store.move([message.id], "bills") == 1
+
+    [moved] = claim(store, session, "bills")
+    [shown] = store.browse("bills", states=[State.CLAIMED.value])
+    assert (moved.message_id, moved.attempts, shown.dead_reason) == (message.message_id, 0, "")
+
+
+def test_a_scheduled_message_stays_scheduled_where_it_is_moved(store: Store, orders: str, session: int) -> None:
+    declare(store, "bills")
+    scheduled = publish(store, delay_seconds=60)
+    [before] = store.browse(orders, states=[State.SCHEDULED.value])
+
+    store.move([scheduled], "bills")
+
+    [after] = store.browse("bills", states=[State.SCHEDULED.value])
+    assert (after.deliver_at, after.place) == (before.deliver_at, before.place)
+
+
+def test_a_due_place_is_left_behind_once_the_message_is_ready(store: Store, orders: str, session: int) -> None:
+    declare(store, "bills")
+    there = publish(store, "bills")
+    due = publish(store, delay_seconds=-5)
+
+    store.move([due], "bills")
+
+    assert [item.id == there for item in claim(store, session, "bills")] == [True, False]
+
+
+def test_a_held_message_is_not_moved(store: Store, orders: str) -> None:
+    declare(store, "bills")
+    given = one_of_each_state(store)
+
+    assert store.move(list(given.values()), "bills") == 3
+    assert store.counts()[orders].claimed == 1
+
+
+def test_moving_to_the_same_queue_changes_nothing(store: Store, orders: str, session: int) -> None:
+    published = [publish(store), publish(store)]
+
+    assert store.move(published[:1], orders) == 0
+    assert ids(claim(store, session)) == published
+
+
+def test_a_message_that_is_there_already_stays_where_it_is(store: Store, orders: str) -> None:
+    declare(store, "bills")
+    publish(store)
+    [here] = store.browse(orders, states=[READY])
+    publish(store, "bills", message_id=here.message_id)
+
+    assert store.move([here.id], "bills") == 0
+    assert (store.counts()[orders].ready, store.counts()["bills"].ready) == (1, 1)
+
+
+def test_of_two_copies_moved_together_one_stays(store: Store, orders: str) -> None:
+    for name in ("bills", "target"):
+        declare(store, name)
+    first = publish(store)
+    [here] = store.browse(orders, states=[READY])
+    second = publish(store, "bills", message_id=here.message_id)
+
+    assert store.move([first, second], "target") == 1
+
+    counts = store.counts()
+    assert (counts["target"].ready, counts[orders].ready + counts["bills"].ready) == (1, 1)
+
+
+def test_moving_to_an_unknown_queue_is_an_error(store: Store, orders: str) -> None:
+    id_ = publish(store)
+
+    with pytest.raises(UnknownQueue, match="nowhere"):
+        store.move([id_], "nowhere")
+
+    assert store.counts()[orders].ready == 1
+
+
+def test_delivering_now_makes_scheduled_messages_ready_in_due_order(
+    store: Store, orders: str, session: int
+) -> None:
+    late, early = publish(store, delay_seconds=200), publish(store, delay_seconds=100)
+    ready = publish(store)
+
+    assert store.deliver_now([late, early, ready]) == 2
+
+    assert ids(claim(store, session)) == [early, late, ready]
+
+
+def test_prioritising_puts_messages_at_the_tail_of_their_new_level(
+    store: Store, orders: str, session: int
+) -> None:
+    low = [publish(store, priority=1) for _ in range(3)]
+    high = publish(store, priority=8)
+    names = {item.id: item.message_id for item in store.browse(orders, states=[READY])}
+
+    assert store.prioritise([low[2], low[0]], 8) == 2
+
+    claimed = claim(store, session)
+    assert [item.message_id for item in claimed] == [names[id_] for id_ in (high, low[0], low[2], low[1])]
+    assert [(item.priority, item.level) for item in claimed] == [(8, 8)] * 3 + [(1, 1)]
+
+
+def test_messages_published_after_a_prioritising_stand_behind_it(store: Store, orders: str, session: int) -> None:
+    raised = publish(store, priority=1)
+    [before] = store.browse(orders, states=[READY])
+    store.prioritise([raised], 8)
+
+    latest = publish(store, priority=8)
+
+    claimed = claim(store, session)
+    assert (claimed[0].message_id, claimed[1].id) == (before.message_id, latest)
+
+
+def test_a_message_may_change_its_priority_again_and_again(store: Store, orders: str, session: int) -> None:
+    publish(store, priority=1)
+    [before] = store.browse(orders, states=[READY])
+
+    for priority in (8, 3, 9):
+        [now] = store.browse(orders, states=[READY])
+        assert store.prioritise([now.id], priority) == 1
+
+    [claimed] = claim(store, session)
+    assert (claimed.message_id, claimed.priority) == (before.message_id, 9)
+
+
+def test_no_arrival_number_comes_twice_even_after_moves(store: Store, orders: str) -> None:
+    publish(store, priority=1)
+    store.prioritise(ids(store.browse(orders, states=[READY])), 9)
+    [moved] = store.browse(orders, states=[READY])
+    store.cancel([moved.id])
+
+    assert publish(store) > moved.id
+
+
+def test_the_same_priority_again_changes_nothing(store: Store, orders: str, session: int) -> None:
+    published = [publish(store, priority=5) for _ in range(2)]
+
+    assert store.prioritise(published[:1], 5) == 0
+    assert ids(claim(store, session)) == published
+
+
+def test_a_scheduled_message_keeps_its_due_place_with_another_priority(
+    store: Store, orders: str, session: int
+) -> None:
+    scheduled = publish(store, priority=1, delay_seconds=10)
+    assert store.prioritise([scheduled], 4) == 1
+    ordinary = publish(store, priority=4)
+    pass_time(store, 11)
+
+    claimed = claim(store, session)
+
+    assert (claimed[1].id, claimed[0].priority) == (ordinary, 4)
+    assert claimed[0].place < 0
+
+
+def test_claimed_and_dead_messages_keep_their_priority(store: Store, orders: str) -> None:
+    given = one_of_each_state(store)
+
+    assert store.prioritise(list(given.values()), 9) == 2
+
+
+def test_a_dead_message_that_is_retried_is_ready_in_its_old_place(store: Store, orders: str, session: int) -> None:
+    published = [publish(store) for _ in range(2)]
+    first = claim(store, session, credit=1)[0]
+    settle(store, session, first, Verdict.DEAD, counted=True, reason="bad")
+
+    assert store.retry_dead(published) == 1
+
+    claimed = claim(store, session)
+    assert ids(claimed) == published
+    assert (claimed[0].attempts, claimed[0].suspect) == (0, False)
+
+
+def test_a_retried_message_does_not_expire_at_once(store: Store, orders: str, session: int) -> None:
+    publish(store, ttl_seconds=5)
+    [message] = claim(store, session)
+    settle(store, session, message, Verdict.DEAD, reason="bad")
+    pass_time(store, 60)
+
+    store.retry_dead([message.id])
+
+    assert store.expire() == 0
+    assert not claim(store, session)[0].expired
+
+
+def test_pausing_an_unknown_queue_is_an_error(store: Store) -> None:
+    with pytest.raises(UnknownQueue, match="nowhere"):
+        store.set_paused("nowhere", paused=True)
+
+
+@pytest.mark.parametrize("verb", ["cancel", "release_held", "deliver_now", "retry_dead"])
+def test_nothing_chosen_changes_nothing(store: Store, orders: str, verb: str) -> None:
+    publish(store)
+
+    assert getattr(store, verb)([]) == 0
+    assert store.counts()[orders].ready == 1

@@ -1,0 +1,103 @@
+"""Upkeep: what is due becomes ready, what has expired goes; twice does no harm."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.stores.records import Verdict
+from tests.stores.builders import claim, declare, ids, pass_time, publish, settle
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+
+def test_promoting_makes_due_messages_of_every_queue_ready(store: Store, orders: str) -> None:
+    declare(store, "bills")
+    for name in (orders, "bills"):
+        publish(store, name, delay_seconds=10)
+        publish(store, name, delay_seconds=1000)
+    pass_time(store, 11)
+
+    assert (store.promote(), store.promote()) == (2, 0)
+    assert {name: (counts.ready, counts.scheduled) for name, counts in store.counts().items()} == {
+        "bills": (1, 1),
+        "orders": (1, 1),
+    }
+
+
+def test_promoting_takes_the_earliest_first(store: Store, orders: str, session: int) -> None:
+    late = publish(store, delay_seconds=20)
+    early = publish(store, delay_seconds=10)
+    pass_time(store, 30)
+
+    assert store.promote(limit=1) == 1
+
+    assert (store.counts()[orders].ready, ids(claim(store, session))) == (1, [early, late])
+
+
+def test_nothing_is_promoted_before_its_time(store: Store, orders: str) -> None:
+    publish(store, delay_seconds=10)
+    pass_time(store, 9)
+
+    assert store.promote() == 0
+
+
+def test_promoting_goes_on_in_a_paused_queue_and_delivers_nothing(store: Store, orders: str, session: int) -> None:
+    publish(store, delay_seconds=10)
+    store.set_paused(orders, paused=True)
+    pass_time(store, 11)
+
+    assert store.promote() == 1
+    assert claim(store, session) == []
+
+
+def test_expiring_finishes_ready_and_scheduled_messages_past_their_time(store: Store, orders: str) -> None:
+    publish(store, ttl_seconds=10)
+    publish(store, ttl_seconds=10, delay_seconds=100)
+    publish(store, ttl_seconds=1000)
+    pass_time(store, 11)
+
+    assert (store.expire(), store.expire()) == (2, 0)
+    assert store.counts()[orders].total == 1
+
+
+def test_a_claimed_message_does_not_expire_under_its_handler(store: Store, orders: str, session: int) -> None:
+    publish(store, ttl_seconds=10)
+    [message] = claim(store, session)
+    pass_time(store, 11)
+
+    assert store.expire() == 0
+    assert settle(store, session, message, Verdict.ACCEPT) == frozenset()
+
+
+def test_a_dead_message_does_not_expire(store: Store, orders: str, session: int) -> None:
+    publish(store, ttl_seconds=10)
+    settle(store, session, claim(store, session)[0], Verdict.DEAD, reason="bad")
+    pass_time(store, 11)
+
+    assert store.expire() == 0
+    assert store.counts()[orders].dead == 1
+
+
+def test_expiring_takes_the_longest_expired_first(store: Store, orders: str, session: int) -> None:
+    second = publish(store, ttl_seconds=20)
+    publish(store, ttl_seconds=10)
+    pass_time(store, 30)
+
+    assert store.expire(limit=1) == 1
+
+    assert ids(claim(store, session)) == [second]
+
+
+def test_a_message_born_expired_expires(store: Store, orders: str) -> None:
+    publish(store, expires_at=datetime(2021, 1, 1, tzinfo=UTC))
+
+    assert store.expire() == 1
+
+
+@pytest.mark.parametrize("duty", ["promote", "expire", "prune", "reap"])
+def test_every_duty_is_harmless_on_an_empty_store(store: Store, duty: str) -> None:
+    assert getattr(store, duty)() in (0, [])

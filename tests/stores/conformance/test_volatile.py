@@ -1,0 +1,80 @@
+"""The volatile lane: rows that nobody may rely on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.stores.builders import pass_time
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+
+def bind(store: Store, queue: str, pattern: str = "", *, seconds: float = 60) -> None:
+    store.volatile_bind(exchange="x", exchange_type="fanout", pattern=pattern, queue=queue, seconds=seconds)
+
+
+def test_live_bindings_are_read_by_exchange(store: Store) -> None:
+    bind(store, "a", "one")
+    bind(store, "b", "two")
+
+    assert sorted(store.volatile_bindings("x")) == [("one", "a"), ("two", "b")]
+    assert store.volatile_bindings("y") == []
+
+
+def test_a_binding_nobody_renews_lapses_and_is_pruned(store: Store) -> None:
+    bind(store, "a")
+    pass_time(store, 40)
+    bind(store, "b")
+    bind(store, "renewed")
+    pass_time(store, 40)
+
+    assert sorted(store.volatile_bindings("x")) == [("", "b"), ("", "renewed")]
+    assert store.prune() == 1
+
+
+def test_binding_again_renews(store: Store) -> None:
+    bind(store, "a")
+    pass_time(store, 40)
+    bind(store, "a")
+    pass_time(store, 40)
+
+    assert store.volatile_bindings("x") == [("", "a")]
+
+
+def test_every_queue_gets_its_copy_and_takes_it_once(store: Store) -> None:
+    store.volatile_put(["a", "b"], "hello", seconds=60)
+
+    assert store.volatile_take(["a"]) == [("a", "hello")]
+    assert store.volatile_take(["a"]) == []
+    assert store.volatile_take(["b"]) == [("b", "hello")]
+
+
+def test_messages_are_taken_oldest_first_and_up_to_the_limit(store: Store) -> None:
+    for number in range(5):
+        store.volatile_put(["a" if number % 2 else "b"], str(number), seconds=60)
+
+    first = store.volatile_take(["a", "b"], limit=3)
+
+    assert first == [("b", "0"), ("a", "1"), ("b", "2")]
+    assert store.volatile_take(["a", "b"]) == [("a", "3"), ("b", "4")]
+
+
+def test_messages_nobody_fetched_in_time_are_pruned(store: Store) -> None:
+    store.volatile_put(["a"], "old", seconds=10)
+    store.volatile_put(["a"], "young", seconds=100)
+    pass_time(store, 50)
+
+    assert store.prune() == 1
+    assert store.volatile_take(["a"]) == [("a", "young")]
+
+
+def test_dropping_forgets_bindings_and_messages(store: Store) -> None:
+    bind(store, "a")
+    bind(store, "b")
+    store.volatile_put(["a", "a", "b"], "hello", seconds=60)
+
+    assert store.volatile_drop("a") == 2
+
+    assert store.volatile_bindings("x") == [("", "b")]
+    assert store.volatile_take(["a", "b"]) == [("b", "hello")]

@@ -1,0 +1,106 @@
+"""Stores for the tests: one list, every conformance test once for each of its entries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.models import Attempt, History, Queue
+from django_mq.stores.memory.broker import empty_brokers
+from django_mq.stores.memory.store import MemoryStore
+from django_mq.stores.registry import MEMORY, private_store, shared_store
+from tests.conftest import ALIASES
+from tests.stores.builders import declare, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from django_mq.stores.base import Store
+    from django_mq.stores.memory.history import FailedAttempt, Finished
+
+    #: Changes fields of a queue by name.
+    EditQueue = Callable[..., None]
+
+
+def sql_stores() -> Iterator[Any]:
+    """Each database twice: over Django's connection, as a publisher, and over a worker's own."""
+    for alias, name in ALIASES.items():
+        rolled_back = pytest.mark.django_db(databases=[alias])
+        committed = pytest.mark.django_db(databases=[alias], transaction=True)
+        yield pytest.param(partial(shared_store, alias), id=name, marks=rolled_back)
+        yield pytest.param(partial(private_store, alias), id=f"{name} worker", marks=committed)
+
+
+def memory_store() -> Store:
+    """A handle of a broker that nobody has used."""
+    empty_brokers()
+    return private_store(MEMORY)
+
+
+#: What opens a store; ``tests/stores/conformance`` runs for every entry.
+STORES = [*sql_stores(), pytest.param(memory_store, id="memory")]
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """An empty store of each kind."""
+    opened: Store = request.param()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def orders(store: Store) -> str:
+    """A queue named ``orders`` with the default options."""
+    return declare(store)
+
+
+@pytest.fixture
+def session(store: Store) -> int:
+    """A worker session."""
+    return open_session(store)
+
+
+@pytest.fixture
+def edit_queue(store: Store) -> EditQueue:
+    """What an operator does in the admin: change a queue's row."""
+    if isinstance(store, MemoryStore):
+        return partial(edit_in_memory, store)
+
+    def edit(name: str, **changes: Any) -> None:
+        assert Queue.objects.using(store.alias).filter(name=name).update(**changes) == 1
+
+    return edit
+
+
+@pytest.fixture
+def finished(store: Store) -> Callable[[], list[History | Finished]]:
+    """The history's rows, oldest first."""
+    if isinstance(store, MemoryStore):
+        return lambda: list(store.broker.history)
+    return lambda: list(History.objects.using(store.alias).order_by("id"))
+
+
+@pytest.fixture
+def attempts(store: Store) -> Callable[[], list[Attempt | FailedAttempt]]:
+    """The failed attempts' rows, oldest first."""
+    if isinstance(store, MemoryStore):
+        return lambda: list(store.broker.attempts)
+    return lambda: list(Attempt.objects.using(store.alias).order_by("id"))
+
+
+def edit_in_memory(store: MemoryStore, name: str, **changes: Any) -> None:
+    """The same where there is no row: ``closed`` belongs to the queue, the rest to its settings."""
+    queue = store.broker.queues[name]
+    queue.closed = changes.pop("closed", queue.closed)
+    queue.settings = replace(queue.settings, **changes)
+
+
+def needs_rows(store: Store) -> None:
+    """Skip a test of what is written into tables."""
+    if not store.features.durable:
+        pytest.skip("features.durable: this store has no tables to look into")

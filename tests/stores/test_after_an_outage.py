@@ -1,0 +1,24 @@
+"""Sessions cannot be renewed while the database is down; nobody may be reaped for that."""
+
+from __future__ import annotations
+
+import pytest
+
+from django_mq.stores.registry import shared_store
+from tests.stores.builders import DEADLINE_SECONDS, open_session, pass_time
+
+YEAR = 365 * 86400.0
+
+
+@pytest.mark.django_db(databases=["postgresql"])
+def test_a_server_that_has_just_started_grants_every_session_a_deadline_of_grace() -> None:
+    store = shared_store("postgresql")
+    session = open_session(store)
+    pass_time(store, DEADLINE_SECONDS + 1)
+
+    store.grace_seconds = YEAR
+    during = store.reap()
+    pass_time(store, YEAR)
+    after = store.reap()
+
+    assert (during, [reaped.session_id for reaped in after]) == ([], [session])

@@ -1,0 +1,53 @@
+"""A worker's own connection to PostgreSQL is bounded in time."""
+
+from __future__ import annotations
+
+import pytest
+
+from django_mq.errors import StoreUnavailable
+from django_mq.stores.postgresql.settings import bounded
+from django_mq.stores.records import ClaimRequest
+from django_mq.stores.registry import private_store
+from tests.stores.builders import open_session
+
+
+@pytest.mark.django_db(databases=["postgresql"], transaction=True)
+def test_a_statement_over_the_time_limit_ends_as_an_unavailable_store(settings):
+    settings.DJANGO_MQ = {"STATEMENT_TIMEOUT_SECONDS": 0.05}
+    store = private_store("postgresql")
+
+    with pytest.raises(StoreUnavailable, match="statement timeout"), store.transaction():
+        store.connection.cursor().execute("SELECT pg_sleep(30)")
+
+    store.close()
+
+
+def test_what_the_project_sets_itself_is_kept():
+    given = {"OPTIONS": {"connect_timeout": 3, "options": "-c statement_timeout=9", "pool": True}}
+
+    options = bounded(given, 30.0)["OPTIONS"]
+
+    assert options["connect_timeout"] == 3
+    assert options["options"].startswith("-c statement_timeout=30000 ")
+    assert options["options"].endswith(" -c statement_timeout=9")
+    assert "pool" not in options
+    assert given["OPTIONS"]["pool"] is True
+
+
+def test_a_worker_prepares_its_statements_unless_the_project_has_a_pooler():
+    assert bounded({}, 30.0)["OPTIONS"]["prepare_threshold"] is not None
+    assert "prepare_threshold" not in bounded({"DISABLE_SERVER_SIDE_CURSORS": True}, 30.0)["OPTIONS"]
+    assert bounded({"OPTIONS": {"prepare_threshold": None}}, 30.0)["OPTIONS"]["prepare_threshold"] is None
+
+
+@pytest.mark.django_db(databases=["postgresql"], transaction=True)
+def test_the_statements_of_an_exchange_are_planned_once():
+    store = private_store("postgresql")
+    session = open_session(store)
+
+    store.exchange(session, [], ClaimRequest(queues=("q",), credit=1))
+
+    with store.connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements")
+        assert cursor.fetchone()[0] == len(("session_alive", "promote_due", "claim", "next_due"))
+    store.close()

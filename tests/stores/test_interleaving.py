@@ -1,0 +1,316 @@
+"""Two sessions of PostgreSQL in step: one holds its transaction open while the other acts.
+
+Where the other must wait, it acts in a thread, and the test goes on when the database
+itself says that it waits.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.errors import QueueFull, QueueInUse, StoreUnavailable, UnknownQueue
+from django_mq.stores.records import Heartbeat, Verdict
+from django_mq.stores.registry import private_store
+from tests.stores.builders import (
+    DEADLINE_SECONDS,
+    a_message,
+    claim,
+    declare,
+    ids,
+    open_session,
+    pass_time,
+    publish,
+    settle,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from django_mq.stores.sql import SQLStore
+
+pytestmark = pytest.mark.django_db(databases=["postgresql"], transaction=True)
+
+ALIVE = Heartbeat(deadline_seconds=DEADLINE_SECONDS)
+
+
+@contextmanager
+def a_store() -> Iterator[SQLStore]:
+    store = private_store("postgresql")
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@pytest.fixture
+def first() -> Iterator[SQLStore]:
+    """The store that acts first and holds its transaction open; it has the queue ``orders``."""
+    with a_store() as store:
+        declare(store)
+        yield store
+
+
+@pytest.fixture
+def second() -> Iterator[SQLStore]:
+    """The store that acts meanwhile."""
+    with a_store() as store:
+        yield store
+
+
+@contextmanager
+def holding_open(store: SQLStore) -> Iterator[Callable[[], None]]:
+    """A transaction that commits when told to, or at the end of the block."""
+    store._execute("BEGIN")
+    store._in_transaction = True
+    committed = threading.Event()
+
+    def commit() -> None:
+        store._execute("COMMIT")
+        store._in_transaction = False
+        committed.set()
+
+    try:
+        yield commit
+    finally:
+        if not committed.is_set():
+            commit()
+
+
+def backend(store: SQLStore) -> int:
+    """The server process of the store's connection."""
+    store.connection.ensure_connection()
+    return int(store.connection.connection.info.backend_pid)
+
+
+@contextmanager
+def waiting(watcher: SQLStore, waiter: SQLStore, act: Callable[[], Any]) -> Iterator[Future[Any]]:
+    """Let the waiter act in a thread; the block begins once it waits for a lock."""
+    pid = backend(waiter)
+    with ThreadPoolExecutor(1) as thread:
+        acting = thread.submit(act)
+        while not acting.done() and not is_blocked(watcher, pid):
+            pass
+        assert not acting.done(), "it did not wait"
+        yield acting
+
+
+def is_blocked(watcher: SQLStore, pid: int) -> bool:
+    with watcher.connection.cursor() as cursor:
+        cursor.execute("SELECT cardinality(pg_blocking_pids(%s)) > 0", [pid])
+        return bool(cursor.fetchone()[0])
+
+
+# Claims
+
+
+@pytest.mark.parametrize("queues", [("orders",), ("orders", "bills")], ids=["one queue", "two queues"])
+def test_rows_being_claimed_are_stepped_over(first: SQLStore, second: SQLStore, queues: tuple[str, ...]) -> None:
+    declare(first, "bills")
+    published = [publish(first) for _ in range(5)]
+    sessions = [open_session(first), open_session(first)]
+
+    with holding_open(first):
+        mine = claim(first, sessions[0], *queues, credit=3)
+        theirs = claim(second, sessions[1], *queues, credit=10)
+
+    assert (ids(mine), ids(theirs)) == (published[:3], published[3:])
+
+
+def test_due_rows_being_promoted_by_another_are_neither_waited_for_nor_taken_twice(
+    first: SQLStore, second: SQLStore
+) -> None:
+    due = publish(first, delay_seconds=10)
+    sessions = [open_session(first), open_session(first)]
+    for store in (first, second):
+        pass_time(store, 11)
+
+    with holding_open(first):
+        mine = claim(first, sessions[0])
+        theirs = claim(second, sessions[1])
+
+    assert (ids(mine), theirs) == ([due], [])
+
+
+def test_two_workers_share_what_one_publisher_writes_without_a_double_or_a_loss(first: SQLStore) -> None:
+    total = 400
+    published: set[int] = set()
+    done = threading.Event()
+
+    def work() -> list[int]:
+        taken: list[int] = []
+        with a_store() as store:
+            session = open_session(store)
+            while not (done.is_set() and not store.counts()["orders"].total):
+                messages = claim(store, session, credit=7)
+                store.settle(session, [verdict(message, Verdict.ACCEPT) for message in messages])
+                taken += ids(messages)
+        return taken
+
+    with ThreadPoolExecutor(2) as pool:
+        workers = [pool.submit(work) for _ in range(2)]
+        try:
+            for _ in range(total // 10):
+                published.update(first.append_many([a_message() for _ in range(10)]))
+        finally:
+            done.set()
+    taken = [id_ for worker in workers for id_ in worker.result()]
+
+    assert len(taken) == total
+    assert set(taken) == published
+
+
+# Settlements
+
+
+@pytest.mark.parametrize("how", list(Verdict), ids=lambda how: how.value)
+def test_a_verdict_that_waited_for_a_forced_release_is_void(
+    first: SQLStore, second: SQLStore, how: Verdict
+) -> None:
+    publish(first)
+    session = open_session(second)
+    [message] = claim(second, session)
+
+    with a_store() as watcher, holding_open(first) as commit:
+        first.release_held([message.id])
+        with waiting(watcher, second, lambda: settle(second, session, message, how)) as settling:
+            commit()
+            void = settling.result(timeout=30)
+
+    assert void == {message.id}
+    assert first.counts()["orders"].ready == 1
+
+
+# Sessions
+
+
+def test_the_reaper_leaves_a_session_that_is_just_renewing(first: SQLStore, second: SQLStore) -> None:
+    publish(first)
+    session = open_session(first)
+    claim(first, session)
+    for store in (first, second):
+        pass_time(store, DEADLINE_SECONDS + 1)
+
+    with holding_open(first):
+        renewed = first.renew(session, ALIVE)
+        reaped = second.reap()
+
+    assert (renewed, reaped, second.reap()) == (True, [], [])
+    assert first.counts()["orders"].claimed == 1
+
+
+def test_a_renewal_that_comes_while_its_session_is_reaped_is_told_so(first: SQLStore, second: SQLStore) -> None:
+    session = open_session(first)
+    pass_time(first, DEADLINE_SECONDS + 1)
+
+    with a_store() as watcher, holding_open(first) as commit:
+        reaped = first.reap()
+        with waiting(watcher, second, lambda: second.renew(session, ALIVE)) as renewing:
+            commit()
+            renewed = renewing.result(timeout=30)
+
+    assert ([item.session_id for item in reaped], renewed) == ([session], False)
+
+
+def test_a_claim_that_commits_after_its_session_was_reaped_is_given_back_by_the_next_round(
+    first: SQLStore, second: SQLStore
+) -> None:
+    publish(first)
+    session = open_session(first)
+    pass_time(second, DEADLINE_SECONDS + 1)
+
+    with holding_open(first):
+        claimed = claim(first, session)
+        reaped = second.reap()
+    before = second.counts()["orders"]
+    second.reap()
+    after = second.counts()["orders"]
+
+    assert ([item.released for item in reaped], before.claimed, after.ready) == ([0], 1, 1)
+    assert settle(first, session, claimed[0], Verdict.ACCEPT) == {claimed[0].id}
+
+
+def test_two_reapers_at_once_reap_each_session_once(first: SQLStore, second: SQLStore) -> None:
+    publish(first)
+    session = open_session(first)
+    claim(first, session)
+    for store in (first, second):
+        pass_time(store, DEADLINE_SECONDS + 1)
+
+    with holding_open(first):
+        mine = first.reap()
+        theirs = second.reap()
+
+    assert ([(item.session_id, item.released) for item in mine], theirs) == ([(session, 1)], [])
+
+
+# Queues
+
+
+def test_a_queue_with_a_publish_under_way_is_not_deleted_under_it(first: SQLStore, second: SQLStore) -> None:
+    with a_store() as watcher, holding_open(first) as commit:
+        publish(first)
+        with waiting(watcher, second, lambda: second.delete_queue("orders")) as deleting:
+            commit()
+            error = deleting.exception(timeout=30)
+
+    assert isinstance(error, QueueInUse)
+    assert second.counts()["orders"].ready == 1
+
+
+def test_a_publish_that_comes_while_its_queue_is_deleted_is_refused(first: SQLStore, second: SQLStore) -> None:
+    with a_store() as watcher, holding_open(first) as commit:
+        first.delete_queue("orders")
+        with waiting(watcher, second, lambda: publish(second)) as publishing:
+            commit()
+            error = publishing.exception(timeout=30)
+
+    assert isinstance(error, UnknownQueue)
+
+
+def test_a_deletion_does_not_wait_for_ever_for_a_long_transaction(first: SQLStore, second: SQLStore) -> None:
+    with holding_open(first):
+        publish(first)
+        with pytest.raises(StoreUnavailable, match="lock timeout"):
+            second.delete_queue("orders")
+
+    assert second.counts()["orders"].ready == 1
+
+
+def test_publishers_into_a_limited_queue_wait_for_each_other(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "narrow", max_messages=1)
+
+    with a_store() as watcher, holding_open(first) as commit:
+        first.reserve("narrow", 1)
+        with waiting(watcher, second, lambda: second.reserve("narrow", 1)) as reserving:
+            publish(first, "narrow")
+            commit()
+            error = reserving.exception(timeout=30)
+
+    assert isinstance(error, QueueFull)
+
+
+def test_publishers_into_an_unlimited_queue_never_wait(first: SQLStore, second: SQLStore) -> None:
+    with holding_open(first):
+        publish(first)
+        publish(second)
+        second.append_many([a_message(), a_message()])
+
+    assert first.counts()["orders"].ready == 4
+
+
+def test_two_publishers_of_the_same_message_make_one(first: SQLStore, second: SQLStore) -> None:
+    message = a_message()
+
+    with a_store() as watcher, holding_open(first) as commit:
+        first.append(message)
+        with waiting(watcher, second, lambda: second.append(message, again=True)) as appending:
+            commit()
+            answer = appending.result(timeout=30)
+
+    assert (answer, first.counts()["orders"].ready) == (0, 1)

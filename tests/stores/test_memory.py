@@ -1,0 +1,189 @@
+"""What is peculiar to the store in memory: its handles, its process, its clock."""
+
+from __future__ import annotations
+
+import os
+import sys
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.errors import QueueFull, SessionLost, StoreError
+from django_mq.models import History
+from django_mq.stores.memory.broker import broker_named, empty_brokers
+from django_mq.stores.memory.history import MOST_REMEMBERED, Outcome
+from django_mq.stores.memory.store import MemoryStore
+from django_mq.stores.records import Verdict
+from django_mq.stores.registry import MEMORY, has_store, private_store, shared_store
+from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.stores.base import Store
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    empty_brokers()
+    yield shared_store(MEMORY)
+    empty_brokers()
+
+
+def test_every_handle_of_a_name_sees_the_same_queues(store: Store) -> None:
+    declare(store)
+    published = publish(store)
+    store.close()
+    worker = private_store(MEMORY)
+
+    assert ids(claim(worker, open_session(worker))) == [published]
+
+
+def test_names_keep_brokers_apart(store: Store) -> None:
+    declare(store)
+
+    assert MemoryStore("another").queue("orders") is None
+    assert broker_named(MEMORY) is not broker_named("another")
+
+
+def test_the_name_stands_where_a_database_alias_could(store: Store) -> None:
+    assert store.alias == MEMORY
+    assert [has_store(name) for name in (MEMORY, "default", "nowhere")] == [True, True, False]
+
+
+def test_the_clock_is_moved_for_every_handle(store: Store) -> None:
+    declare(store)
+    publish(store, delay_seconds=60)
+
+    pass_time(store, 61)
+
+    worker = private_store(MEMORY)
+    assert worker.now_skew_seconds() == 61
+    assert len(claim(worker, open_session(worker))) == 1
+
+
+def test_there_is_no_transaction_to_wait_for(store: Store) -> None:
+    called: list[str] = []
+
+    with store.transaction():
+        store.after_commit(lambda: called.append("at once"))
+        assert called == ["at once"]
+
+    assert not store.in_transaction
+    assert store.last_after_commit() is None
+    assert not store.reconnect()
+
+
+def test_publishers_do_not_overshoot_a_limit_together(store: Store) -> None:
+    declare(store, max_messages=50)
+    refused: list[QueueFull] = []
+
+    def publish_some() -> None:
+        for _ in range(30):
+            try:
+                with store.transaction():
+                    store.reserve("orders", 1)
+                    publish(store)
+            except QueueFull as error:
+                refused.append(error)
+
+    threads = [Thread(target=publish_some) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert (store.counts()["orders"].ready, len(refused)) == (50, 70)
+
+
+def test_no_message_is_lost_or_doubled_between_threads(store: Store) -> None:
+    declare(store)
+    published = store.append_many([a_message(priority=index % 10) for index in range(200)])
+    taken: list[int] = []
+
+    def work() -> None:
+        worker = private_store(MEMORY)
+        session = open_session(worker)
+        while messages := claim(worker, session, credit=3):
+            for message in messages:
+                settle(worker, session, message, Verdict.ACCEPT)
+                taken.append(message.id)
+
+    threads = [Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(taken) == published
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_is_told_that_the_broker_is_its_parents(store: Store) -> None:
+    declare(store)
+
+    child = os.fork()
+    if not child:
+        try:
+            publish(store)
+        except StoreError:
+            os._exit(42)
+        os._exit(0)
+
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 42
+
+
+def test_outcomes_are_numbered_as_in_the_history_table() -> None:
+    assert {item.name: item.value for item in Outcome} == {item.name: item.value for item in History.Outcome}
+
+
+def test_the_history_does_not_grow_for_ever() -> None:
+    broker = broker_named("full")
+
+    assert broker.history.maxlen == broker.attempts.maxlen == MOST_REMEMBERED
+
+
+def test_an_entry_that_was_given_back_expires_in_its_time(store: Store) -> None:
+    declare(store)
+    publish(store, ttl_seconds=10)
+    session = open_session(store)
+    [held] = claim(store, session)
+    pass_time(store, 11)
+    assert store.expire() == 0
+
+    settle(store, session, held, Verdict.RELEASE)
+
+    assert store.expire() == 1
+    assert store.counts()["orders"].total == 0
+
+
+def test_a_queue_declared_anew_knows_nothing_of_the_one_before(store: Store) -> None:
+    declare(store)
+    session = open_session(store)
+    publish(store)
+    settle(store, session, claim(store, session)[0], Verdict.ACCEPT)
+    store.delete_queue("orders")
+
+    declare(store)
+    published = publish(store)
+
+    assert ids(claim(store, session)) == [published]
+
+
+def test_emptying_leaves_open_handles_useful_and_their_sessions_lost(store: Store) -> None:
+    declare(store)
+    pass_time(store, 60)
+    session = open_session(store)
+    before = publish(store)
+
+    empty_brokers()
+
+    assert store.queue("orders") is None
+    declare(store)
+    assert publish(store) > before
+    assert store.now_skew_seconds() == 0
+    with pytest.raises(SessionLost):
+        claim(store, session)

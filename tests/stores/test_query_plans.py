@@ -1,0 +1,235 @@
+"""The indexes serve the statements they are named after, and no statement walks the whole table.
+
+The table is filled first: with few rows a database reads all of them, and rightly.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connections
+
+from django_mq.stores.registry import private_store, shared_store
+from tests.stores.builders import declare, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.stores.sql import SQLStore
+
+ROWS = 20_000
+MANY = {"ids": [1, 2], "claims": [1, 1], "counted": [True, True]}
+TEXTS = {"errors": ["", ""], "details": ["", ""], "tracebacks": ["", ""]}
+PAGE = {"after": 50, "level": 4, "place": 0, "limit": 10}
+
+#: Statement to its parameters and the index of the message table that must serve it. A primary key
+#: is ``pkey`` here: PostgreSQL's name ends so, and SQLite speaks of the INTEGER PRIMARY KEY.
+PLANS: dict[str, tuple[dict[str, Any], str]] = {
+    "claim": ({"queue": "q1", "session": 1, "claim": 1, "credit": 10, "slots": 1}, "ready"),
+    "claim_across": (
+        {
+            "queues": ["q1", "q2"],
+            "session": 1,
+            "claim": 1,
+            "credit": 10,
+            "slots": 1,
+            "listed": False,
+            "candidates": 40,
+        },
+        "ready",
+    ),
+    "promote_due": ({"queues": ["q1", "q2"], "limit": 100}, "due"),
+    "promote_all": ({"limit": 100}, "due"),
+    "next_due": ({"queues": ["q1", "q2"]}, "due"),
+    "find_expired": ({"limit": 100}, "expiring"),
+    "find_unheld": ({"queue": "q1", "limit": 100}, "ready"),
+    "counts": ({"names": ["q1"], "limit": 100}, "ready"),
+    "count_up_to": ({"queue": "q1", "limit": 100}, "dead"),
+    "browse": ({"queue": "q1", "states": [1], **PAGE}, "ready"),
+    "release_session": ({"session": 1}, "claimed"),
+    "release_lapsed": ({"sessions": [1]}, "claimed"),
+    "release_unknown": ({"session": 1, "held": [1, 2]}, "claimed"),
+    "settle_finished": ({"ids": [1, 2], "claims": [1, 1], "session": 1, "outcome": 1}, "pkey"),
+    "settle_released": ({**MANY, "delay_seconds": [0.0, 1.0], "session": 1}, "pkey"),
+    "settle_dead": ({**MANY, "reasons": ["", ""], "session": 1}, "pkey"),
+    "record_attempts": ({**MANY, **TEXTS, "worker": "w"} | {"claims": [1, 1]}, "pkey"),
+    "move_dead": ({"ids": [1, 2]}, "pkey"),
+    "move": ({"ids": [1, 2], "target": "q2"}, "pkey"),
+    "remove": ({"ids": [1, 2], "outcome": 1}, "pkey"),
+    "prioritise": ({"ids": [1, 2], "priority": 9}, "pkey"),
+    "deliver_now": ({"ids": [1, 2]}, "pkey"),
+    "retry_dead": ({"ids": [1, 2]}, "pkey"),
+    "release_held": ({"ids": [1, 2]}, "pkey"),
+    "message_taken": ({"queue": "q1", "message_id": "0" * 32}, "once"),
+}
+#: What a worker prepares once and then runs with a plan that must suit any values.
+PREPARED = {
+    "claim",
+    "claim_across",
+    "promote_due",
+    "next_due",
+    "settle_finished",
+    "settle_released",
+    "settle_and_claim",
+    "settle_and_claim_across",
+}
+#: PostgreSQL's own.
+FINISHED = {"ids": [1, 2], "claims": [1, 1], "outcome": 1}
+IN_ONE_STATEMENT: dict[str, tuple[dict[str, Any], str]] = {
+    "settle_and_claim": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]}, "ready"),
+    "settle_and_claim_across": (PLANS["claim_across"][0] | FINISHED, "ready"),
+}
+#: SQLite's own, in the same way.
+MORE_PLANS: dict[str, tuple[dict[str, Any], str]] = {
+    "claimable": ({"queues": ["q1", "q2"]}, "ready"),
+    "lease": ({"ids": [1, 2], "session": 1, "claim": 1}, "pkey"),
+    "remember_finished": ({"ids": [1, 2], "claims": [1, 1], "session": 1, "outcome": 1}, "pkey"),
+    "remember_removed": ({"ids": [1, 2], "outcome": 1}, "pkey"),
+    "anything_lapsed": ({}, "claimed"),
+    "give_back_lapsed": ({"sessions": [1]}, "claimed"),
+}
+
+# Half of the rows are ready; the others are shared out among the other states.
+FILL = """
+INSERT INTO django_mq_message (
+    id, queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type, published_at,
+    deliver_at, expires_at, session_id, claim, dead_reason, content_type, content_encoding, headers, body)
+SELECT n, q.id, CASE WHEN n %% 2 = 0 THEN 1 WHEN n %% 100 = 1 THEN 2 WHEN n %% 4 = 1 THEN 3 ELSE 0 END,
+       n %% 10, 0, n %% 10, 0, false, false, {uuid}, '', {now}, {now}, {now},
+       CASE WHEN n %% 100 = 1 THEN 1 END, CASE WHEN n %% 100 = 1 THEN 1 END, '', '', '', '{{}}', ''
+FROM (SELECT row_number() OVER () AS n FROM {rows}) numbers
+JOIN django_mq_queue q ON q.name = 'q' || (n %% 7 %% 3 + 1)
+"""
+DIALECTS = {
+    "postgresql": {"uuid": "gen_random_uuid()", "now": "now()", "rows": f"generate_series(1, {ROWS})"},
+    "default": {
+        "uuid": "lower(hex(randomblob(16)))",
+        "now": "'2031-01-01 00:00:00'",
+        "rows": f"(WITH RECURSIVE s(n) AS (VALUES (1) UNION ALL SELECT n+1 FROM s LIMIT {ROWS}) SELECT * FROM s)",
+    },
+}
+
+
+def filled(alias: str) -> SQLStore:
+    """A store with many messages in every state and fresh statistics."""
+    store = shared_store(alias)
+    for number in range(1, 11):
+        declare(store, f"q{number}")
+        open_session(store)
+    with connections[alias].cursor() as cursor:
+        cursor.execute(FILL.format(**DIALECTS[alias]), [])
+        cursor.execute("ANALYZE")
+    return store
+
+
+# PostgreSQL
+
+
+@pytest.fixture
+def postgresql() -> SQLStore:
+    return filled("postgresql")
+
+
+def explained(store: SQLStore, name: str, *, generic: bool) -> Iterator[dict[str, Any]]:
+    """Yield the nodes of a statement's plan: for these values, or for any."""
+    text = store._text(name)
+    with store.connection.cursor() as cursor:
+        if generic:
+            names = sorted(set(re.findall(r"%\((\w+)\)s", text)))
+            text = re.sub(r"%\((\w+)\)s", lambda match: f"${names.index(match[1]) + 1}", text).replace("%%", "%")
+            cursor.execute(f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {text}")
+        else:
+            cursor.execute(f"EXPLAIN (FORMAT JSON) {text}", (PLANS | IN_ONE_STATEMENT)[name][0])
+        found = cursor.fetchone()[0]
+    yield from nodes((json.loads(found) if isinstance(found, str) else found)[0]["Plan"])
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+def faults(plan: list[dict[str, Any]], index: str) -> Iterator[str]:
+    if any(node["Node Type"] == "Seq Scan" and node["Relation Name"] == "django_mq_message" for node in plan):
+        yield "reads the whole table"
+    used = {node["Index Name"] for node in plan if "Index Name" in node}
+    if f"django_mq_message_{index}" not in used:
+        yield f"uses {sorted(used)} and not {index}"
+
+
+@pytest.mark.django_db(databases=["postgresql"])
+@pytest.mark.parametrize("generic", [False, True], ids=["custom plan", "generic plan"])
+def test_every_statement_uses_its_index_on_postgresql(postgresql: SQLStore, generic: bool) -> None:
+    found = {
+        name: list(faults(list(explained(postgresql, name, generic=generic)), index))
+        for name, (_, index) in (PLANS | IN_ONE_STATEMENT).items()
+        if not generic or name in PREPARED
+    }
+
+    assert [f"{name} {problem}" for name, problems in found.items() for problem in problems] == []
+
+
+@pytest.mark.django_db(databases=["postgresql"], transaction=True)
+@pytest.mark.parametrize("name", sorted(PREPARED))
+def test_a_plan_made_while_a_workers_queues_are_empty_suits_full_ones(name: str) -> None:
+    store = private_store("postgresql")
+    with store.connection.cursor() as cursor:
+        cursor.execute("ANALYZE django_mq_message")
+
+    found = [node for node in explained(store, name, generic=True) if reads_messages(node)]
+
+    assert found
+    assert [node for node in found if not begins_with_its_first_column(node)] == []
+    store.close()
+
+
+def reads_messages(node: dict[str, Any]) -> bool:
+    return node.get("Relation Name") == "django_mq_message" and "Scan" in node["Node Type"]
+
+
+def begins_with_its_first_column(node: dict[str, Any]) -> bool:
+    """Whether a scan enters its index by the first column: by any other it would read all of it."""
+    first = "(id" if node.get("Index Name") == "django_mq_message_pkey" else "(queue_id"
+    return bool(node.get("Index Cond", "").replace("((", "(").startswith(first))
+
+
+@pytest.mark.django_db(databases=["postgresql"])
+def test_a_claim_reads_as_many_entries_as_it_takes(postgresql: SQLStore) -> None:
+    with postgresql.connection.cursor() as cursor:
+        text = postgresql._text("claim")
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}", PLANS["claim"][0])
+        plan = list(nodes(cursor.fetchone()[0][0]["Plan"]))
+
+    [walk] = [node for node in plan if node.get("Index Name") == "django_mq_message_ready"]
+    assert walk["Actual Rows"] <= 10
+    assert walk.get("Rows Removed by Filter", 0) == 0
+    assert not [node for node in plan if node["Node Type"] == "Sort" and node["Actual Rows"] > 10]
+
+
+# SQLite
+
+
+@pytest.mark.django_db(databases=["default"])
+def test_every_statement_uses_its_index_on_sqlite() -> None:
+    store = filled("default")
+    found = {}
+    for name, (params, index) in (PLANS | MORE_PLANS).items():
+        with store.connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {store._text(name)}", store._params(params))
+            steps = [row[3] for row in cursor.fetchall()]
+        expected = "INTEGER PRIMARY KEY" if index == "pkey" else f"django_mq_message_{index}"
+        if not any(expected in step for step in steps) or any(is_whole_table(store, name, step) for step in steps):
+            found[name] = steps
+
+    assert not found
+
+
+def is_whole_table(store: SQLStore, name: str, step: str) -> bool:
+    """Whether a step reads every message, without even a partial index."""
+    aliases = set(re.findall(r"django_mq_message (?:AS )?([a-z]+)\b", store._text(name))) - {"on", "where", "set"}
+    scanned = re.match(r"SCAN (\w+)(.*)", step)
+    return bool(scanned) and scanned[1] in aliases | {"django_mq_message"} and "INDEX" not in scanned[2]

@@ -1,0 +1,32 @@
+"""Waiting for what another process or thread does: a condition with a deadline, never a guess."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+#: Longest wait for anything; what takes longer on a busy machine is broken.
+PATIENCE_SECONDS = 30.0
+#: Time between two looks.
+LOOK_SECONDS = 0.02
+
+
+def wait_until(
+    condition: Callable[[], T],
+    what: str | Callable[[], str] = "the condition",
+    *,
+    seconds: float = PATIENCE_SECONDS,
+) -> T:
+    """Return the condition's first true value. Fails, saying what was waited for, when none comes in time."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            story = what if isinstance(what, str) else what()
+            raise AssertionError(f"waited {seconds:g} s in vain for {story}")
+        time.sleep(LOOK_SECONDS)
+    return value

@@ -1,0 +1,108 @@
+"""Every coded check: what triggers it, and the hint that says how to mend it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core import checks
+from django.db import connections
+
+from django_mq.checks import check_database, check_settings
+from tests.conftest import ALIASES
+
+if TYPE_CHECKING:
+    from pytest_django import Settings
+
+
+def ids(found: list[checks.CheckMessage]) -> list[str | None]:
+    return [message.id for message in found]
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        (None, "django_mq.E001"),
+        ({"QUEUES": []}, "django_mq.E001"),
+        ({"DATABSE": "default"}, "django_mq.E002"),
+        ({"QUEUES": {"orders": {"lvels": 3}}}, "django_mq.E002"),
+        ({"DATABASE": "elsewhere"}, "django_mq.E003"),
+        ({"QUEUES": {"orders": {"levels": "three"}}}, "django_mq.E003"),
+    ],
+)
+def test_wrong_settings_are_an_error_with_a_hint(settings: Settings, given: Any, code: str) -> None:
+    settings.DJANGO_MQ = given
+
+    found = check_settings()
+
+    assert ids(found) == [code]
+    assert found[0].hint
+
+
+def test_right_settings_pass(settings: Settings) -> None:
+    settings.DJANGO_MQ = {"QUEUES": {"orders": {"levels": 3}}}
+
+    assert check_settings() == []
+
+
+def test_the_checks_are_registered() -> None:
+    assert checks.run_checks(tags=["django_mq"]) == []
+
+
+def test_the_database_is_left_alone_unless_its_check_is_asked_for(settings: Settings) -> None:
+    assert check_database(databases=None) == []
+    assert check_database(databases=["another"]) == []
+
+
+def test_a_well_set_up_database_passes(database: str) -> None:
+    assert check_database(databases=[database]) == []
+
+
+def test_settings_that_cannot_be_read_are_the_other_checks_business(settings: Settings) -> None:
+    settings.DJANGO_MQ = {"POLL_SECONDS": "often"}
+
+    assert check_database(databases=list(ALIASES)) == []
+
+
+@pytest.fixture
+def another(settings: Settings, django_db_blocker: Any) -> Any:
+    """Add a database to the project for the time of a test."""
+
+    def add(entry: dict[str, Any]) -> str:
+        complete = connections.configure_settings({"default": {}, "another": entry})
+        connections.settings["another"] = complete["another"]
+        settings.DJANGO_MQ = {"DATABASE": "another"}
+        return "another"
+
+    with django_db_blocker.unblock():
+        yield add
+    connections["another"].close()
+    del connections["another"]
+    del connections.settings["another"]
+
+
+def test_a_database_without_a_store_is_an_error_with_a_hint(another: Any) -> None:
+    alias = another({"ENGINE": "django.db.backends.dummy"})
+
+    found = check_database(databases=[alias])
+
+    assert ids(found) == ["django_mq.E004"]
+    assert "PostgreSQL or SQLite" in (found[0].hint or "")
+
+
+def test_a_database_that_cannot_be_reached_is_an_error_with_a_hint(another: Any, tmp_path: Any) -> None:
+    alias = another({"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "no" / "such" / "folder")})
+
+    found = check_database(databases=[alias])
+
+    assert ids(found) == ["django_mq.E005"]
+    assert "DATABASES['another']" in (found[0].hint or "")
+
+
+def test_sqlite_without_write_ahead_logging_is_a_warning_with_a_hint(another: Any, tmp_path: Any) -> None:
+    alias = another({"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "plain.sqlite3")})
+
+    found = check_database(databases=[alias])
+
+    assert ids(found) == ["django_mq.W001", "django_mq.W001"]
+    assert "journal_mode=WAL" in (found[0].hint or "")
