@@ -1,0 +1,79 @@
+"""The public door: what an application imports.
+
+from django_mq.api import publish, publish_many, consumer, browse
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+from django_mq.delivery import hinting
+from django_mq.delivery.handlers import consumer
+from django_mq.delivery.message import ReceivedMessage
+from django_mq.delivery.publishing import Letter, apublish, apublish_many, publish, publish_many
+from django_mq.engine.states import State
+from django_mq.errors import Reject, Release, Retry, UnknownQueue
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from django_mq.stores.records import Browsed
+
+__all__ = [
+    "Letter",
+    "ReceivedMessage",
+    "Reject",
+    "Release",
+    "Retry",
+    "apublish",
+    "apublish_many",
+    "browse",
+    "consumer",
+    "pause",
+    "publish",
+    "publish_many",
+    "purge",
+    "resume",
+]
+
+#: Messages read by one statement while browsing.
+PAGE = 200
+
+
+def browse(
+    queue: str, *, states: Sequence[State] = (State.READY,), limit: int | None = None, using: str | None = None
+) -> Iterator[Browsed]:
+    """Yield the queue's messages, at most ``limit``, in delivery order without taking them.
+
+    Pages are read one after the other, so messages that come or go meanwhile may or may
+    not be seen; none is seen twice. Raises UnknownQueue.
+    """
+    store = shared_store(using or conf.load().DATABASE)
+    if store.queue(queue) is None:
+        raise UnknownQueue(f"There is no queue {queue!r}.")
+    wanted = [int(state) for state in states]
+    left = float("inf") if limit is None else limit
+    last: Browsed | None = None
+    while page := store.browse(queue, states=wanted, limit=int(min(PAGE, left)), after=last) if left > 0 else []:
+        yield from page
+        last = page[-1]
+        left -= len(page)
+
+
+def pause(queue: str, *, reason: str = "", seconds: float | None = None, using: str | None = None) -> None:
+    """Deliver nothing from the queue, for so long or until ``resume``; publishing goes on. Raises UnknownQueue."""
+    shared_store(using or conf.load().DATABASE).set_paused(queue, paused=True, reason=reason, seconds=seconds)
+
+
+def resume(queue: str, *, using: str | None = None) -> None:
+    """Deliver again, at once. Raises UnknownQueue."""
+    alias = using or conf.load().DATABASE
+    shared_store(alias).set_paused(queue, paused=False)
+    hinting.hint([queue], using=alias)
+
+
+def purge(queue: str, *, using: str | None = None) -> int:
+    """Remove every message of the queue that nobody holds; return how many. Raises UnknownQueue."""
+    return shared_store(using or conf.load().DATABASE).purge(queue)

@@ -1,0 +1,20 @@
+"""The runtime of one process. The files are the steps, in the order a message meets them.
+
+    declaring.py   queues declared in the settings come into being
+    codecs.py      body to bytes and back
+    publishing.py  check, encode, append in the caller's transaction
+    hinting.py     the hint that waits for the commit
+    session.py     this worker's lease on everything it claims; keeper.py renews it
+    feeding.py     when to claim, and how much
+    handlers.py    the @consumer registry
+    dispatching.py claimed messages through the engine's window to the pool
+    pool.py        threads
+    executing.py   one attempt, as a column of named steps
+    settling.py    outcomes gathered, written with the next claim
+    upkeep.py      promote, reap, expire, prune
+    worker.py      puts the services of mq_worker together
+
+Start order: session, keeper, listener, feeder, pool. Stop order is the reverse of use:
+first no more claims, then running handlers end, then the last settlements are written,
+then the session is closed, which gives back whatever was never started.
+"""

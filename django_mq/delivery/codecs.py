@@ -1,0 +1,66 @@
+"""Body to bytes and back. JSON or plain bytes; nothing that could run code when read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+
+from django_mq.errors import BodyNotSerialisable, CorruptMessage
+
+JSON = "application/json"
+BINARY = "application/octet-stream"
+TEXT = "text/plain"
+
+
+def encode_body(body: Any, content_type: str | None = None) -> tuple[bytes, str]:
+    """Return the body as bytes with its content type.
+
+    Bytes stay as they are; everything else becomes JSON, with Django's encoder for dates,
+    decimals and UUIDs. Raises BodyNotSerialisable.
+    """
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body), content_type or BINARY
+    if content_type == TEXT and isinstance(body, str):
+        return _encode_text(body), TEXT
+    if content_type not in (None, JSON):
+        raise BodyNotSerialisable(f"A body of content type {content_type!r} must be given as bytes.")
+    return encode_json(body, "body").encode(), JSON
+
+
+def _encode_text(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise BodyNotSerialisable(f"The body contains half a surrogate pair, which is no text: {error}") from None
+
+
+def encode_json(value: Any, what: str) -> str:
+    """Return compact JSON. Raises BodyNotSerialisable naming ``what``."""
+    try:
+        return json.dumps(value, cls=DjangoJSONEncoder, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BodyNotSerialisable(f"The {what} cannot be written as JSON: {error}") from error
+
+
+def decode_body(body: bytes, content_type: str, content_encoding: str = "utf-8") -> Any:
+    """Return what was published: JSON decoded, text as str, anything else as bytes. Raises CorruptMessage."""
+    if content_type not in (JSON, TEXT):
+        return bytes(body)
+    try:
+        text = bytes(body).decode(content_encoding if content_encoding != "binary" else "utf-8")
+        return json.loads(text) if content_type == JSON else text
+    except (ValueError, LookupError, RecursionError) as error:
+        raise CorruptMessage(f"The body is not valid {content_type}: {error}") from error
+
+
+def decode_headers(text: str | None) -> dict[str, Any]:
+    """Return the headers of a row. Raises CorruptMessage when they are not a JSON object."""
+    try:
+        headers = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        raise CorruptMessage(f"The headers are not valid JSON: {error}") from error
+    if not isinstance(headers, dict):
+        raise CorruptMessage(f"The headers are a JSON {type(headers).__name__}, not an object.")
+    return headers

@@ -1,0 +1,98 @@
+"""Queues created and edited by an operator: every option is checked before anything is written."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import ValidationError
+
+from django_mq.conf import QueueSettings
+from django_mq.delivery import limits
+from django_mq.errors import ConfigurationError, UnknownQueue
+from django_mq.models import Queue
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: What an operator may set: the options of a declared queue, and whether it takes messages.
+OPTIONS = (*(field.name for field in fields(QueueSettings)), "closed")
+
+
+def create_queue(name: str, options: Mapping[str, Any], *, using: str) -> None:
+    """Create a queue. Raises ConfigurationError, also when the name is taken, and UnknownQueue."""
+    store = shared_store(using)
+    given = asdict(QueueSettings()) | {key: value for key, value in options.items() if key != "closed"}
+    _check(Queue(name=name), options, using=using)
+    with store.transaction():
+        if not store.declare(name, given):
+            raise ConfigurationError(f"There is a queue {name!r} already.")
+        if options.get("closed"):
+            Queue.objects.using(using).filter(name=name).update(closed=True)
+
+
+def edit_queue(name: str, changes: Mapping[str, Any], *, using: str) -> None:
+    """Change options of a queue. Raises UnknownQueue and ConfigurationError.
+
+    Running workers notice within a few seconds. Messages that are there keep their level.
+    """
+    if not changes:
+        raise ConfigurationError("Name at least one option to change.")
+    with shared_store(using).transaction():
+        queue = queue_named(name, using=using)
+        columns = _check(queue, changes, using=using)
+        queue.save(using=using, update_fields=columns)
+    limits.forget()
+
+
+def queue_named(name: str, *, using: str) -> Queue:
+    """Return a queue's row. Raises UnknownQueue."""
+    found = Queue.objects.using(using).select_related("dead_letter_queue").filter(name=name).first()
+    if found is None:
+        raise UnknownQueue(f"There is no queue {name!r}.")
+    return found
+
+
+def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]:
+    """Apply the changes to the row and check the whole of it; return the changed columns."""
+    unknown = sorted(set(changes) - set(OPTIONS))
+    if unknown:
+        raise ConfigurationError(f"Unknown options: {', '.join(unknown)}.")
+    for option, value in changes.items():
+        if option != "dead_letter_queue":
+            setattr(queue, option, value)
+    if "dead_letter_queue" in changes:
+        target = changes["dead_letter_queue"]
+        queue.dead_letter_queue = None if target is None else queue_named(target, using=using)
+    settings = QueueSettings(**{field.name: getattr(queue, field.name) for field in _own_fields()})
+    problems = [*settings.problems(), *_broken_columns(queue), *_dead_letters_lead_back(queue, using=using)]
+    if problems:
+        raise ConfigurationError("; ".join(problems) + ".")
+    return list(changes)
+
+
+def _own_fields() -> list[Any]:
+    return [field for field in fields(QueueSettings) if field.name != "dead_letter_queue"]
+
+
+def _broken_columns(queue: Queue) -> list[str]:
+    """What the model says. The name's uniqueness and the target's existence are asked where the queues live."""
+    try:
+        queue.full_clean(exclude={"dead_letter_queue"}, validate_unique=False, validate_constraints=False)
+    except ValidationError as error:
+        broken = error.message_dict
+        return [f"{column}: {' '.join(sentences).rstrip('.')}" for column, sentences in broken.items()]
+    return []
+
+
+def _dead_letters_lead_back(queue: Queue, *, using: str) -> list[str]:
+    """Refuse a chain of dead-letter queues that leads back: dead letters would travel for ever."""
+    seen = {queue.name}
+    step = queue.dead_letter_queue
+    while step is not None:
+        if step.name in seen:
+            return [f"with {queue.dead_letter_queue} as its dead-letter queue, dead letters would come back"]
+        seen.add(step.name)
+        step = Queue.objects.using(using).filter(dead_letter_sources=step).first()
+    return []

@@ -1,0 +1,166 @@
+"""One attempt, as a column of named steps: decode, call, judge.
+
+Whatever happens inside becomes a settlement: nothing that a handler raises or a message
+contains may stop the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from typing import TYPE_CHECKING
+
+from django.db import connections
+
+from django_mq.delivery.message import ReceivedMessage
+from django_mq.delivery.validation import moment
+from django_mq.engine.backoff import Backoff
+from django_mq.errors import CorruptMessage, HandlerTimeout, InvalidMessage, Reject, Release, Retry
+from django_mq.stores.records import Failure, Settlement, Verdict
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    from django_mq.delivery.handlers import Handler
+    from django_mq.stores.records import Claimed, QueueRecord
+
+logger = logging.getLogger("django_mq.delivery")
+
+
+class Attempt:
+    """One delivery on its way through the handler."""
+
+    __slots__ = ("abandoned", "claimed", "deadline", "error", "handler", "message", "owner", "policy", "receipt")
+
+    def __init__(self, claimed: Claimed, handler: Handler, policy: QueueRecord) -> None:
+        self.claimed = claimed
+        self.handler = handler
+        self.policy = policy
+        self.message = ReceivedMessage(claimed)
+        self.error: BaseException | None = None
+        #: When the time limit is over, on the monotonic clock; set as the call begins.
+        self.deadline: float | None = None
+        #: Settled by the time limit: the outcome that comes late is ignored.
+        self.abandoned = False
+        #: The engine's entry and the dispatcher it came from; they belong to whoever dispatched the attempt.
+        self.receipt: object = None
+        self.owner: object = None
+
+    def run(self) -> Settlement:
+        """Go through the steps; never raises."""
+        try:
+            self.decode()
+            self.call()
+        except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
+            self.error = error
+        try:
+            self.tidy()
+        except Exception:
+            logger.exception("A connection could not be put in order after message %s", self.message.id)
+        try:
+            return self.judge()
+        except Exception as error:
+            # Whatever a handler raised, its message must not stay with this worker for ever.
+            logger.exception("The outcome of message %s could not be judged", self.message.id)
+            return self._settle(Verdict.RELEASE, counted=True, failure=Failure(error=type(error).__name__))
+
+    def decode(self) -> None:
+        """Read headers and body before the handler runs. Raises CorruptMessage."""
+        _ = self.message.headers, self.message.body
+
+    def call(self) -> None:
+        """Give the message to the handler."""
+        self.handler.function(self.message)
+
+    def tidy(self) -> None:
+        """Leave no broken or outdated connection, and no open transaction, to the thread's next attempt."""
+        for connection in connections.all(initialized_only=True):
+            if connection.in_atomic_block or _left_open(connection):
+                # The wrapper remembers the block it was closed in: the next attempt gets a new one.
+                connection.close()
+                del connections[connection.alias]
+            elif connection.errors_occurred or (connection.settings_dict["CONN_MAX_AGE"] or 0) > 0:
+                connection.close_if_unusable_or_obsolete()
+
+    def judge(self) -> Settlement:
+        """Turn what happened into a settlement."""
+        error = self.error
+        if error is None:
+            return self._settle(Verdict.ACCEPT)
+        if isinstance(error, Release):
+            return self._settle(Verdict.RELEASE)
+        if isinstance(error, Reject | CorruptMessage):
+            return self._dead(error)
+        return self._failed(error)
+
+    def expire(self) -> Settlement:
+        """Judge a call that exceeded its time limit."""
+        self.abandoned = True
+        limit = self.handler.time_limit_seconds
+        self.error = HandlerTimeout(f"{self.handler.name} ran longer than {limit} seconds.")
+        return self._failed(self.error)
+
+    def _failed(self, error: BaseException) -> Settlement:
+        number = self.message.attempt
+        if 0 < self.policy.max_attempts <= number:
+            return self._dead(error)
+        delay = _wished_delay(error)
+        if delay is None:
+            delay = self._backoff().delay(number)
+        logger.info("Attempt %s of message %s failed, again in %.1f s: %r", number, self.message.id, delay, error)
+        return self._settle(Verdict.RELEASE, counted=True, delay_seconds=delay, failure=_failure(error))
+
+    def _dead(self, error: BaseException) -> Settlement:
+        said = _words_of(error)
+        reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        logger.warning("Message %s of queue %s is dead: %s", self.message.id, self.message.queue, reason)
+        return self._settle(Verdict.DEAD, counted=True, reason=reason, failure=_failure(error))
+
+    def _backoff(self) -> Backoff:
+        policy = self.policy
+        return Backoff(
+            policy.backoff_seconds, policy.backoff_multiplier, policy.backoff_cap_seconds, policy.backoff_jitter
+        )
+
+    def _settle(
+        self,
+        verdict: Verdict,
+        *,
+        counted: bool = False,
+        delay_seconds: float = 0.0,
+        reason: str = "",
+        failure: Failure | None = None,
+    ) -> Settlement:
+        claimed = self.claimed
+        return Settlement(claimed.id, claimed.claim, verdict, counted, delay_seconds, reason, failure)
+
+
+def _wished_delay(error: BaseException) -> float | None:
+    """Return the delay that a Retry asks for, in seconds; None where it asks for none, or for nonsense."""
+    wish = error.delay_seconds if isinstance(error, Retry) else None
+    if wish is None:
+        return None
+    try:
+        return moment(None, wish, "deliver_at", "delay_seconds")[1]
+    except InvalidMessage as refusal:
+        logger.warning("Retry was given an impossible delay, the queue's backoff is used: %s", refusal)
+        return None
+
+
+def _left_open(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the handler has switched autocommit off, and so left a transaction behind."""
+    return (
+        connection.connection is not None and not connection.autocommit and connection.settings_dict["AUTOCOMMIT"]
+    )
+
+
+def _failure(error: BaseException) -> Failure:
+    trace = "".join(traceback.format_exception(error))
+    return Failure(error=type(error).__name__, detail=_words_of(error), traceback=trace)
+
+
+def _words_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - the error is the user's, and so is what its __str__ does
+        return ""

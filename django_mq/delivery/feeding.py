@@ -1,0 +1,125 @@
+"""When to claim, and how much: woken by hints, by due times, and by credit that comes back."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from django_mq.stores.records import ClaimRequest
+
+if TYPE_CHECKING:
+    from django_mq.delivery.session import Session
+    from django_mq.stores.records import Claimed
+
+NEVER = float("inf")
+
+
+class Feeder:
+    """Decides for one session; the driver calls ``pump`` whenever anything may have changed.
+
+    A claim that came back short means the queues were empty at that moment: no second
+    claim follows until a hint, a due time or the safety poll says ``look``. A claim that
+    was cut by its limit leaves ``backlog`` set, and returning credit continues by itself.
+    """
+
+    def __init__(self, session: Session, *, listed: bool = False) -> None:
+        self.session = session
+        self.listed = listed
+        self.queues: tuple[str, ...] = ()
+        self.backlog = False
+        self._look = True
+        # Whether something may be due now; the answer to each claim says when the next one is.
+        self._promote = True
+        self._due_at = NEVER
+        # The queue of the message claimed last.
+        self._served = ""
+        # The last claim had no free slot to offer, which suspect messages wait for.
+        self._slotless = False
+        session.on_given_back = self._expect
+
+    def _expect(self, seconds: float) -> None:
+        """A message of this session was given back: claim when it is due, which may be now."""
+        self._due_at = min(self._due_at, time.monotonic() + seconds)
+
+    def look(self) -> None:
+        """Claim at the next chance: there may be something."""
+        self._look = True
+
+    def consume(self, queues: tuple[str, ...]) -> None:
+        """Claim from these queues from now on."""
+        self.queues = self.session.queues = queues
+        self._look = self._promote = True
+
+    def restrict(self, queues: tuple[str, ...]) -> None:
+        """Claim from these only, for now; looks again when one comes back that was left out."""
+        if queues == self.queues:
+            return
+        self._look = self._look or not set(queues) <= set(self.queues)
+        self.queues = queues
+
+    def pump(self, *, credit: int, slots: int, refill: int = 1) -> list[Claimed]:
+        """Claim if there is reason to, and write settlements that press; return the claimed, in order.
+
+        With no free slot a claim waits until ``refill`` credit has gathered: what is
+        prefetched cannot start anyway, and one round trip then serves several messages.
+        Raises SessionLost and StoreUnavailable.
+        """
+        self._notice(slots)
+        if self._wants_claim(credit, slots, refill):
+            return self._claim(credit, slots)
+        if self.session.settlements.pressing():
+            self.session.exchange(None)
+        return []
+
+    def _notice(self, slots: int) -> None:
+        """Turn what time and slots have brought into a reason to look."""
+        if time.monotonic() >= self._due_at:
+            # Forgotten as a time: without credit it would make the driver turn without end.
+            self._look, self._promote, self._due_at = True, True, NEVER
+        if self._slotless and slots > 0:
+            self._look, self._slotless = True, False
+
+    def _wants_claim(self, credit: int, slots: int, refill: int) -> bool:
+        if credit <= 0 or not self.queues or self.session.retired:
+            return False
+        if slots <= 0 and credit < refill:
+            return False
+        return self._look or self.backlog
+
+    def _claim(self, credit: int, slots: int) -> list[Claimed]:
+        request = ClaimRequest(
+            queues=self._in_turn(),
+            credit=credit,
+            slots=max(slots, 0),
+            listed=self.listed,
+            promote=self._promote,
+        )
+        # Cleared before asking: a hint that arrives while the database answers must survive.
+        self._look = False
+        try:
+            result = self.session.exchange(request)
+        except BaseException:
+            self._look = self._promote = True
+            raise
+        self._promote = False
+        if result.claimed:
+            self._served = result.claimed[-1].queue_name
+        self.backlog = result.more
+        self._slotless = slots <= 0 and not result.claimed
+        due = result.next_due_seconds
+        self._due_at = NEVER if due is None else time.monotonic() + due
+        return result.claimed
+
+    def _in_turn(self) -> tuple[str, ...]:
+        """Return the queues, the one served last at the end.
+
+        The store breaks ties by the list: claims of one message would serve its first queue only.
+        """
+        if self.listed or self._served not in self.queues:
+            return self.queues
+        after = self.queues.index(self._served) + 1
+        return self.queues[after:] + self.queues[:after]
+
+    def seconds_until_due(self) -> float | None:
+        """Return how long until the earliest scheduled message is due, None if none is known."""
+        return None if self._due_at == NEVER else max(0.0, self._due_at - time.monotonic())

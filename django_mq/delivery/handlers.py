@@ -1,0 +1,101 @@
+"""Handlers: the user's functions, each the consumer of one queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.utils.module_loading import autodiscover_modules
+
+from django_mq import conf
+from django_mq.errors import ConfigurationError, NoHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.delivery.message import ReceivedMessage
+
+#: Messages a handler holds at a time unless it says otherwise.
+DEFAULT_CREDIT = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handler:
+    """A registered function and how it wants to be fed."""
+
+    queue: str
+    function: Callable[[ReceivedMessage], Any]
+    credit: int
+    time_limit_seconds: float | None
+
+    @property
+    def name(self) -> str:
+        """The function's dotted name, as shown to the operator."""
+        return ".".join(_place_of(self.function))
+
+
+_handlers: dict[str, Handler] = {}
+
+
+def consumer(
+    queue: str, *, credit: int = DEFAULT_CREDIT, time_limit_seconds: float | None = None
+) -> Callable[[Callable[[ReceivedMessage], Any]], Callable[[ReceivedMessage], Any]]:
+    """Make a function the handler of a queue; put it into an app's ``consumers.py``.
+
+    It is called with one message, in some thread. Returning accepts the message; raising
+    counts a failed attempt, which is repeated after the queue's backoff until its maximum
+    is reached; ``errors.Reject``, ``Release`` and ``Retry`` choose an outcome. ``credit``
+    is how many messages one worker holds for it at a time. A call that exceeds
+    ``time_limit_seconds`` counts as failed; its thread is given up, since Python cannot
+    stop it.
+
+    Raises ConfigurationError for options that make no sense, and for a second handler of
+    the same queue.
+    """
+    if not isinstance(queue, str) or not 0 < len(queue) <= conf.NAME_LENGTH:
+        raise ConfigurationError(f"@consumer wants the name of a queue, as in @consumer('orders'), not {queue!r}.")
+    if credit < 1:
+        raise ConfigurationError(f"credit of the handler of {queue!r} is {credit}; use 1 or more.")
+    if time_limit_seconds is not None and not time_limit_seconds > 0:
+        raise ConfigurationError(f"time_limit_seconds of the handler of {queue!r} is {time_limit_seconds}.")
+
+    def register(function: Callable[[ReceivedMessage], Any]) -> Callable[[ReceivedMessage], Any]:
+        known = _handlers.get(queue)
+        if known is not None and not _same(known.function, function):
+            raise ConfigurationError(f"Queue {queue!r} already has a handler, {known.name}.")
+        _handlers[queue] = Handler(
+            queue=queue, function=function, credit=credit, time_limit_seconds=time_limit_seconds
+        )
+        return function
+
+    return register
+
+
+def _same(known: Callable[..., Any], function: Callable[..., Any]) -> bool:
+    """A module that is imported twice registers the same function again."""
+    return known is function or (_place_of(known) == _place_of(function) and hasattr(known, "__qualname__"))
+
+
+def _place_of(function: Callable[..., Any]) -> tuple[str, str]:
+    """Return where the function stands; a partial or a callable object stands where its class does."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return named.__module__, named.__qualname__
+
+
+def discover() -> dict[str, Handler]:
+    """Import every installed app's ``consumers`` module and return the handlers by queue."""
+    autodiscover_modules("consumers")
+    return dict(_handlers)
+
+
+def handler_of(queue: str) -> Handler:
+    """Return the handler of a queue. Raises NoHandler."""
+    try:
+        return _handlers[queue]
+    except KeyError:
+        raise NoHandler(f"No handler is registered for queue {queue!r}; decorate one with @consumer.") from None
+
+
+def forget(queue: str) -> None:
+    """Take a handler back; for tests."""
+    _handlers.pop(queue, None)

@@ -1,0 +1,47 @@
+"""What a handler is given: a claimed message, decoded when asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django_mq.delivery.codecs import decode_body, decode_headers
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from django_mq.stores.records import Claimed
+
+
+class ReceivedMessage:
+    """One delivery of one message. Decoding raises CorruptMessage, which dead-letters it."""
+
+    def __init__(self, claimed: Claimed) -> None:
+        self._claimed = claimed
+        self.id: UUID = claimed.message_id
+        self.queue: str = claimed.queue_name
+        #: 0 to 9, 9 first.
+        self.priority: int = claimed.priority
+        #: 1 for the first delivery; what was given back unstarted is not counted.
+        self.attempt: int = claimed.attempts + 1
+        #: Whether somebody was given it before.
+        self.redelivered: bool = claimed.redelivered
+        self.type: str = claimed.type
+        self.correlation_id: str | None = claimed.correlation_id
+        self.group_key: str | None = claimed.group_key
+        self.published_at: datetime = claimed.published_at
+        self.content_type: str = claimed.content_type
+
+    @cached_property
+    def body(self) -> Any:
+        """What was published: decoded JSON or text, or bytes."""
+        return decode_body(self._claimed.body, self._claimed.content_type, self._claimed.content_encoding)
+
+    @cached_property
+    def headers(self) -> dict[str, Any]:
+        """The headers."""
+        return decode_headers(self._claimed.headers)
+
+    def __repr__(self) -> str:
+        return f"<message {self.id} of {self.queue}, attempt {self.attempt}>"

@@ -1,0 +1,71 @@
+"""Many messages from one queue to another, batch by batch, so that no transaction grows with the backlog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+from django_mq.delivery.hinting import hint
+from django_mq.engine.states import State
+from django_mq.errors import InvalidMessage
+from django_mq.models import Message
+from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+#: Messages moved by one transaction.
+BATCH = 500
+#: The order in which messages leave: that of delivery, as far as an index serves it.
+ORDER = {
+    State.READY: ("-level", "place", "id"),
+    State.SCHEDULED: ("deliver_at", "id"),
+    State.DEAD: ("id",),
+}
+
+
+def move_all(
+    source: str, target: str, *, state: State = State.DEAD, limit: int | None = None, using: str | None = None
+) -> int:
+    """Move the messages of one state, at most ``limit``, to the tail of another queue; return how many went.
+
+    Messages that arrive meanwhile stay; so do those that are in the target already.
+    Raises UnknownQueue, and InvalidMessage when both are one queue.
+    """
+    alias = using or conf.load().DATABASE
+    waiting = _messages(source, target, state, alias)
+    store = shared_store(alias)
+    newest = waiting.order_by("-id").values_list("id", flat=True).first()
+    moved, stayed = 0, set[int]()
+    while newest is not None and (limit is None or moved < limit):
+        wanted = BATCH if limit is None else min(BATCH, limit - moved)
+        found = waiting.filter(id__lte=newest).exclude(id__in=stayed).order_by(*ORDER[state])
+        ids = list(found.values_list("id", flat=True)[:wanted])
+        if not ids:
+            break
+        changed = store.move(ids, target)
+        moved += changed
+        if changed < len(ids):
+            # Duplicates of the target's, or taken by somebody meanwhile: they must not be tried for ever.
+            stayed.update(waiting.filter(id__in=ids).values_list("id", flat=True))
+        hint([target], using=alias)
+    return moved
+
+
+def count_movable(source: str, target: str, *, state: State, limit: int, using: str | None = None) -> int:
+    """Return how many messages ``move_all`` would try, counting up to ``limit``. Raises as it does."""
+    alias = using or conf.load().DATABASE
+    return _messages(source, target, state, alias)[:limit].count()
+
+
+def _messages(source: str, target: str, state: State, alias: str) -> QuerySet[Message]:
+    if source == target:
+        raise InvalidMessage(f"Queue {source!r} is both source and target.")
+    store = shared_store(alias)
+    if store.queue(target) is None:
+        raise no_such_queue(target)
+    record = store.queue(source)
+    if record is None:
+        raise no_such_queue(source)
+    return Message.objects.using(alias).filter(queue_id=record.id, state=state.value)

@@ -1,0 +1,121 @@
+"""Threads that pull attempts and run them; a thread that runs nothing is a free slot.
+
+Threads take their next message from the windows by themselves: a busy worker needs no
+hand-over between threads, and a message's turn is decided at the moment a slot is free.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from django.db import connections
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.delivery.executing import Attempt
+    from django_mq.stores.records import Settlement
+
+
+class Pool:
+    """A fixed number of slots."""
+
+    def __init__(
+        self,
+        slots: int,
+        *,
+        next_attempt: Callable[[], Attempt | None],
+        on_done: Callable[[Attempt, Settlement], None],
+        on_idle: Callable[[], None],
+    ) -> None:
+        self.slots = slots
+        self._next_attempt = next_attempt
+        self._on_done = on_done
+        self._on_idle = on_idle
+        self._running: dict[int, Attempt] = {}
+        self._news = 0
+        self._changed = threading.Condition()
+        self._stopping = False
+        for _ in range(slots):
+            self._start_thread()
+
+    @property
+    def running(self) -> int:
+        """How many attempts have begun and not come to an end."""
+        return len(self._running)
+
+    @property
+    def free(self) -> int:
+        """How many attempts could begin now."""
+        return self.slots - self.running
+
+    def wake(self) -> None:
+        """Tell idle threads that there are messages."""
+        with self._changed:
+            self._news += 1
+            self._changed.notify_all()
+
+    def abandon_overdue(self) -> list[tuple[Attempt, Settlement]]:
+        """Give up the attempts whose time limit is over; a new thread takes each one's place."""
+        now = time.monotonic()
+        given_up = []
+        for thread_id, attempt in list(self._running.items()):
+            if attempt.deadline is not None and now >= attempt.deadline and self._take_away(thread_id):
+                given_up.append((attempt, attempt.expire()))
+                self._start_thread()
+        return given_up
+
+    def disown(self) -> None:
+        """Forget what is running: it belongs to others now, and its outcome will be ignored."""
+        for thread_id in list(self._running):
+            if self._take_away(thread_id):
+                self._start_thread()
+
+    def _take_away(self, thread_id: int) -> bool:
+        # Whoever removes the attempt settles it: the watch over time limits, or its thread.
+        return self._running.pop(thread_id, None) is not None
+
+    def stop(self) -> None:
+        """Let no thread begin another attempt."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+
+    def _start_thread(self) -> None:
+        threading.Thread(target=self._work, name="django_mq-handler", daemon=True).start()
+
+    def _work(self) -> None:
+        try:
+            self._take_turns()
+        finally:
+            connections.close_all()  # this thread's own, which nobody else could ever close
+
+    def _take_turns(self) -> None:
+        while not self._stopping:
+            # Read before looking: messages offered after the look must not find this thread asleep.
+            news = self._news
+            attempt = self._next_attempt()
+            if attempt is None:
+                self._on_idle()
+                self._park(news)
+            elif not self._run(attempt):
+                return
+
+    def _park(self, news: int) -> None:
+        with self._changed:
+            while self._news == news and not self._stopping:
+                self._changed.wait()
+
+    def _run(self, attempt: Attempt) -> bool:
+        """Run an attempt; False if it was given up meanwhile, and another thread has taken this one's place."""
+        me = threading.get_ident()
+        if attempt.handler.time_limit_seconds is not None:
+            attempt.deadline = time.monotonic() + attempt.handler.time_limit_seconds
+        self._running[me] = attempt
+        settlement = attempt.run()
+        if not self._take_away(me):
+            return False
+        self._on_done(attempt, settlement)
+        return True

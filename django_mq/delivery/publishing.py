@@ -1,0 +1,221 @@
+"""Publishing: check, encode, and append in the caller's transaction. Only the hint waits for the commit."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from asgiref.sync import sync_to_async
+
+from django_mq import conf
+from django_mq.delivery import hinting, validation
+from django_mq.delivery.codecs import encode_body, encode_json
+from django_mq.delivery.declaring import declare, may_declare
+from django_mq.delivery.limits import queue_is_limited
+from django_mq.delivery.message_ids import new_message_id
+from django_mq.delivery.routing import route
+from django_mq.errors import InvalidMessage, StoreUnavailable, UnknownQueue
+from django_mq.stores.records import NewMessage
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+    from django_mq.stores.base import Store
+
+T = TypeVar("T")
+
+
+def publish(
+    queue: str = "",
+    body: Any = None,
+    *,
+    exchange: str | None = None,
+    routing_key: str = "",
+    priority: int = 4,
+    deliver_at: datetime | None = None,
+    delay: timedelta | float | None = None,
+    expires_at: datetime | None = None,
+    ttl: timedelta | float | None = None,
+    headers: Mapping[str, Any] | None = None,
+    message_id: UUID | str | None = None,
+    correlation_id: str | None = None,
+    type: str = "",  # noqa: A002 - AMQP's name for it
+    group_key: str | None = None,
+    content_type: str | None = None,
+    using: str | None = None,
+) -> UUID:
+    """Publish one message and return its id.
+
+    The row joins the transaction that is open on the database alias: it exists if and only
+    if that commits. ``priority`` is 0 to 9, 9 first. The message is delivered not before
+    ``deliver_at`` (aware; a past time means at once, at the head of its level) or ``delay``
+    from now (a timedelta, or seconds), by the database's clock; it is dropped at
+    ``expires_at`` or ``ttl`` from now. With ``exchange``, a copy goes to every queue whose
+    binding matches ``routing_key``, and to none if none matches.
+
+    Raises, before anything is written: InvalidMessage, BodyNotSerialisable, BodyTooLarge,
+    UnknownQueue, QueueClosed, QueueFull, DuplicateMessage; and StoreUnavailable.
+    """
+    letter = Letter(
+        queue=queue,
+        body=body,
+        exchange=exchange,
+        routing_key=routing_key,
+        priority=priority,
+        deliver_at=deliver_at,
+        delay=delay,
+        expires_at=expires_at,
+        ttl=ttl,
+        headers=headers,
+        message_id=message_id,
+        correlation_id=correlation_id,
+        type=type,
+        group_key=group_key,
+        content_type=content_type,
+    )
+    return publish_many([letter], using=using)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """One message for ``publish_many``; the fields are the arguments of ``publish``."""
+
+    queue: str = ""
+    body: Any = None
+    exchange: str | None = None
+    routing_key: str = ""
+    priority: int = 4
+    deliver_at: datetime | None = None
+    delay: timedelta | float | None = None
+    expires_at: datetime | None = None
+    ttl: timedelta | float | None = None
+    headers: Mapping[str, Any] | None = None
+    message_id: UUID | str | None = None
+    correlation_id: str | None = None
+    type: str = ""
+    group_key: str | None = None
+    content_type: str | None = None
+
+
+def publish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | None = None) -> list[UUID]:
+    """Publish all messages, or, raising as ``publish`` does, none; return their ids in order.
+
+    Each is a Letter, or a pair of queue and body.
+    """
+    alias = using or conf.load().DATABASE
+    store = shared_store(alias)
+    checked = [check(as_letter(letter)) for letter in letters]
+    routed = [
+        copy for letter, message in checked for copy in route(store, letter.exchange, letter.routing_key, message)
+    ]
+    append(store, routed)
+    hinting.hint({message.queue_name for message in routed}, using=alias)
+    return [message.message_id for _, message in checked]
+
+
+def as_letter(given: Letter | tuple[str, Any]) -> Letter:
+    """Return the letter, or make one of a pair of queue and body. Raises InvalidMessage."""
+    if isinstance(given, Letter):
+        return given
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise InvalidMessage(f"Publish a Letter, or a pair of queue and body, not {type(given).__name__}.")
+    return Letter(queue=given[0], body=given[1])
+
+
+def check(letter: Letter) -> tuple[Letter, NewMessage]:
+    """Return the letter with its message, checked and encoded. Raises InvalidMessage and its kin."""
+    validation.check_target(letter.queue, letter.exchange)
+    validation.text(letter.routing_key, "routing_key")
+    deliver_at, delay_seconds = validation.moment(letter.deliver_at, letter.delay, "deliver_at", "delay")
+    expires_at, ttl_seconds = validation.moment(letter.expires_at, letter.ttl, "expires_at", "ttl")
+    body, content_type = encode_body(letter.body, letter.content_type)
+    headers = encode_json(validation.headers(letter.headers), "headers")
+    validation.check_headers(headers)
+    validation.check_size(body)
+    validation.check_size(headers, "headers")
+    return letter, NewMessage(
+        queue_name=letter.queue,
+        message_id=validation.message_id(letter.message_id) or new_message_id(),
+        body=body,
+        content_type=validation.text(content_type, "content_type", limit=100),
+        headers=headers,
+        priority=validation.priority(letter.priority),
+        type=validation.text(letter.type, "type"),
+        correlation_id=validation.text(letter.correlation_id, "correlation_id") or None,
+        group_key=validation.text(letter.group_key, "group_key") or None,
+        deliver_at=deliver_at,
+        delay_seconds=delay_seconds,
+        expires_at=expires_at,
+        ttl_seconds=ttl_seconds,
+    )
+
+
+def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> None:
+    """Write messages; missing queues of the settings are declared, limited ones held to their limits.
+
+    Outside a transaction a connection that turns out to be dead is replaced and the write
+    repeated once: beat, scripts and consumers have no request whose end would do it. The
+    first write may have been committed all the same; the message ids tell.
+    """
+    try:
+        _append_declaring(store, messages, again=again)
+    except StoreUnavailable:
+        if not store.reconnect():
+            raise
+        _append_declaring(store, messages, again=True)
+
+
+def _append_declaring(store: Store, messages: list[NewMessage], *, again: bool) -> None:
+    try:
+        _append_within_limits(store, messages, again=again)
+    except UnknownQueue:
+        missing = {message.queue_name for message in messages if may_declare(message.queue_name)}
+        declared = [name for name in sorted(missing) if declare(store, name)]
+        if not declared:
+            raise
+        _append_within_limits(store, messages, again=again)
+
+
+def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bool) -> None:
+    limited = {message.queue_name for message in messages if queue_is_limited(store, message.queue_name)}
+    if not limited:
+        _append(store, messages, again=again)
+        return
+    with store.transaction():
+        for name in sorted(limited):
+            store.reserve(name, sum(1 for message in messages if message.queue_name == name))
+        _append(store, messages, again=again)
+
+
+def _append(store: Store, messages: list[NewMessage], *, again: bool) -> None:
+    if len(messages) == 1:
+        store.append(messages[0], again=again)
+    elif messages:
+        store.append_many(messages, again=again)
+
+
+#: Async code has no Django transaction to join: its publishes run here, each on its own.
+_async_publisher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="django_mq-publish")
+
+
+async def apublish(queue: str = "", body: Any = None, **options: Any) -> UUID:
+    """Publish from async code: as ``publish``, in a thread of its own and in autocommit.
+
+    It joins no transaction: Django has none in async code.
+    """
+    return await _run_apart(publish, queue, body, **options)
+
+
+async def apublish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | None = None) -> list[UUID]:
+    """Publish many from async code: as ``publish_many``, in one transaction of its own."""
+    return await _run_apart(publish_many, list(letters), using=using)
+
+
+async def _run_apart(function: Callable[..., T], *args: Any, **options: Any) -> T:
+    call = partial(function, *args, **options)
+    return await sync_to_async(call, thread_sensitive=False, executor=_async_publisher)()

@@ -1,0 +1,288 @@
+"""A worker session: one process's lease on everything it has claimed.
+
+Who decides: the session's row. As long as its deadline is renewed, its messages are its
+own, however long they run; when the deadline passes, any other worker gives them back.
+Which time: the database's clock for the deadline, this machine's only for sleeping.
+
+Two threads write: the driver (the worker's loop) claims and settles, the keeper renews,
+does upkeep, and writes settlements that nobody took along (a loop that has stopped, or
+is blocked by a task). Each has a connection of its own.
+
+    open ──> claims and settles ──> retired (settles only) ──> closed
+                  └── renewal refused ──> lost: every later verdict is void
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import socket
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING
+
+from django_mq import __version__, conf
+from django_mq.delivery.keeper import Keeper
+from django_mq.delivery.settling import Settlements
+from django_mq.errors import SessionLost, StoreError
+from django_mq.notifications.base import queue_topic
+from django_mq.notifications.registry import notifier
+from django_mq.stores.records import Exchange, SessionInfo, Settlement, Verdict
+from django_mq.stores.registry import private_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from django_mq.notifications.wake import Wake
+    from django_mq.stores.base import Store
+    from django_mq.stores.records import Claimed, ClaimRequest, ConsumerInfo
+
+logger = logging.getLogger("django_mq.delivery")
+
+_live: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+class Session:
+    """Claims and settles in the name of one session row. Opens at the first claim."""
+
+    def __init__(self, alias: str, *, kind: str, wake: Wake, name: str = "") -> None:
+        self.alias = alias
+        self.kind = kind
+        self.wake = wake
+        self.name = name or f"{kind}@{socket.gethostname()}:{os.getpid()}"
+        self.store = private_store(alias)
+        self.id: int | None = None
+        self.settlements = Settlements()
+        self.queues: tuple[str, ...] = ()
+        self.credit = 0
+        #: Set by the owner: what to show of its consumers at each heartbeat.
+        self.describe: Callable[[], tuple[ConsumerInfo, ...]] = tuple
+        #: Set by the feeder: told in how many seconds a message that was given back is due again.
+        self.on_given_back: Callable[[float], None] = _nobody_waits
+        self.lost = False
+        self.retired = False
+        # Row ids claimed and not yet settled in the database.
+        self._held: set[int] = set()
+        # When to give back what an exchange of unknown outcome may have claimed, on the monotonic clock.
+        self._doubts: list[float] = []
+        self._keeper: Keeper | None = None
+        # Taken by whoever writes settlements without claiming, or closes.
+        self._flushing = threading.Lock()
+        self._closing = threading.Lock()
+
+    # Claiming and settling, by the driver.
+
+    def exchange(self, request: ClaimRequest | None) -> Exchange:
+        """Write what is waiting and claim, in one transaction.
+
+        Raises SessionLost, or StoreUnavailable, after which it may simply be called again:
+        nothing that was settled is forgotten, nothing that was claimed is lost.
+        """
+        self._ensure_open()
+        batch = self.settlements.take()
+        try:
+            self.resync(self.store)
+            result = self.store.exchange(self._id(), batch, request)
+        except SessionLost:
+            self.lose()
+            raise
+        except BaseException:
+            # A signal's handler may end the worker in the middle of this, too.
+            self.settlements.put_back(batch)
+            self._doubt()
+            self.store.close()
+            raise
+        self._written(batch, result.void)
+        self._held.update(message.id for message in result.claimed)
+        return result
+
+    def _doubt(self) -> None:
+        # Looked at once, and again when no statement of the lost connection can be running any
+        # more: one that waited for a lock may claim after the first look.
+        now = time.monotonic()
+        self._doubts = [now, now + 2 * conf.load().STATEMENT_TIMEOUT_SECONDS]
+
+    def resync(self, store: Store) -> None:
+        """Give back what an exchange of unknown outcome may have claimed. Raises StoreError."""
+        if not self._doubts or time.monotonic() < self._doubts[0]:
+            return
+        released = store.resync(self._id(), sorted(self._held))
+        del self._doubts[0]
+        if released:
+            logger.warning("Gave back %s messages whose claim never arrived", released)
+
+    def settle(self, settlement: Settlement) -> None:
+        """Take a verdict; it is written soon. From any thread, never raising."""
+        self.settlements.add(settlement)
+        if self.retired:
+            self.flush()
+
+    def accept(self, message: Claimed) -> None:
+        """Settle a message as done."""
+        self.settle(Settlement(message.id, message.claim, Verdict.ACCEPT))
+
+    def release(self, message: Claimed, *, counted: bool = False, delay_seconds: float = 0.0) -> None:
+        """Give a message back to its place."""
+        self.settle(
+            Settlement(message.id, message.claim, Verdict.RELEASE, counted=counted, delay_seconds=delay_seconds)
+        )
+
+    def expire(self, message: Claimed) -> None:
+        """Settle a message whose time to live is over."""
+        self.settle(Settlement(message.id, message.claim, Verdict.EXPIRE))
+
+    def let_go(self, message: Claimed) -> None:
+        """A message was settled elsewhere, behind the same fence: hold it no more."""
+        self._held.discard(message.id)
+
+    def flush(self) -> bool:
+        """Write what is waiting, without claiming; False if that must wait. Never raises a StoreError.
+
+        Never waits for another flush either, which may be the very one that a signal's
+        handler has interrupted: what is added meanwhile is taken along by it, or by the keeper.
+        """
+        if not self._flushing.acquire(blocking=False):
+            return False
+        try:
+            while batch := self.settlements.take():
+                self._write_or_put_back(batch)
+        except StoreError as error:
+            logger.warning("Settlements wait, the database cannot be written: %s", error)
+            return False
+        finally:
+            self._flushing.release()
+        return True
+
+    def _write_or_put_back(self, batch: list[Settlement]) -> None:
+        try:
+            self._write(batch)
+        except BaseException:
+            self.settlements.put_back(batch)
+            raise
+
+    def _write(self, batch: list[Settlement]) -> None:
+        session_id, keeper = self.id, self._keeper
+        if session_id is None or self.lost:
+            return
+        store = self.store if keeper is None else keeper.store
+        self._written(batch, store.exchange(session_id, batch, None).void)
+
+    def _written(self, batch: list[Settlement], void: frozenset[int]) -> None:
+        self._held.difference_update(item.id for item in batch)
+        given_back = [
+            item.delay_seconds for item in batch if item.verdict is Verdict.RELEASE and item.id not in void
+        ]
+        if given_back:
+            self.on_given_back(min(given_back))
+            self._tell_others()
+        if void:
+            logger.warning("%s settlements were void: the lease had been lost", len(void))
+
+    def _tell_others(self) -> None:
+        """Hint at this session's queues: messages came back, or are due at another time, without a publisher."""
+        notifier().send([queue_topic(name) for name in self.queues])
+
+    @property
+    def held(self) -> int:
+        """How many messages this session holds."""
+        return len(self._held)
+
+    # The session's life.
+
+    def _ensure_open(self) -> None:
+        if self.lost:
+            raise SessionLost
+        if self.id is not None:
+            return
+        info = SessionInfo(
+            name=self.name,
+            kind=self.kind,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            queues=self.queues,
+            credit=self.credit,
+        )
+        self.id = self.store.open_session(info, deadline_seconds=conf.load().SESSION_SECONDS)
+        self._keeper = Keeper(self)
+        self._keeper.start()
+        _live.add(self)
+
+    def _id(self) -> int:
+        if self.id is None:
+            raise SessionLost
+        return self.id
+
+    def lose(self) -> None:
+        """The row is gone: the messages belong to others now. Wakes the driver to begin anew."""
+        self.lost = True
+        self.wake.set()
+
+    def forget(self) -> None:
+        """Be nobody: in a forked child the session, its row and its thread are the parent's."""
+        self.lost = True
+        self.id = None
+        self._keeper = None
+
+    @property
+    def over(self) -> bool:
+        """Whether a retired session has nothing left to wait for."""
+        return self.retired and (self.lost or not self._held)
+
+    def retire(self, unstarted: Iterable[Claimed] = ()) -> None:
+        """Claim no more and give back what was not started; what is running may still settle.
+
+        The session is closed when its last message is settled.
+        """
+        self.retired = True
+        for message in unstarted:
+            self.settlements.add(Settlement(message.id, message.claim, Verdict.RELEASE))
+        self.flush()
+        if self.over:
+            self.close()
+
+    def close(self) -> None:
+        """Write what is waiting, give back everything else, forget the row. Never raises a StoreError."""
+        with self._closing:
+            keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.stop()
+        # Only now: settlements that the keeper was writing need the session's id.
+        with self._closing:
+            session_id, self.id = self.id, None
+        _live.discard(self)
+        if session_id is None:
+            return
+        self.store.close()  # it may be broken, and a new connection may not be
+        try:
+            while not self.lost and (batch := self.settlements.take()):
+                self._written(batch, self.store.settle(session_id, batch))
+            if self.store.close_session(session_id):
+                self._tell_others()
+        except StoreError as error:
+            logger.warning("The session will be reaped, the database cannot be written: %s", error)
+        finally:
+            self.store.close()
+
+
+def _nobody_waits(_: float) -> None:
+    """What a session without a feeder does about due times."""
+
+
+def close_all() -> None:
+    """Close this process's sessions, so that nothing waits for their deadlines."""
+    for session in list(_live):
+        session.close()
+
+
+def _forget_parents() -> None:
+    # A forked child holds no lease: closing the parent's sessions would release their messages.
+    for session in list(_live):
+        session.forget()
+    _live.clear()
+
+
+atexit.register(close_all)
+os.register_at_fork(after_in_child=_forget_parents)

@@ -1,0 +1,65 @@
+"""Outcomes gathered, to be written together: with the next claim, or by count and by time."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django_mq.stores.records import Settlement
+
+#: Settlements written by one statement at most.
+BATCH = 1000
+#: Settlements waiting for so long, in seconds, are written even if nothing is to be claimed.
+LINGER_SECONDS = 0.01
+#: So many waiting settlements are written at once.
+CROWD = 256
+
+
+class Settlements:
+    """A queue of settlements. Any thread may add; adding never touches the database.
+
+    That is what makes acknowledging safe from pool threads and from signal handlers that
+    interrupt a claim: whoever is in the database takes the settlements along when done.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Settlement] = deque()
+        self._since: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, settlement: Settlement) -> None:
+        """Let a settlement wait for the next write."""
+        self._waiting.append(settlement)
+        if self._since is None:
+            self._since = time.monotonic()
+
+    def age_seconds(self) -> float:
+        """Return for how long the oldest has been waiting."""
+        since = self._since
+        return 0.0 if since is None or not self._waiting else time.monotonic() - since
+
+    def pressing(self) -> bool:
+        """Whether they should be written now, on their own if need be."""
+        return len(self._waiting) >= CROWD or self.age_seconds() >= LINGER_SECONDS
+
+    def take(self) -> list[Settlement]:
+        """Take a batch; whoever takes it writes it or puts it back."""
+        batch: list[Settlement] = []
+        self._since = None
+        while self._waiting and len(batch) < BATCH:
+            batch.append(self._waiting.popleft())
+        if self._waiting:
+            self._since = time.monotonic()
+        return batch
+
+    def put_back(self, batch: Sequence[Settlement]) -> None:
+        """Return a batch that could not be written, to its place."""
+        self._waiting.extendleft(reversed(batch))
+        if batch and self._since is None:
+            self._since = time.monotonic()

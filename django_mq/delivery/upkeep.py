@@ -1,0 +1,112 @@
+"""Upkeep: promote, reap, expire, prune. In every worker, and by ``mq_upkeep`` where none runs.
+
+Every duty is one or a few bounded statements that may run in many processes at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+from django_mq.delivery.declaring import declare_all
+from django_mq.errors import StoreError
+from django_mq.notifications.base import queue_topic
+from django_mq.notifications.registry import notifier
+
+if TYPE_CHECKING:
+    import threading
+
+    from django_mq.stores.base import Store
+
+logger = logging.getLogger("django_mq.delivery")
+
+#: History is pruned once in so many rounds: it is never urgent.
+PRUNE_EVERY = 12
+#: Messages handled by one statement of upkeep.
+CHUNK = 1000
+
+
+def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True) -> dict[str, int]:
+    """Run every duty once; return how many rows each changed."""
+    done = {"reaped": 0, "released": 0}
+    if reap:
+        for session in store.reap():
+            logger.warning(
+                "Session %s (%s) is dead: %s messages given back",
+                session.session_id,
+                session.name,
+                session.released,
+            )
+            done["reaped"] += 1
+            done["released"] += session.released
+    done["promoted"] = store.promote(CHUNK)
+    done["expired"] = store.expire(CHUNK)
+    done["pruned"] = store.prune() if prune else 0
+    if done["released"] or done["promoted"]:
+        _wake_everybody(store)
+    return done
+
+
+def run_upkeep_to_the_end(store: Store) -> dict[str, int]:
+    """Run the duties until none of them leaves anything behind; return how many rows changed in all."""
+    total: Counter[str] = Counter()
+    while True:
+        done = run_upkeep(store)
+        total.update(done)
+        # A duty that stopped short of its chunk has found all there was.
+        if max(done["promoted"], done["expired"], done["pruned"]) < CHUNK:
+            return dict(total)
+
+
+def _wake_everybody(store: Store) -> None:
+    """Name every queue that has ready messages: rows changed hands without a publisher."""
+    ready = {queue_topic(name) for name, counts in store.counts(limit=1).items() if counts.ready}
+    if ready:
+        notifier().send(ready)
+
+
+class Upkeep:
+    """Upkeep of one worker, at its own pace."""
+
+    def __init__(self, store: Store, every_seconds: float, *, grace_seconds: float) -> None:
+        self._store = store
+        self._every_seconds = every_seconds
+        self._grace_seconds = grace_seconds
+        self._rounds = 0
+        self._next_at = time.monotonic()
+        self._reap_from = 0.0
+
+    def run_if_due(self) -> None:
+        """Run a round if its time has come. Raises StoreError."""
+        now = time.monotonic()
+        if now < self._next_at:
+            return
+        # Jitter spreads a fleet that was started together.
+        self._next_at = now + self._every_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
+        if self._rounds == 0:
+            declare_all(self._store)
+        prune = self._rounds % PRUNE_EVERY == 0
+        self._rounds += 1
+        run_upkeep(self._store, reap=now >= self._reap_from, prune=prune)
+
+    def pause_after_outage(self) -> None:
+        """Reap nobody for one deadline: while the database was away, no session could renew."""
+        self._reap_from = time.monotonic() + self._grace_seconds
+
+
+def keep_up(store: Store, stopping: threading.Event) -> None:
+    """Do upkeep at a worker's pace until told to stop; an outage of the database is waited out."""
+    settings = conf.load()
+    upkeep = Upkeep(store, settings.UPKEEP_SECONDS, grace_seconds=settings.SESSION_SECONDS)
+    while not stopping.is_set():
+        try:
+            upkeep.run_if_due()
+        except StoreError as error:
+            logger.warning("Upkeep cannot be done, trying again: %s", error)
+            store.close()
+            upkeep.pause_after_outage()
+        stopping.wait(settings.UPKEEP_SECONDS / 2)

@@ -1,0 +1,136 @@
+"""The checks of every door: a clear error that names what to do, before anything is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+
+from django_mq import conf
+from django_mq.errors import BodyTooLarge, InvalidMessage
+
+#: Longest type, correlation id and group key, in characters; the columns' length.
+TEXT_LENGTH = 255
+#: How JSON spells a null character or a surrogate; whole pairs of those are fine.
+UNSTORABLE_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+
+
+def check_target(queue: Any, exchange: Any) -> None:
+    """A message goes to one queue by name, or to an exchange."""
+    target = exchange if exchange is not None else queue
+    if not isinstance(target, str) or not target:
+        raise InvalidMessage("Name the queue to publish to, or an exchange.")
+    if exchange is not None and queue:
+        raise InvalidMessage("Name a queue or an exchange, not both.")
+    text(target, "The name of a queue or an exchange", limit=conf.NAME_LENGTH)
+
+
+def priority(value: Any) -> int:
+    """Return the priority, a whole number 0 to 9."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidMessage(f"priority must be a whole number from 0 to 9, not {value!r}.")
+    if not 0 <= value <= 9:
+        raise InvalidMessage(f"priority is {value}; use 0 to 9, 9 is delivered first.")
+    return value
+
+
+def moment(at: Any, within: Any, at_name: str, within_name: str) -> tuple[datetime | None, float | None]:
+    """Return an absolute time or seconds from now, never both."""
+    if at is not None and within is not None:
+        raise InvalidMessage(f"Give {at_name} or {within_name}, not both.")
+    if at is not None:
+        return _aware(at, at_name), None
+    return None, None if within is None else _seconds(within, within_name)
+
+
+def _aware(value: Any, name: str) -> datetime:
+    if not isinstance(value, datetime):
+        raise InvalidMessage(f"{name} must be a datetime, not {type(value).__name__}.")
+    if timezone.is_naive(value):
+        raise InvalidMessage(f"{name} is a naive datetime; use timezone.now() or timezone.make_aware().")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidMessage(f"{name} is {value}; that is beyond the calendar.") from None
+
+
+def _seconds(value: Any, name: str) -> float:
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidMessage(f"{name} must be a timedelta or a number of seconds, not {value!r}.")
+    # The upper bound keeps sums with the clock inside what databases can store.
+    if not 0 <= value < 100 * 365 * 86400:
+        raise InvalidMessage(f"{name} is {value}; use 0 or more seconds, less than a century.")
+    return float(value)
+
+
+def headers(value: Any) -> dict[str, Any]:
+    """Return the headers as a dictionary with text keys."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidMessage("headers must be a dictionary whose keys are strings.")
+    return dict(value)
+
+
+def message_id(value: Any) -> UUID | None:
+    """Return the id as a UUID."""
+    if value is None or isinstance(value, UUID):
+        return value
+    try:
+        return UUID(value)
+    except (TypeError, ValueError, AttributeError):
+        raise InvalidMessage(f"message_id must be a UUID, not {value!r}.") from None
+
+
+def text(value: Any, name: str, *, limit: int = TEXT_LENGTH) -> str:
+    """Return a short text that every database can store; None becomes empty."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidMessage(f"{name} must be a string, not {type(value).__name__}.")
+    if len(value) > limit:
+        raise InvalidMessage(f"{name} is {len(value)} characters long; at most {limit} fit.")
+    if not value.isascii() or "\x00" in value:
+        _check_storable(value, name)
+    return value
+
+
+def _check_storable(value: str, name: str) -> None:
+    if "\x00" in value:
+        raise InvalidMessage(f"{name} contains a null character, which databases cannot store.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidMessage(f"{name} contains half a surrogate pair, which is no text: {error}") from None
+
+
+def check_headers(encoded: str) -> None:
+    """Refuse what JSON can spell and a database's JSON column cannot hold."""
+    if UNSTORABLE_ESCAPE.search(encoded) is not None:
+        _check_storable(_joined(json.loads(encoded)), "headers")
+
+
+def _joined(value: Any) -> str:
+    """Return all texts inside a JSON value, one after the other."""
+    if isinstance(value, dict):
+        return "\n".join([*value, *map(_joined, value.values())])
+    if isinstance(value, list):
+        return "\n".join(map(_joined, value))
+    return value if isinstance(value, str) else ""
+
+
+def check_size(encoded: bytes | str, what: str = "body") -> None:
+    """Refuse a body, or headers in ASCII, over the limit."""
+    limit = conf.load().MAX_BODY_BYTES
+    if len(encoded) > limit:
+        raise BodyTooLarge(
+            f"The {what} has {len(encoded)} bytes; DJANGO_MQ['MAX_BODY_BYTES'] allows {limit}. "
+            "Store large data elsewhere and publish a reference to it."
+        )

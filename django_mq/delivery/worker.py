@@ -1,0 +1,246 @@
+"""The native worker: session, listener, feeder, windows and pool, driven by one thread.
+
+Start: declare queues, open the session, listen. Each turn: settle and
+claim, offer, wait. Stop: no more claims, give back what was not started, wait for what runs, write the
+last settlements, close the session.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+from django_mq.delivery.dispatching import Dispatcher, Window
+from django_mq.delivery.feeding import Feeder
+from django_mq.delivery.policies import Policies
+from django_mq.delivery.polling import MARKER_SECONDS, poll_seconds
+from django_mq.delivery.pool import Pool
+from django_mq.delivery.session import Session
+from django_mq.errors import SessionLost, StoreUnavailable
+from django_mq.notifications.base import queue_topic
+from django_mq.notifications.registry import notifier
+from django_mq.notifications.wake import Wake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django_mq.delivery.executing import Attempt
+    from django_mq.delivery.handlers import Handler
+    from django_mq.stores.records import Settlement
+
+logger = logging.getLogger("django_mq.delivery")
+
+#: First and longest pause between two tries to reach the database, in seconds.
+FIRST_PAUSE_SECONDS = 0.1
+OUTAGE_CAP_SECONDS = 5.0
+#: The wake's topic when credit came back: no reason to look if nothing was left behind.
+CREDIT = "credit"
+#: Time between two looks at running time limits, in seconds.
+WATCH_SECONDS = 0.25
+
+
+class Worker:
+    """Consumes queues with their handlers until told to stop."""
+
+    def __init__(
+        self, handlers: Iterable[Handler], *, threads: int, using: str | None = None, name: str = ""
+    ) -> None:
+        self._alias = using or conf.load().DATABASE
+        self._name = name
+        self._handlers = list(handlers)
+        self.wake = Wake()
+        self._policies = Policies(handler.queue for handler in self._handlers)
+        self._listener = notifier().listen(self.wake)
+        self._stopping = False
+        self._leaving = False
+        self._waiting = False
+        self._polled_at = time.monotonic()
+        self._marker: int | None = None
+        self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
+        self._smallest_credit = min(handler.credit for handler in self._handlers)
+        self._begin()
+        self._pool = Pool(
+            threads,
+            next_attempt=self._next_attempt,
+            on_done=self._on_done,
+            on_idle=self._on_idle,
+        )
+
+    def _begin(self) -> None:
+        """Start with a new session and empty windows: at first, and after a session was lost."""
+        self.dispatcher = Dispatcher(
+            Window(handler, partial(self._policies.of, handler.queue)) for handler in self._handlers
+        )
+        self.session = Session(self._alias, kind="native", wake=self.wake, name=self._name)
+        self.session.queues = tuple(self.dispatcher.windows)
+        self.session.credit = sum(handler.credit for handler in self._handlers)
+        self.session.describe = self.dispatcher.describe
+        self._feeder = Feeder(self.session)
+
+    def _next_attempt(self) -> Attempt | None:
+        # Asked anew each time: a lost session brings new windows.
+        dispatcher = self.dispatcher
+        attempt = dispatcher.next_attempt()
+        if attempt is not None:
+            attempt.owner = dispatcher
+        return attempt
+
+    def _on_done(self, attempt: Attempt, settlement: Settlement) -> None:
+        if attempt.owner is not self.dispatcher:
+            return  # its session was lost while it began: the message belongs to others
+        self.dispatcher.finish(attempt)
+        self.session.settle(settlement)
+        # Waking costs a system call: only a driver that sleeps needs it, and only for a batch.
+        if self._waiting and len(self.session.settlements) >= self._refill():
+            self.wake.set(CREDIT)
+
+    def _on_idle(self) -> None:
+        if self._waiting and (self._feeder.backlog or self.session.settlements):
+            self.wake.set(CREDIT)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Ask the worker to stop; from a signal handler or another thread.
+
+        It waits for what is running, unless ``at_once``: then that, too, is given back.
+        """
+        self._leaving = self._leaving or at_once
+        self._stopping = True
+        self.wake.set()
+
+    @property
+    def unfinished(self) -> int:
+        """How many messages are being handled, or about to be."""
+        if self.session.lost:
+            return self._pool.running
+        return self.session.held - len(self.session.settlements)
+
+    # The loop.
+
+    def run(self, *, until_empty: bool = False) -> None:
+        """Work until ``stop`` is called, or, with ``until_empty``, until nothing is ready and nothing runs."""
+        self._listener.subscribe([queue_topic(handler.queue) for handler in self._handlers])
+        pause = FIRST_PAUSE_SECONDS
+        try:
+            while not self._stopping:
+                try:
+                    if not self.turn():
+                        if until_empty and self._idle():
+                            break
+                        self._wait()
+                    pause = FIRST_PAUSE_SECONDS
+                except SessionLost:
+                    logger.warning("The session was lost; beginning anew")
+                    self._begin_anew()
+                except StoreUnavailable as error:
+                    logger.warning("The database is away, trying again in %.1f s: %s", pause, error)
+                    self.session.store.close()  # the next statement opens a new connection
+                    self.wake.wait(pause)
+                    pause = min(pause * 2, OUTAGE_CAP_SECONDS)
+        finally:
+            self._shut_down()
+
+    def turn(self) -> bool:
+        """Watch time limits, then settle and claim; return whether anything was claimed. Raises StoreError."""
+        if self.session.lost:
+            raise SessionLost
+        self._policies.refresh_if_due(self.session.store)
+        if self._timed:
+            self._give_up_overdue()
+        return self._claim() > 0
+
+    def _give_up_overdue(self) -> None:
+        for attempt, settlement in self._pool.abandon_overdue():
+            self._on_done(attempt, settlement)
+
+    def _claim(self) -> int:
+        queues, credit = self.dispatcher.hungry()
+        self._feeder.restrict(queues)
+        slots = max(0, self._pool.free - self._buffered())
+        claimed = self._feeder.pump(credit=credit, slots=slots, refill=self._refill())
+        for message in claimed:
+            if message.expired:
+                self.session.expire(message)
+        self.dispatcher.offer(message for message in claimed if not message.expired)
+        if claimed:
+            self._pool.wake()
+        return len(claimed)
+
+    def _buffered(self) -> int:
+        return max(0, self.session.held - self._pool.running - len(self.session.settlements))
+
+    def _refill(self) -> int:
+        """How much credit should gather before a claim that nobody idle is waiting for."""
+        return max(1, self._smallest_credit // 2)
+
+    # Waiting.
+
+    def _wait(self) -> None:
+        self._waiting = True
+        # Asked only now: whoever finished before saw nobody to wake.
+        if not self._may_claim():
+            self.wake.wait(self._wait_seconds())
+        self._waiting = False
+        if self.wake.take_topics() - {CREDIT}:
+            self._feeder.look()
+        self._poll()
+
+    def _may_claim(self) -> bool:
+        """Whether messages were left behind, and the credit for them is back."""
+        if not self._feeder.backlog:
+            return False
+        return len(self.session.settlements) >= self._refill() or not (self._pool.running or self._buffered())
+
+    def _wait_seconds(self) -> float:
+        waits = [self._poll_seconds()]
+        if self.session.store.features.notices_changes:
+            waits.append(MARKER_SECONDS)
+        if self._timed:
+            waits.append(WATCH_SECONDS)
+        if self.session.settlements:
+            waits.append(0.01)
+        due = self._feeder.seconds_until_due()
+        if due is not None:
+            waits.append(due)
+        return min(waits)
+
+    def _poll_seconds(self) -> float:
+        return poll_seconds(self.session.store, self._listener)
+
+    def _poll(self) -> None:
+        marker = self.session.store.change_marker()
+        if marker is not None and marker != self._marker:
+            self._marker = marker
+            self._feeder.look()
+        if time.monotonic() - self._polled_at >= self._poll_seconds():
+            self._polled_at = time.monotonic()
+            self._feeder.look()
+
+    def _idle(self) -> bool:
+        return not self._pool.running and not self._buffered() and not self.session.settlements
+
+    # Ends.
+
+    def _begin_anew(self) -> None:
+        """The lost session's messages belong to others: forget them, and ignore what still runs."""
+        self.dispatcher.empty()
+        lost = self.session
+        self._begin()
+        self._pool.disown()
+        lost.close()
+
+    def _shut_down(self) -> None:
+        self._pool.stop()
+        for claimed in self.dispatcher.empty():
+            self.session.release(claimed)
+        self.session.flush()
+        while self.unfinished and not self._leaving:
+            self.wake.wait(WATCH_SECONDS)
+            self._give_up_overdue()
+            self.session.flush()
+        self._pool.disown()
+        self._listener.close()
+        self.session.close()
+        self.wake.close()

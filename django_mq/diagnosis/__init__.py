@@ -1,0 +1,9 @@
+"""What is going on, and what is wrong: how the queues stand, and the doctor's findings.
+
+overview.py     every queue with its depth and its consumers
+findings.py     one finding: what was looked at, what was found, how to mend it
+environment.py  the settings' checks and Redis
+database.py     the connection, the tables, the clock
+work.py         leases, orphans, queues that do not move
+doctor.py       all of them in order; a question that makes no sense any more is left out
+"""

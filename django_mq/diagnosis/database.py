@@ -1,0 +1,83 @@
+"""The database: the connection, the tables, the clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.apps import apps
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+
+from django_mq.diagnosis.findings import ok, problem
+from django_mq.errors import StoreError
+from django_mq.stores.registry import shared_store
+from django_mq.stores.translation import translating
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.diagnosis.findings import Finding
+
+APP = "django_mq"
+#: Difference of clocks, in seconds, from which times computed by a publisher are noticeably wrong.
+SKEW_SECONDS = 2.0
+
+
+def look_at_connection(alias: str) -> Iterator[Finding]:
+    """Ask the database something. Problems here leave every other question without an answer."""
+    try:
+        shared_store(alias)
+        with translating(connections[alias]):
+            connections[alias].ensure_connection()
+    except StoreError as error:
+        mend = f"Start the database, or correct DATABASES[{alias!r}]."
+        yield problem("database", f"{alias!r} cannot be used: {error}", mend)
+        return
+    yield ok("database", f"{alias!r} is reachable: {connections[alias].display_name}.")
+
+
+def look_at_tables(alias: str) -> Iterator[Finding]:
+    """Compare migrations and columns with the models."""
+    executor = MigrationExecutor(connections[alias])
+    leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == APP]
+    missing = [migration.name for migration, _ in executor.migration_plan(leaves) if migration.app_label == APP]
+    if missing:
+        mend = f"Run manage.py migrate {APP} --database {alias}."
+        yield problem("migrations", f"Not applied: {', '.join(missing)}.", mend)
+        return
+    absent = list(_absent_columns(alias))
+    if absent:
+        mend = (
+            "The migrations are recorded but their tables are not there. Check that a router lets them onto "
+            f"{alias!r} (django_mq.routers.MQRouter), then migrate {APP} to zero and back."
+        )
+        yield problem("tables", f"Missing: {', '.join(absent)}.", mend)
+    else:
+        yield ok("tables", "All migrations are applied, all tables and columns are there.")
+
+
+def _absent_columns(alias: str) -> Iterator[str]:
+    connection = connections[alias]
+    with connection.cursor() as cursor:
+        tables = set(connection.introspection.table_names(cursor))
+        for model in apps.get_app_config(APP).get_models():
+            name = model._meta.db_table
+            if name not in tables:
+                yield name
+                continue
+            described = connection.introspection.get_table_description(cursor, name)
+            wanted = {str(field.column) for field in model._meta.local_fields}
+            yield from (f"{name}.{column}" for column in sorted(wanted - {column.name for column in described}))
+
+
+def look_at_clock(alias: str) -> Iterator[Finding]:
+    """Compare the database's clock with this machine's."""
+    skew = shared_store(alias).now_skew_seconds()
+    if abs(skew) > SKEW_SECONDS:
+        sentence = (
+            f"The database's clock is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this machine's."
+        )
+        mend = "Synchronise both (NTP): a deliver_at computed here is off by as much; delay= is not."
+        yield problem("clock", sentence, mend)
+    else:
+        yield ok("clock", f"The database's clock differs by {abs(skew):.1f} s.")

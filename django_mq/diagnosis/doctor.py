@@ -1,0 +1,44 @@
+"""All questions, in an order in which each answer is the ground of the next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError
+
+from django_mq.diagnosis import database, environment, work
+from django_mq.diagnosis.findings import Level, problem
+from django_mq.errors import MQError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
+
+    from django_mq.diagnosis.findings import Finding
+
+
+def examine(alias: str) -> Iterator[Finding]:
+    """Yield what is found; never raises for what is wrong with the patient."""
+    if not (yield from _asking("settings", environment.look_at_settings())):
+        return
+    yield from _asking("redis", environment.look_at_redis())
+    if not (yield from _asking("database", database.look_at_connection(alias))):
+        return
+    yield from _asking("database", environment.look_at_database_settings(alias))
+    yield from _asking("clock", database.look_at_clock(alias))
+    if not (yield from _asking("tables", database.look_at_tables(alias))):
+        return
+    for look in (work.look_at_leases, work.look_at_orphans, work.look_at_queues):
+        yield from _asking("work", look(alias))
+
+
+def _asking(about: str, findings: Iterable[Finding]) -> Generator[Finding, None, bool]:
+    """Pass the findings on and return whether all was well; what breaks an examination is a finding too."""
+    well = True
+    try:
+        for finding in findings:
+            well = well and finding.level is not Level.PROBLEM
+            yield finding
+    except (MQError, DatabaseError) as error:
+        yield problem(about, f"It could not be examined: {error}", "Mend what is said above, and ask again.")
+        return False
+    return well

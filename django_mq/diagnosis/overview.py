@@ -1,0 +1,89 @@
+"""How the queues stand: three statements for all of them, whatever they hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
+from django.db.models.functions import Now
+
+from django_mq.errors import UnknownQueue
+from django_mq.models import Queue, WorkerSession
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import QuerySet
+
+    from django_mq.stores.records import Counts
+
+#: Where counting stops, for each state of each queue.
+COUNT_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueState:
+    """One queue: its depth, counted up to COUNT_LIMIT, who consumes it, and what holds it up."""
+
+    name: str
+    ready: int
+    scheduled: int
+    claimed: int
+    dead: int
+    #: How long the oldest ready message has been waiting, None if none is ready.
+    oldest_ready_seconds: float | None
+    #: Live worker sessions that take from the queue.
+    consumers: int
+    closed: bool
+    paused: bool
+    paused_reason: str
+    #: Whether other queues send their dead letters here.
+    takes_dead_letters: bool
+
+
+def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
+    """Return the queues of these names, or all, by name. Raises UnknownQueue."""
+    counted = shared_store(using).counts(list(names) or None, limit=COUNT_LIMIT)
+    missing = [name for name in names if name not in counted]
+    if missing:
+        raise UnknownQueue(f"There is no queue {missing[0]!r}.")
+    consumers = live_consumers(using)
+    return [
+        _state(row, counted[row.name], consumers[row.name])
+        for row in _rows(using).filter(name__in=counted).order_by("name")
+    ]
+
+
+def _rows(alias: str) -> QuerySet[Any]:
+    # The database's clock says whether a pause is over, as it does for those who claim.
+    still = Q(paused=True) & (Q(paused_until__isnull=True) | Q(paused_until__gt=Now()))
+    sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
+    rows: QuerySet[Any] = Queue.objects.using(alias).annotate(
+        still_paused=ExpressionWrapper(still, output_field=BooleanField()), takes_dead_letters=Exists(sources)
+    )
+    return rows
+
+
+def _state(row: Any, counts: Counts, consumers: int) -> QueueState:
+    return QueueState(
+        name=row.name,
+        ready=counts.ready,
+        scheduled=counts.scheduled,
+        claimed=counts.claimed,
+        dead=counts.dead,
+        oldest_ready_seconds=counts.oldest_ready_seconds,
+        consumers=consumers,
+        closed=row.closed,
+        paused=row.still_paused,
+        paused_reason=row.paused_reason if row.still_paused else "",
+        takes_dead_letters=row.takes_dead_letters,
+    )
+
+
+def live_consumers(alias: str) -> Counter[str]:
+    """Count the live worker sessions of each queue."""
+    alive = WorkerSession.objects.using(alias).filter(deadline__gte=Now())
+    return Counter(name for queues in alive.values_list("queues", flat=True) for name in queues)

@@ -1,0 +1,86 @@
+"""The work: leases, rows without a queue, and queues that do not move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db.models import Exists, OuterRef
+from django.db.models.functions import Now
+
+from django_mq.diagnosis.findings import notice, ok, problem
+from django_mq.diagnosis.overview import COUNT_LIMIT, overview
+from django_mq.models import Message, Queue, WorkerSession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.diagnosis.findings import Finding
+    from django_mq.diagnosis.overview import QueueState
+
+START_UPKEEP = "Start a worker, or run manage.py mq_upkeep: it gives their messages back."
+
+
+def look_at_leases(alias: str) -> Iterator[Finding]:
+    """Find sessions past their deadline that nobody reaps, and messages held by nobody."""
+    sessions = WorkerSession.objects.using(alias)
+    lapsed = sessions.filter(deadline__lt=Now())
+    names = [session.name for session in lapsed[:5]]
+    if names:
+        number = lapsed.count()
+        yield problem("leases", f"{number} dead worker sessions are not reaped: {', '.join(names)}.", START_UPKEEP)
+    holders = sessions.filter(pk=OuterRef("session_id"))
+    claimed = Message.objects.using(alias).filter(state=Message.Status.CLAIMED)
+    unheld = _up_to_limit(claimed.filter(~Exists(holders)))
+    if unheld:
+        yield problem("leases", f"{unheld} messages are claimed by sessions that are no more.", START_UPKEEP)
+    if not names and not unheld:
+        yield ok("leases", f"{sessions.count()} worker sessions are alive, and every claim has its session.")
+
+
+def look_at_orphans(alias: str) -> Iterator[Finding]:
+    """Find messages whose queue is gone: deleted by hand, or by another tool."""
+    queues = Queue.objects.using(alias).filter(pk=OuterRef("queue_id"))
+    orphans = _up_to_limit(Message.objects.using(alias).filter(~Exists(queues)))
+    if orphans:
+        mend = (
+            "Bring the rows of django_mq_queue back from a backup, or, in manage.py shell, remove the messages: "
+            "Message.objects.exclude(queue__in=Queue.objects.all()).delete()"
+        )
+        yield problem("orphans", f"{orphans} messages belong to a queue that is no more.", mend)
+    else:
+        yield ok("orphans", "Every message has its queue.")
+
+
+def _up_to_limit(rows: object) -> int:
+    return rows[:COUNT_LIMIT].count()  # type: ignore[index, no-any-return]
+
+
+def look_at_queues(alias: str) -> Iterator[Finding]:
+    """Find what keeps queues from moving."""
+    queues = overview(using=alias)
+    findings = [finding for queue in queues for finding in _look_at_queue(queue)]
+    yield from findings
+    if not findings:
+        yield ok("queues", f"{len(queues)} queues, none of them held up.")
+
+
+def _look_at_queue(queue: QueueState) -> Iterator[Finding]:
+    about = f"queue {queue.name}"
+    if queue.paused:
+        why = f" ({queue.paused_reason})" if queue.paused_reason else ""
+        yield notice(about, f"Paused{why}.", f"manage.py mq_queue resume {queue.name}")
+    if queue.dead:
+        mend = f"Look: manage.py mq_browse {queue.name} --state dead; retry or move them there or in the admin."
+        yield notice(about, f"{queue.dead} dead letters.", mend)
+    if queue.ready and not queue.consumers:
+        yield _unconsumed(about, queue)
+
+
+def _unconsumed(about: str, queue: QueueState) -> Finding:
+    if queue.takes_dead_letters:
+        mend = f"Look: manage.py mq_browse {queue.name}; move them back with mq_move --state ready when mended."
+        return notice(about, f"{queue.ready} dead letters of other queues.", mend)
+    if queue.paused:
+        return notice(about, f"{queue.ready} messages wait for the end of the pause.", "Resume it.")
+    mend = f"Start one: manage.py mq_worker --queues {queue.name}, or celery worker -Q {queue.name}."
+    return problem(about, f"{queue.ready} messages are ready and no live worker takes from it.", mend)

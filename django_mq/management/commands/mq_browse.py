@@ -1,0 +1,105 @@
+"""Look at messages without taking them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from django_mq.api import browse
+from django_mq.delivery.codecs import decode_body, decode_headers
+from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
+from django_mq.errors import CorruptMessage
+from django_mq.management.command import MQCommand
+from django_mq.management.tables import printable, shortened, table
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from django_mq.stores.records import Browsed
+
+STATES: dict[str, tuple[State, ...]] = {
+    state.name.lower(): (state,) for state in (READY, SCHEDULED, CLAIMED, DEAD)
+}
+STATES["all"] = (SCHEDULED, READY, CLAIMED, DEAD)
+HEADINGS = ("MESSAGE", "STATE", "PRIORITY", "FAILED", "PUBLISHED", "TYPE", "BODY")
+#: Characters of a body shown in the table.
+BODY_WIDTH = 60
+
+
+class Command(MQCommand):
+    help = "Show the first messages of a queue, in delivery order, without taking them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("queue", metavar="QUEUE")
+        parser.add_argument("--state", choices=STATES, default="ready")
+        parser.add_argument("--limit", type=int, default=20, help="How many; 20 without it.")
+        parser.add_argument(
+            "--json", action="store_true", help="Print one JSON object a line, with the whole body."
+        )
+
+    def run(self, alias: str, **options: Any) -> None:
+        if options["limit"] < 1:
+            raise CommandError("--limit must be 1 or more.")
+        found = browse(options["queue"], states=STATES[options["state"]], limit=options["limit"], using=alias)
+        if options["json"]:
+            for message in found:
+                self.stdout.write(json.dumps(_object(message)))
+            return
+        rows = [_row(message) for message in found]
+        self.stdout.write(table(HEADINGS, rows, right=(2, 3)) if rows else "Nothing there.")
+
+
+def _row(message: Browsed) -> tuple[str, ...]:
+    return (
+        str(message.message_id),
+        State(message.state).name.lower(),
+        str(message.priority),
+        str(message.attempts),
+        f"{message.published_at:%Y-%m-%d %H:%M:%S}",
+        shortened(message.type, 20),
+        _remark(message),
+    )
+
+
+def _remark(message: Browsed) -> str:
+    """What the message says, or, of a dead one, why."""
+    text = message.dead_reason or message.body[: BODY_WIDTH * 4].decode("utf-8", "backslashreplace")
+    return shortened(printable(text), BODY_WIDTH)
+
+
+def _object(message: Browsed) -> dict[str, Any]:
+    due = message.deliver_at
+    return {
+        "message_id": str(message.message_id),
+        "row": message.id,
+        "queue": message.queue_name,
+        "state": State(message.state).name.lower(),
+        "priority": message.priority,
+        "attempts": message.attempts,
+        "published_at": message.published_at.isoformat(),
+        "deliver_at": None if due is None else due.isoformat(),
+        "type": message.type,
+        "correlation_id": message.correlation_id,
+        "content_type": message.content_type,
+        "dead_reason": message.dead_reason,
+        **_decoded(message),
+    }
+
+
+def _decoded(message: Browsed) -> dict[str, Any]:
+    """The body as JSON or text; what is neither, or corrupt, in base64."""
+    try:
+        headers: Any = decode_headers(message.headers)
+    except CorruptMessage:
+        headers = message.headers
+    try:
+        body = decode_body(message.body, message.content_type, message.content_encoding)
+    except CorruptMessage:
+        body = message.body
+    if isinstance(body, bytes):
+        return {"headers": headers, "body_base64": base64.b64encode(body).decode()}
+    return {"headers": headers, "body": body}

@@ -1,0 +1,116 @@
+"""Publish one message from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from django_mq.api import publish
+from django_mq.delivery.codecs import BINARY, JSON, TEXT
+from django_mq.management.command import MQCommand
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from datetime import datetime
+
+    from django.core.management.base import CommandParser
+
+
+class Command(MQCommand):
+    help = (
+        "Publish one message and print its id. The body is JSON, unless --text or --binary says otherwise; "
+        "'-' reads it from the standard input."
+    )
+
+    def create_parser(self, *args: Any, **options: Any) -> CommandParser:
+        parser: CommandParser = super().create_parser(*args, **options)
+        # Otherwise an option between QUEUE and BODY would end the search for BODY.
+        parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]
+        return parser
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("queue", metavar="QUEUE")
+        parser.add_argument("body", metavar="BODY", nargs="?", help="The body; '-' for the standard input.")
+        parser.add_argument("--file", metavar="PATH", help="Read the body from a file.")
+        kind = parser.add_mutually_exclusive_group()
+        kind.add_argument("--json", dest="kind", action="store_const", const=JSON, help="The body is JSON.")
+        kind.add_argument("--text", dest="kind", action="store_const", const=TEXT, help="The body is plain text.")
+        kind.add_argument("--binary", dest="kind", action="store_const", const=BINARY, help="... is just bytes.")
+        parser.add_argument("--priority", type=int, default=4, help="0 to 9, 9 first; 4 without it.")
+        parser.add_argument("--delay", type=float, metavar="SECONDS", help="Deliver not before so long from now.")
+        parser.add_argument("--deliver-at", metavar="TIME", help="Not before, as in 2031-01-31T09:00+01:00.")
+        parser.add_argument("--ttl", type=float, metavar="SECONDS", help="Drop it if not taken by then.")
+        parser.add_argument("--header", action="append", default=[], metavar="NAME=VALUE", dest="headers")
+        parser.add_argument("--type", default="", help="What kind of message it is.")
+        parser.add_argument("--message-id", metavar="UUID", help="So that a repeated publish is refused.")
+
+    def run(self, alias: str, **options: Any) -> None:
+        kind = options["kind"] or JSON
+        message_id = publish(
+            options["queue"],
+            _decoded(_raw(options["body"], options["file"]), kind),
+            content_type=kind,
+            priority=options["priority"],
+            delay=options["delay"],
+            deliver_at=_time(options["deliver_at"]),
+            ttl=options["ttl"],
+            headers=dict(_header(text) for text in options["headers"]),
+            type=options["type"],
+            message_id=options["message_id"],
+            using=alias,
+        )
+        self.stdout.write(str(message_id))
+
+
+def _raw(body: str | None, file: str | None) -> bytes:
+    """Return the body's bytes, from wherever they come; no body is JSON's null."""
+    if body is not None and file is not None:
+        raise CommandError("Give BODY or --file, not both.")
+    try:
+        if file is not None:
+            return Path(file).read_bytes()
+        if body == "-":
+            return sys.stdin.buffer.read()
+    except OSError as error:
+        raise CommandError(f"The body cannot be read: {error}") from error
+    # What the shell passed may be no UTF-8; it is published as it came.
+    return b"null" if body is None else body.encode("utf-8", "surrogateescape")
+
+
+def _decoded(body: bytes, kind: str) -> Any:
+    if kind == BINARY:
+        return body
+    try:
+        text = body.decode()
+        return json.loads(text) if kind == JSON else text
+    except UnicodeDecodeError:
+        raise CommandError("The body is not UTF-8; publish it with --binary.") from None
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"The body is not JSON ({error}); publish plain text with --text.") from None
+
+
+def _time(text: str | None) -> datetime | None:
+    """Return the aware time; without an offset it is in the site's time zone."""
+    if text is None:
+        return None
+    try:
+        time = parse_datetime(text)
+    except ValueError as error:
+        raise CommandError(f"--deliver-at {text!r} is no time: {error}.") from None
+    if time is None:
+        raise CommandError(f"--deliver-at {text!r} is no time; write it as 2031-01-31T09:00+01:00.")
+    return timezone.make_aware(time) if timezone.is_naive(time) else time
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise CommandError(f"--header {text!r} is not of the form NAME=VALUE.")
+    return name, value

@@ -1,0 +1,112 @@
+"""Create, edit, pause and delete queues."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS, BooleanOptionalAction
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from django_mq import api
+from django_mq.conf import DUE_ORDERS, QUEUE_KINDS, QueueSettings
+from django_mq.delivery.editing import OPTIONS, create_queue, edit_queue
+from django_mq.management.command import MQCommand
+from django_mq.management.tables import plural
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Callable
+
+#: How an option's value is read from the command line; the rest is text.
+READERS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
+CHOICES = {"kind": QUEUE_KINDS, "due_order": DUE_ORDERS, "levels": range(1, 11)}
+HELPS = {
+    "kind": "Order of the queue; priority without it.",
+    "levels": "Priority lists of a priority queue, 1 to 10.",
+    "due_order": "Where messages go whose time has come.",
+    "max_attempts": "Failed deliveries until a message is dead; 0 = never.",
+    "backoff_seconds": "Delay before the second delivery.",
+    "backoff_multiplier": "Factor from one delay to the next, 1 or more.",
+    "backoff_cap_seconds": "Longest delay.",
+    "backoff_jitter": "Share of the delay drawn at random, 0 to 1.",
+    "dead_letter_queue": "Existing queue that takes dead letters.",
+    "max_messages": "Most messages held; publishing over it is refused.",
+    "ttl_seconds": "Time to live of messages published without one.",
+    "history_days": "How long finished messages are remembered; 0 = not at all.",
+    "history_body": "Whether the history keeps bodies.",
+}
+
+
+class Command(MQCommand):
+    help = "Create, edit, pause, resume or delete a queue."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        acts = parser.add_subparsers(dest="act", required=True, metavar="create|edit|pause|resume|delete")
+        for act in (self.create, self.edit, self.pause, self.resume, self.delete):
+            one = acts.add_parser(act.__name__, help=act.__doc__, description=act.__doc__)
+            super().add_arguments(one)
+            one.add_argument("name", metavar="QUEUE")
+            one.set_defaults(act=act)
+            if act in (self.create, self.edit):
+                _add_options(one)
+            elif act == self.pause:
+                one.add_argument("--reason", default="", help="Shown to everybody who wonders why nothing moves.")
+                one.add_argument("--seconds", type=float, help="Resume by itself after so long.")
+            elif act == self.delete:
+                one.add_argument("--force", action="store_true", help="Delete the messages nobody holds, too.")
+
+    def run(self, alias: str, **options: Any) -> None:
+        self.stdout.write(options["act"](alias, **options))
+
+    def create(self, alias: str, *, name: str, **options: Any) -> str:
+        """Create a queue."""
+        create_queue(name, _given(options), using=alias)
+        return f"Queue {name!r} is created."
+
+    def edit(self, alias: str, *, name: str, **options: Any) -> str:
+        """Change options of a queue; running workers notice within seconds."""
+        edit_queue(name, _given(options), using=alias)
+        return f"Queue {name!r} is changed."
+
+    def pause(self, alias: str, *, name: str, reason: str, seconds: float | None, **_: Any) -> str:
+        """Deliver nothing from a queue; publishing goes on."""
+        api.pause(name, reason=reason, seconds=seconds, using=alias)
+        return f"Queue {name!r} is paused."
+
+    def resume(self, alias: str, *, name: str, **_: Any) -> str:
+        """Deliver from a queue again, at once."""
+        api.resume(name, using=alias)
+        return f"Queue {name!r} delivers."
+
+    def delete(self, alias: str, *, name: str, force: bool, **_: Any) -> str:
+        """Delete a queue; one that holds messages only with --force, one with claimed messages never."""
+        removed = shared_store(alias).delete_queue(name, force=force)
+        return f"Queue {name!r} is deleted" + (f", and {plural(removed, 'message')} with it." if removed else ".")
+
+
+def _add_options(parser: ArgumentParser) -> None:
+    """Add one option per field of QueueSettings; those left out say nothing."""
+    for field in fields(QueueSettings):
+        reading, _, optional = str(field.type).partition(" | ")
+        flag = "--" + field.name.replace("_", "-")
+        more: dict[str, Any] = {"dest": field.name, "default": SUPPRESS, "help": HELPS[field.name]}
+        if reading == "bool":
+            parser.add_argument(flag, action=BooleanOptionalAction, **more)
+            continue
+        more |= {"choices": CHOICES[field.name]} if field.name in CHOICES else {"metavar": reading.upper()}
+        parser.add_argument(flag, type=READERS.get(reading, str), **more)
+        if optional:
+            name = "--no-" + field.name.replace("_", "-")
+            parser.add_argument(
+                name, dest=field.name, action="store_const", const=None, default=SUPPRESS, help="None again."
+            )
+    parser.add_argument(
+        "--closed",
+        action=BooleanOptionalAction,
+        default=SUPPRESS,
+        help="Whether publishing is refused.",
+    )
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in OPTIONS if name in options}

@@ -1,0 +1,53 @@
+"""Do by hand, or from cron, what every worker does on the side."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+from django_mq.delivery.upkeep import keep_up, run_upkeep_to_the_end
+from django_mq.management.command import MQCommand
+from django_mq.stores.registry import private_store
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(MQCommand):
+    help = (
+        "Give back the messages of dead workers, deliver what is due, drop what has expired, prune the history. "
+        "Every worker does so by itself; where none runs, this does."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--loop", action="store_true", help="Go on until TERM or INT.")
+        parser.add_argument("--json", action="store_true", help="Print the numbers as JSON.")
+
+    def run(self, alias: str, **options: Any) -> None:
+        store = private_store(alias)
+        try:
+            if options["loop"]:
+                keep_up(store, self._until_told())
+            else:
+                self._say(run_upkeep_to_the_end(store), as_json=options["json"])
+        finally:
+            store.close()
+
+    @staticmethod
+    def _until_told() -> threading.Event:
+        stopping = threading.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: stopping.set())
+        return stopping
+
+    def _say(self, done: dict[str, int], *, as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps(done))
+            return
+        self.stdout.write(
+            "{reaped} dead sessions reaped, {released} messages given back; {promoted} due messages made ready, "
+            "{expired} expired; {pruned} old rows pruned.".format(**done)
+        )

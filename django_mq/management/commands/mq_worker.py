@@ -1,0 +1,96 @@
+"""Run the native handlers of queues in threads."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from django_mq.delivery.handlers import discover
+from django_mq.delivery.worker import Worker
+from django_mq.management.command import MQCommand
+from django_mq.management.tables import plural
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from django_mq.delivery.handlers import Handler
+
+#: Exit code after a second signal: what was running has been given back, unfinished.
+LEFT_EARLY = 3
+
+
+class Command(MQCommand):
+    help = (
+        "Consume queues with the handlers of the apps' consumers.py. TERM or INT ends it after what is running, a "
+        "second one at once, giving that back. Exit code 0: ended in order; 1: it could not work; "
+        f"{LEFT_EARLY}: ended at once."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--queues", help="Comma-separated names; without it every queue that has a handler.")
+        parser.add_argument("--threads", type=int, default=4, help="How many messages are handled at a time; 4.")
+        parser.add_argument("--name", default="", help="Shown in the admin; native@HOST:PID without it.")
+        parser.add_argument("--until-empty", action="store_true", help="Stop when nothing is ready any more.")
+
+    def run(self, alias: str, **options: Any) -> None:
+        if options["threads"] < 1:
+            raise CommandError("--threads must be 1 or more.")
+        handlers = _chosen(options["queues"])
+        _show_log()
+        worker = Worker(handlers, threads=options["threads"], using=alias, name=options["name"])
+        signals = _Signals(self, worker)
+        taken = ", ".join(f"{handler.queue} (credit {handler.credit})" for handler in handlers)
+        self.stdout.write(
+            f"{worker.session.name} consumes {taken} of database {alias!r} "
+            f"with {plural(options['threads'], 'thread')}."
+        )
+        self.stdout.flush()
+        worker.run(until_empty=options["until_empty"])
+        self.stdout.write("Ended.")
+        if signals.count > 1:
+            raise SystemExit(LEFT_EARLY)
+
+
+class _Signals:
+    """The first TERM or INT ends the worker in order, the second at once; a third meets the system's own way."""
+
+    def __init__(self, command: MQCommand, worker: Worker) -> None:
+        self._command = command
+        self._worker = worker
+        self.count = 0
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, self._heard)
+
+    def _heard(self, number: int, _frame: object) -> None:
+        self.count += 1
+        if self.count == 1:
+            running = plural(self._worker.unfinished, "message")
+            self._command.stdout.write(f"Ending when {running} in hand is done; a second signal gives them back.")
+        else:
+            signal.signal(number, signal.SIG_DFL)
+        self._worker.stop(at_once=self.count > 1)
+
+
+def _chosen(queues: str | None) -> list[Handler]:
+    known = discover()
+    if not known:
+        raise CommandError("No handler is registered; decorate one with @consumer in an app's consumers.py.")
+    names = list(known) if queues is None else list(dict.fromkeys(name.strip() for name in queues.split(",")))
+    missing = [repr(name) for name in names if name not in known]
+    if missing:
+        raise CommandError(f"No handler for {', '.join(missing)}; there are handlers for {', '.join(known)}.")
+    return [known[name] for name in names]
+
+
+def _show_log() -> None:
+    """Show what the worker logs, where the project has not said how."""
+    logger = logging.getLogger("django_mq")
+    if not logger.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)

@@ -1,0 +1,226 @@
+"""mq_doctor: everything that may be wrong is found, with a way to mend it."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+from django.db.migrations.recorder import MigrationRecorder
+
+from django_mq.api import pause, publish
+from django_mq.delivery.declaring import declare
+from django_mq.diagnosis import database as database_questions
+from django_mq.models import Message, Queue, WorkerSession
+from django_mq.stores.records import ClaimRequest, SessionInfo
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pytest_django import Settings
+
+    from tests.commands.conftest import Run
+
+WORKER = SessionInfo(name="dead-worker", kind="native", host="h", pid=1, version="1", queues=("orders",))
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+class Findings:
+    """What the doctor says, and whether it thinks all is well."""
+
+    def __init__(self, run: Run, *arguments: str) -> None:
+        out = io.StringIO()
+        self.code = 0
+        try:
+            call_command("mq_doctor", "--json", *arguments, stdout=out)
+        except SystemExit as end:
+            self.code = int(str(end.code))
+        self.all: list[dict[str, str]] = json.loads(out.getvalue())
+
+    def about(self, subject: str, level: str) -> dict[str, str]:
+        """Return the one finding of this kind; all but good ones say how to mend it."""
+        (found,) = [item for item in self.all if (item["about"], item["level"]) == (subject, level)]
+        assert level == "ok" or found["mend"]
+        return found
+
+
+@pytest.fixture
+def orders(database: str) -> str:
+    """A queue with a live consumer."""
+    declare(shared_store(database), "orders")
+    return "orders"
+
+
+def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: str) -> None:
+    shared_store(database).open_session(WORKER, deadline_seconds=60)
+    publish(orders)
+
+    findings = Findings(run)
+
+    assert findings.code == 0
+    assert [item["about"] for item in findings.all] == [
+        "settings",
+        "redis",
+        "database",
+        "clock",
+        "tables",
+        "leases",
+        "orphans",
+        "queues",
+    ]
+    assert {item["level"] for item in findings.all} == {"ok"}
+
+
+def test_it_speaks_to_people_too(run: Run, orders: str) -> None:
+    pause(orders, reason="stock\x1b[2Jtaking")
+
+    printed = run("mq_doctor")
+
+    assert "ok       settings: DJANGO_MQ is well formed." in printed
+    assert "notice   queue orders: Paused (stock\\x1b[2Jtaking)." in printed
+    assert "mend: manage.py mq_queue resume orders" in printed
+
+
+def test_a_dead_worker_that_nobody_reaps_is_a_problem(run: Run, database: str, orders: str) -> None:
+    store = shared_store(database)
+    session = store.open_session(WORKER, deadline_seconds=60)
+    publish(orders)
+    store.claim(session, ClaimRequest(queues=(orders,), credit=1))
+    WorkerSession.objects.using(database).update(deadline="2001-01-01T00:00:00Z")
+
+    findings = Findings(run)
+
+    assert findings.code == 1
+    found = findings.about("leases", "problem")
+    assert "dead-worker" in found["sentence"]
+    assert "mq_upkeep" in found["mend"]
+
+
+def test_a_claim_of_nobody_is_a_problem(run: Run, database: str, orders: str) -> None:
+    store = shared_store(database)
+    session = store.open_session(WORKER, deadline_seconds=60)
+    publish(orders)
+    store.claim(session, ClaimRequest(queues=(orders,), credit=1))
+    WorkerSession.objects.using(database).all().delete()
+
+    assert (
+        "1 messages are claimed by sessions that are no more"
+        in Findings(run).about("leases", "problem")["sentence"]
+    )
+
+
+def test_messages_without_a_queue_are_a_problem(run: Run, database: str, orders: str) -> None:
+    publish(orders)
+    with connections[database].cursor() as cursor:
+        cursor.execute("DELETE FROM django_mq_queue")
+
+    findings = Findings(run)
+
+    assert findings.code == 1
+    assert "1 messages belong to a queue that is no more" in findings.about("orphans", "problem")["sentence"]
+
+
+def test_a_backlog_without_a_consumer_is_a_problem(run: Run, orders: str) -> None:
+    publish(orders)
+
+    found = Findings(run).about("queue orders", "problem")
+
+    assert "1 messages are ready and no live worker takes from it" in found["sentence"]
+    assert "mq_worker --queues orders" in found["mend"]
+
+
+def test_a_paused_queue_is_a_notice_and_strictly_a_problem(run: Run, orders: str) -> None:
+    pause(orders, reason="stocktaking")
+
+    assert "Paused (stocktaking)" in Findings(run).about(f"queue {orders}", "notice")["sentence"]
+    assert (Findings(run).code, Findings(run, "--strict").code) == (0, 1)
+
+
+def test_dead_letters_are_a_notice(run: Run, database: str, orders: str) -> None:
+    publish(orders)
+    Message.objects.using(database).update(state=Message.Status.DEAD)
+
+    assert "1 dead letters" in Findings(run).about(f"queue {orders}", "notice")["sentence"]
+
+
+def test_dead_letters_of_other_queues_are_a_notice(run: Run, database: str, orders: str) -> None:
+    declare(shared_store(database), "dead")
+    dead = Queue.objects.using(database).get(name="dead")
+    Queue.objects.using(database).filter(name=orders).update(dead_letter_queue=dead)
+    publish("dead")
+
+    assert "dead letters of other queues" in Findings(run).about("queue dead", "notice")["sentence"]
+
+
+def test_missing_migrations_are_a_problem(run: Run, database: str) -> None:
+    recorder = MigrationRecorder(connections[database])
+    recorder.record_unapplied("django_mq", "0001_initial")
+
+    found = Findings(run).about("migrations", "problem")
+
+    assert "0001_initial" in found["sentence"]
+    assert "migrate django_mq --database" in found["mend"]
+
+
+def test_a_missing_table_and_a_missing_column_are_a_problem(run: Run, database: str) -> None:
+    with connections[database].cursor() as cursor:
+        cursor.execute("DROP TABLE django_mq_attempt")
+        cursor.execute("ALTER TABLE django_mq_history DROP COLUMN headers")
+
+    sentence = Findings(run).about("tables", "problem")["sentence"]
+
+    assert "django_mq_attempt" in sentence
+    assert "django_mq_history.headers" in sentence
+
+
+def test_a_clock_that_is_off_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_questions, "SKEW_SECONDS", -1.0)
+
+    assert "Synchronise" in Findings(run).about("clock", "problem")["mend"]
+
+
+def test_wrong_settings_are_a_problem_and_the_end_of_other_questions(run: Run, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "AUTO_DECLAER": True}
+
+    findings = Findings(run)
+
+    assert findings.code == 1
+    assert "AUTO_DECLAER" in findings.about("settings", "problem")["sentence"]
+    assert len(findings.all) == 1
+
+
+def test_redis_that_answers_is_well(run: Run, settings: Settings, redis_url: str) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_url}
+
+    assert "came back" in Findings(run).about("redis", "ok")["sentence"]
+
+
+def test_redis_that_is_away_is_a_problem(run: Run, settings: Settings, free_port: int) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": f"redis://127.0.0.1:{free_port}/0"}
+
+    found = Findings(run).about("redis", "problem")
+
+    assert "REDIS_URL" in found["mend"]
+
+
+def test_a_database_that_is_away_is_a_problem_and_the_end_of_its_questions(
+    process_environment: Callable[[str], dict[str, str]], tmp_path: Path
+) -> None:
+    environment = process_environment("default") | {"DATABASE_URL": f"sqlite:///{tmp_path}/no/folder/db"}
+
+    done = subprocess.run(
+        [sys.executable, "-m", "django", "mq_doctor"], env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-2].startswith("problem  database: 'default' cannot be used: ")
+    assert done.stdout.splitlines()[-1].endswith("mend: Start the database, or correct DATABASES['default'].")
+    assert done.stderr == ""

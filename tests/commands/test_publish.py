@@ -1,0 +1,127 @@
+"""mq_publish: one message from the command line."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.management.base import CommandError
+
+from django_mq.delivery.declaring import declare
+from django_mq.models import Message
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.commands.conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def orders(database: str) -> None:
+    """A queue to publish to."""
+    declare(shared_store(database), "orders")
+
+
+def message(alias: str) -> Message:
+    return Message.objects.using(alias).get()
+
+
+def test_the_id_is_printed(database: str, run: Run) -> None:
+    printed = run("mq_publish", "orders", '{"total": 3}')
+
+    assert printed == f"{message(database).message_id}\n"
+    assert (bytes(message(database).body), message(database).content_type) == (b'{"total":3}', "application/json")
+
+
+def test_every_property_can_be_given(database: str, run: Run) -> None:
+    given = ["--priority=9", "--ttl=60", "--header=a=b", "--header=c=d=e", "--type=order"]
+
+    run("mq_publish", "orders", "1", *given, "--message-id=00000000-0000-7000-8000-000000000001")
+
+    row = message(database)
+    assert (row.priority, row.type, row.headers) == (9, "order", {"a": "b", "c": "d=e"})
+    assert row.expires_at
+    assert str(row.message_id) == "00000000-0000-7000-8000-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        ("2031-01-31T09:00+01:00", datetime(2031, 1, 31, 8, tzinfo=UTC)),
+        ("2031-01-31 09:00", datetime(2031, 1, 31, 8, tzinfo=UTC)),
+    ],
+    ids=["with an offset", "in the site's zone"],
+)
+def test_a_time_is_read_in_the_sites_zone(
+    database: str, run: Run, settings: Any, time: str, expected: datetime
+) -> None:
+    settings.TIME_ZONE = "Europe/Berlin"
+
+    run("mq_publish", "orders", f"--deliver-at={time}")
+
+    assert message(database).deliver_at == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "body", "content_type"),
+    [
+        ([], b"null", "application/json"),
+        (["--text", "gr\u00fc\u00dfe"], "grüße".encode(), "text/plain"),
+        (["--binary", "\udcff"], b"\xff", "application/octet-stream"),
+        (["--json", "3"], b"3", "application/json"),
+    ],
+)
+def test_a_body_is_what_the_command_line_says(
+    database: str, run: Run, arguments: list[str], body: bytes, content_type: str
+) -> None:
+    run("mq_publish", "orders", *arguments)
+
+    assert (bytes(message(database).body), message(database).content_type) == (body, content_type)
+
+
+def test_a_body_is_read_from_a_file(database: str, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "body").write_bytes(b"\x00\x01")
+
+    run("mq_publish", "orders", "--binary", "--file", tmp_path / "body")
+
+    assert bytes(message(database).body) == b"\x00\x01"
+
+
+def test_a_body_is_read_from_the_standard_input(database: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"a": 1}')))
+
+    run("mq_publish", "orders", "-")
+
+    assert bytes(message(database).body) == b'{"a":1}'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nowhere"], "There is no queue 'nowhere'"),
+        (["orders", "hello"], "not JSON.*--text"),
+        (["orders", "NaN"], "cannot be written as JSON"),
+        (["orders", "\udcff", "--text"], "not UTF-8.*--binary"),
+        (["orders", "1", "--priority=10"], "priority is 10"),
+        (["orders", "1", "--delay=-1"], "delay is -1.0"),
+        (["orders", "1", "--ttl=nan"], "ttl is nan"),
+        (["orders", "1", "--deliver-at=soon"], "'soon' is no time"),
+        (["orders", "1", "--deliver-at=2031-02-30T00:00"], "is no time: day is out of range"),
+        (["orders", "1", "--deliver-at=2031-01-01T00:00", "--delay=5"], "Give deliver_at or delay, not both"),
+        (["orders", "1", "--header=novalue"], "not of the form NAME=VALUE"),
+        (["orders", "1", "--message-id=7"], "message_id must be a UUID"),
+        (["orders", "1", "--file=x"], "not both"),
+        (["orders", "--file=/no/such/file"], "cannot be read"),
+        (["orders", "1", "--json", "--text"], "not allowed with"),
+    ],
+)
+def test_bad_input_is_refused_with_a_sentence(
+    database: str, run: Run, arguments: list[str], sentence: str
+) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        run("mq_publish", *arguments)
+
+    assert not Message.objects.using(database).exists()

@@ -1,0 +1,123 @@
+"""mq_queue: queues created, edited, paused and deleted from a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from django.core.management.base import CommandError
+
+from django_mq.api import publish
+from django_mq.models import Queue
+
+if TYPE_CHECKING:
+    from tests.commands.conftest import Run
+
+
+def queue(alias: str, name: str = "orders") -> Queue:
+    return Queue.objects.using(alias).get(name=name)
+
+
+def test_a_queue_is_created_with_the_defaults(database: str, run: Run) -> None:
+    assert run("mq_queue", "create", "orders") == "Queue 'orders' is created.\n"
+
+    assert (queue(database).kind, queue(database).levels, queue(database).max_attempts) == ("priority", 10, 10)
+
+
+def test_every_option_of_a_queue_can_be_given(database: str, run: Run) -> None:
+    run("mq_queue", "create", "dead")
+    options = (
+        "--kind=fifo --levels=3 --due-order=keep_place --max-attempts=5 --dead-letter-queue=dead "
+        "--backoff-seconds=2 --backoff-multiplier=3 --backoff-cap-seconds=60 --backoff-jitter=0.5 "
+        "--max-messages=100 --ttl-seconds=60 --history-days=1 --history-body --closed"
+    )
+
+    run("mq_queue", "create", "orders", *options.split())
+
+    row = queue(database)
+    assert (row.kind, row.levels, row.due_order, row.max_attempts) == ("fifo", 3, "keep_place", 5)
+    assert (row.backoff_seconds, row.backoff_multiplier) == (2, 3)
+    assert (row.backoff_cap_seconds, row.backoff_jitter) == (60, 0.5)
+    assert (row.dead_letter_queue, row.max_messages, row.ttl_seconds) == (queue(database, "dead"), 100, 60)
+    assert (row.history_days, row.history_body, row.closed) == (1, True, True)
+
+
+def test_editing_changes_what_is_named_and_nothing_else(database: str, run: Run) -> None:
+    run("mq_queue", "create", "orders", "--levels=3", "--max-messages=5", "--history-body")
+
+    run("mq_queue", "edit", "orders", "--no-max-messages", "--no-history-body", "--closed")
+
+    row = queue(database)
+    assert (row.levels, row.max_messages, row.history_body, row.closed) == (3, None, False, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["edit", "orders"], "Name at least one option"),
+        (["edit", "nowhere", "--levels=3"], "There is no queue 'nowhere'"),
+        (["edit", "orders", "--dead-letter-queue=nowhere"], "There is no queue 'nowhere'"),
+        (["edit", "orders", "--dead-letter-queue=orders"], "dead letters would come back"),
+        (["edit", "orders", "--max-messages=0"], "max_messages is 0"),
+        (["edit", "orders", "--backoff-jitter=nan"], "backoff_jitter is nan"),
+        (["edit", "orders", "--ttl-seconds=-1"], "ttl_seconds is -1.0"),
+        (["edit", "orders", "--levels=11"], "invalid choice: 11"),
+        (["edit", "orders", "--levels=many"], "invalid int value: 'many'"),
+        (["create", "orders"], "There is a queue 'orders' already"),
+        (["create", ""], "name: "),
+        (["create", "q" * 201], "name: "),
+        (["create", "new", "--max-attempts=-1"], "max_attempts is -1"),
+        (["delete", "nowhere"], "There is no queue 'nowhere'"),
+        (["pause", "nowhere"], "There is no queue 'nowhere'"),
+        (["resume", "nowhere"], "There is no queue 'nowhere'"),
+        (["delete", "orders", "--database=elsewhere"], "There is no database 'elsewhere'"),
+        ([], "required: create"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(
+    database: str, run: Run, arguments: list[str], sentence: str
+) -> None:
+    run("mq_queue", "create", "orders")
+
+    with pytest.raises(CommandError, match=sentence):
+        run("mq_queue", *arguments)
+
+    assert Queue.objects.using(database).count() == 1
+
+
+def test_dead_letters_may_not_travel_in_a_circle(database: str, run: Run) -> None:
+    for name in ("a", "b", "c"):
+        run("mq_queue", "create", name)
+    run("mq_queue", "edit", "a", "--dead-letter-queue=b")
+    run("mq_queue", "edit", "b", "--dead-letter-queue=c")
+
+    with pytest.raises(CommandError, match="with a as its dead-letter queue, dead letters would come back"):
+        run("mq_queue", "edit", "c", "--dead-letter-queue=a")
+
+
+def test_a_queue_that_holds_messages_is_deleted_by_force_only(database: str, run: Run) -> None:
+    run("mq_queue", "create", "orders")
+    publish("orders")
+    with pytest.raises(CommandError, match="'orders' still holds messages"):
+        run("mq_queue", "delete", "orders")
+
+    assert run("mq_queue", "delete", "orders", "--force") == "Queue 'orders' is deleted, and 1 message with it.\n"
+
+    assert not Queue.objects.using(database).exists()
+
+
+def test_a_queue_is_paused_and_resumed(database: str, run: Run) -> None:
+    run("mq_queue", "create", "orders")
+
+    run("mq_queue", "pause", "orders", "--reason=stocktaking", "--seconds=60")
+    assert (queue(database).paused, queue(database).paused_reason) == (True, "stocktaking")
+    assert queue(database).paused_until
+
+    run("mq_queue", "resume", "orders")
+    assert not queue(database).paused
+
+
+def test_the_database_may_be_named(committed_database: str, run: Run) -> None:
+    run("mq_queue", "create", "orders", "--database", committed_database)
+
+    assert queue(committed_database)

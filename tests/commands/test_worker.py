@@ -1,0 +1,132 @@
+"""mq_worker, in processes of its own: signals, kills, and exact totals."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from django.core.management.base import CommandError
+
+from django_mq.api import publish_many
+from django_mq.delivery.declaring import declare
+from django_mq.delivery.handlers import consumer, forget
+from django_mq.models import History, Message, WorkerSession
+from django_mq.stores.registry import shared_store
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.commands.conftest import Run, Shop
+
+STATUS = Message.Status
+
+
+def publish(alias: str, queue: str, number: int) -> None:
+    declare(shared_store(alias), queue)
+    publish_many([(queue, item) for item in range(number)])
+
+
+def test_it_says_what_it_does_and_ends_when_nothing_is_left(committed_database: str, shop: Shop) -> None:
+    publish(committed_database, "orders", 30)
+
+    worker = shop.start("--queues=orders", "--until-empty", "--name=picker", "--threads=3")
+    said, _ = worker.communicate(timeout=60)
+
+    assert worker.returncode == 0, said
+    assert "picker consumes orders (credit 10) of database 'default' with 3 threads." in said
+    assert sorted(map(int, shop.lines)) == list(range(30))
+    assert History.objects.using(committed_database).count() == 30
+    assert not WorkerSession.objects.using(committed_database).exists()
+
+
+def test_a_killed_workers_messages_are_finished_by_another_exactly(committed_database: str, shop: Shop) -> None:
+    publish(committed_database, "gated", 40)
+    victim = shop.start("--queues=gated")
+    shop.wait_for(4)
+    assert Message.objects.using(committed_database).filter(state=STATUS.CLAIMED).count() == 4
+
+    victim.kill()
+    victim.wait()
+    shop.gate.touch()
+    heir = shop.start("--queues=gated")
+    wait_until(lambda: not Message.objects.using(committed_database).exists(), "the heir to finish")
+    heir.terminate()
+    said, _ = heir.communicate(timeout=60)
+
+    assert heir.returncode == 0, said
+    begun = Counter(map(int, shop.lines))
+    assert set(begun) == set(range(40))
+    # Exactly what was running when the worker was killed was begun twice.
+    assert sum(begun.values()) == 44
+    finished = History.objects.using(committed_database)
+    assert finished.filter(outcome=History.Outcome.ACCEPTED).values("message_id").distinct().count() == 40
+    assert finished.count() == 40
+
+
+def test_the_first_signal_waits_for_what_runs(committed_database: str, shop: Shop) -> None:
+    publish(committed_database, "gated", 10)
+    worker = shop.start("--queues=gated", "--threads=2")
+    shop.wait_for(2)
+
+    worker.send_signal(signal.SIGTERM)
+    wait_until(lambda: Message.objects.using(committed_database).filter(state=STATUS.READY).count() == 8)
+    shop.gate.touch()
+    said, _ = worker.communicate(timeout=60)
+
+    assert worker.returncode == 0, said
+    assert "a second signal gives them back" in said
+    assert History.objects.using(committed_database).count() == 2
+    assert set(Message.objects.using(committed_database).values_list("state", "attempts")) == {(STATUS.READY, 0)}
+
+
+def test_the_second_signal_gives_back_what_runs_and_ends_at_once(committed_database: str, shop: Shop) -> None:
+    publish(committed_database, "gated", 10)
+    worker = shop.start("--queues=gated", "--threads=2")
+    shop.wait_for(2)
+
+    worker.send_signal(signal.SIGINT)
+    wait_until(lambda: Message.objects.using(committed_database).filter(state=STATUS.READY).count() == 8)
+    worker.send_signal(signal.SIGINT)
+    said, _ = worker.communicate(timeout=60)
+
+    assert worker.returncode == 3, said
+    rows = Message.objects.using(committed_database).values_list("state", "attempts")
+    assert list(rows) == [(STATUS.READY, 0)] * 10
+    assert not WorkerSession.objects.using(committed_database).exists()
+
+
+def test_without_migrations_it_says_what_to_do(shop: Shop, tmp_path: object) -> None:
+    shop._environment["DATABASE_URL"] = f"sqlite:///{tmp_path}/empty.sqlite3"
+
+    worker = shop.start("--queues=orders")
+    said, _ = worker.communicate(timeout=60)
+
+    assert worker.returncode == 1
+    assert "run manage.py migrate" in said
+    assert "Traceback" not in said
+
+
+@pytest.fixture
+def handled() -> Iterator[None]:
+    """One queue has a handler."""
+    consumer("handled")(print)
+    yield
+    forget("handled")
+
+
+@pytest.mark.usefixtures("handled")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--queues=handled,nowhere"], "No handler for 'nowhere'; there are handlers for .*handled"),
+        (["--queues="], "No handler for ''"),
+        (["--queues=handled", "--threads=0"], "--threads must be 1 or more"),
+        (["--queues=handled", "--database=elsewhere"], "There is no database 'elsewhere'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(run: Run, arguments: list[str], sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        run("mq_worker", *arguments)

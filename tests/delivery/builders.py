@@ -1,0 +1,84 @@
+"""What the tests of delivery say in one word: a claimed message, a handler, a worker that runs."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from django_mq.conf import QueueSettings
+from django_mq.delivery.handlers import Handler
+from django_mq.delivery.worker import Worker
+from django_mq.stores.records import Claimed, QueueRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_ids = count(1)
+
+
+def a_claimed(**given: Any) -> Claimed:
+    """A claimed message; each has its own row id."""
+    number = next(_ids)
+    values: dict[str, Any] = {
+        "id": number,
+        "claim": number,
+        "queue_name": "orders",
+        "level": given.get("priority", 4),
+        "place": 0,
+        "priority": 4,
+        "attempts": 0,
+        "redelivered": False,
+        "suspect": False,
+        "expired": False,
+        "message_id": uuid4(),
+        "type": "",
+        "correlation_id": None,
+        "group_key": None,
+        "published_at": datetime.now(UTC),
+        "deliver_at": None,
+        "expires_at": None,
+        "content_type": "application/json",
+        "content_encoding": "utf-8",
+        "headers": "{}",
+        "properties": None,
+        "body": b"{}",
+    }
+    return Claimed(**values | given)
+
+
+def a_policy(**given: Any) -> QueueRecord:
+    """A queue's record, the defaults where nothing is given."""
+    defaults = QueueSettings()
+    values: dict[str, Any] = {"id": 1, "name": "orders", "closed": False, "paused": False}
+    for name in QueueRecord.__dataclass_fields__:
+        values.setdefault(name, getattr(defaults, name, None))
+    return QueueRecord(**values | given)
+
+
+def a_handler(
+    function: Callable[[Any], Any] = lambda _: None,
+    *,
+    queue: str = "orders",
+    credit: int = 20,
+    time_limit_seconds: float | None = None,
+) -> Handler:
+    """A handler that nobody registered."""
+    return Handler(queue=queue, function=function, credit=credit, time_limit_seconds=time_limit_seconds)
+
+
+@contextmanager
+def running(*handlers: Handler, using: str, threads: int = 2, name: str = "") -> Iterator[Worker]:
+    """A worker that works in a thread of its own, and is stopped in order."""
+    worker = Worker(handlers, threads=threads, using=using, name=name)
+    thread = threading.Thread(target=worker.run, name="worker under test")
+    thread.start()
+    try:
+        yield worker
+    finally:
+        worker.stop()
+        thread.join(30)
+        assert not thread.is_alive(), "the worker did not stop"

@@ -1,0 +1,65 @@
+"""A queue to publish to, and ears that hear the hints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.delivery import limits
+from django_mq.delivery.declaring import declare
+from django_mq.notifications.base import queue_topic
+from django_mq.notifications.registry import notifier
+from django_mq.notifications.wake import Wake
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.stores.base import Store
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered() -> None:
+    """What a process remembers of queues belongs to the test before."""
+    limits.forget()
+
+
+@pytest.fixture
+def store(database: str) -> Store:
+    """The store of a publisher, on each kind of database."""
+    return shared_store(database)
+
+
+@pytest.fixture
+def orders(store: Store) -> str:
+    """A queue with the default options."""
+    declare(store, "orders")
+    return "orders"
+
+
+class Ear:
+    """Hears the hints for some queues, in this process."""
+
+    def __init__(self, *queues: str) -> None:
+        self._wake = Wake()
+        self._listener = notifier().listen(self._wake)
+        self._listener.subscribe([queue_topic(queue) for queue in queues])
+
+    @property
+    def heard(self) -> set[str]:
+        """The topics named since it was last asked."""
+        self._wake.clear()
+        return set(self._wake.take_topics())
+
+    def close(self) -> None:
+        self._listener.close()
+        self._wake.close()
+
+
+@pytest.fixture
+def ear() -> Iterator[Ear]:
+    """An ear for the queue ``orders``."""
+    opened = Ear("orders")
+    yield opened
+    opened.close()

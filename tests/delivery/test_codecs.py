@@ -1,0 +1,68 @@
+"""Bodies and headers to bytes and back; what is corrupt says so."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from django_mq.delivery.codecs import decode_body, decode_headers, encode_body
+from django_mq.errors import CorruptMessage
+
+
+@pytest.mark.parametrize(
+    "body", [None, True, 0, 1.5, "", "Bücher \U0001f600", [], {"a": [1, {"b": None}]}, b"", b"\x00\xff", "n\x00"]
+)
+def test_what_went_in_comes_out(body: Any) -> None:
+    assert decode_body(*encode_body(body)) == body
+
+
+@pytest.mark.parametrize("body", [bytearray(b"ab"), memoryview(b"ab")])
+def test_bytes_of_any_kind_come_out_as_bytes(body: Any) -> None:
+    assert decode_body(*encode_body(body)) == b"ab"
+
+
+def test_text_stays_text() -> None:
+    assert encode_body("grüße", "text/plain") == ("grüße".encode(), "text/plain")
+    assert decode_body(*encode_body("grüße", "text/plain")) == "grüße"
+
+
+def test_dates_decimals_and_ids_are_written_as_django_writes_them() -> None:
+    body = {"on": date(2031, 1, 2), "total": Decimal("1.50"), "id": UUID(int=0)}
+
+    encoded, _ = encode_body(body)
+
+    assert json.loads(encoded) == {"on": "2031-01-02", "total": "1.50", "id": str(UUID(int=0))}
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "encoding"),
+    [
+        (b"{", "application/json", "utf-8"),
+        (b"\xff", "application/json", "utf-8"),
+        (b"\xff", "text/plain", "utf-8"),
+        (b"{}", "application/json", "no-such-encoding"),
+        (b"[" * 100_000, "application/json", "utf-8"),
+    ],
+    ids=["cut off", "no utf-8", "no text", "unknown encoding", "too deep"],
+)
+def test_a_corrupt_body_says_what_it_should_have_been(body: bytes, content_type: str, encoding: str) -> None:
+    with pytest.raises(CorruptMessage, match=f"The body is not valid {content_type}"):
+        decode_body(body, content_type, encoding)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '"a"', "3", "[" * 100_000], ids=["cut", "list", "text", "number", "deep"]
+)
+def test_corrupt_headers_say_so(text: str) -> None:
+    with pytest.raises(CorruptMessage, match="The headers are"):
+        decode_headers(text)
+
+
+@pytest.mark.parametrize("text", [None, "", "{}"])
+def test_no_headers_are_an_empty_dictionary(text: str | None) -> None:
+    assert decode_headers(text) == {}

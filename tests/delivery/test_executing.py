@@ -1,0 +1,171 @@
+"""One attempt: whatever a handler does and a message contains becomes a settlement."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connections, transaction
+
+from django_mq.delivery.executing import Attempt
+from django_mq.errors import Reject, Release, Retry
+from django_mq.stores.records import Verdict
+from tests.delivery.builders import a_claimed, a_handler, a_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.stores.records import Settlement
+
+
+def run(function: Callable[[Any], Any], policy: dict[str, Any] | None = None, **claimed: Any) -> Settlement:
+    """Run one attempt."""
+    return Attempt(a_claimed(**claimed), a_handler(function), a_policy(**policy or {})).run()
+
+
+def raising(error: BaseException) -> Callable[[Any], Any]:
+    def function(_: Any) -> None:
+        raise error
+
+    return function
+
+
+def test_a_handler_that_returns_accepts() -> None:
+    settlement = run(lambda _: "ignored")
+
+    assert (settlement.verdict, settlement.counted, settlement.failure) == (Verdict.ACCEPT, False, None)
+
+
+def test_the_handler_is_given_the_decoded_message() -> None:
+    seen: list[Any] = []
+
+    run(seen.append, body=b'{"a": 1}', headers='{"h": 2}', attempts=3, priority=7, redelivered=True)
+
+    (message,) = seen
+    assert (message.body, message.headers) == ({"a": 1}, {"h": 2})
+    assert (message.attempt, message.priority, message.redelivered, message.queue) == (4, 7, True, "orders")
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), KeyboardInterrupt(), RecursionError()])
+def test_whatever_is_raised_counts_an_attempt_and_is_repeated_later(error: BaseException) -> None:
+    settlement = run(raising(error), {"backoff_seconds": 5.0, "backoff_jitter": 0.0})
+
+    assert (settlement.verdict, settlement.counted, settlement.delay_seconds) == (Verdict.RELEASE, True, 5.0)
+    assert settlement.failure is not None
+    assert settlement.failure.error == type(error).__name__
+    assert "in function" in settlement.failure.traceback
+
+
+def test_the_delay_grows_with_the_attempts_up_to_its_cap() -> None:
+    policy = {
+        "backoff_seconds": 1.0,
+        "backoff_multiplier": 3.0,
+        "backoff_cap_seconds": 10.0,
+        "backoff_jitter": 0.0,
+    }
+
+    delays = [run(raising(ValueError()), policy, attempts=number).delay_seconds for number in range(4)]
+
+    assert delays == [1.0, 3.0, 9.0, 10.0]
+
+
+def test_the_last_attempt_is_a_dead_letter_with_its_reason() -> None:
+    settlement = run(raising(ValueError("bad total")), {"max_attempts": 3}, attempts=2)
+
+    assert (settlement.verdict, settlement.counted) == (Verdict.DEAD, True)
+    assert settlement.reason == "ValueError: bad total"
+    assert settlement.failure is not None
+
+
+def test_without_a_maximum_no_attempt_is_the_last() -> None:
+    assert run(raising(ValueError()), {"max_attempts": 0}, attempts=1_000_000).verdict is Verdict.RELEASE
+
+
+def test_reject_is_a_dead_letter_at_once() -> None:
+    settlement = run(raising(Reject("not ours")))
+
+    assert (settlement.verdict, settlement.reason) == (Verdict.DEAD, "Reject: not ours")
+
+
+def test_release_gives_back_uncounted_and_without_a_failure() -> None:
+    settlement = run(raising(Release()))
+
+    assert (settlement.verdict, settlement.counted, settlement.failure) == (Verdict.RELEASE, False, None)
+
+
+def test_retry_counts_and_chooses_its_delay() -> None:
+    settlement = run(raising(Retry("busy", delay_seconds=42)))
+
+    assert (settlement.verdict, settlement.counted, settlement.delay_seconds) == (Verdict.RELEASE, True, 42)
+
+
+def test_retry_without_a_delay_takes_the_queues_backoff() -> None:
+    settlement = run(raising(Retry("busy")), {"backoff_seconds": 7.0, "backoff_jitter": 0.0})
+
+    assert settlement.delay_seconds == 7.0
+
+
+@pytest.mark.parametrize(
+    ("wish", "delay"),
+    [(timedelta(minutes=1), 60.0), (float("inf"), 2.0), (float("nan"), 2.0), ("60", 2.0), (-1, 2.0)],
+    ids=["timedelta", "infinite", "not a number", "text", "negative"],
+)
+def test_retry_takes_a_timedelta_and_falls_back_to_the_backoff_for_nonsense(wish: Any, delay: float) -> None:
+    settlement = run(raising(Retry(delay_seconds=wish)), {"backoff_seconds": 2.0, "backoff_jitter": 0.0})
+
+    assert (settlement.verdict, settlement.counted, settlement.delay_seconds) == (Verdict.RELEASE, True, delay)
+
+
+def test_the_last_retry_is_a_dead_letter() -> None:
+    assert run(raising(Retry("busy")), {"max_attempts": 1}).verdict is Verdict.DEAD
+
+
+@pytest.mark.parametrize("given", [{"body": b"{"}, {"headers": "["}, {"headers": "[]"}, {"body": b"\xff"}])
+def test_a_corrupt_message_is_dead_before_the_handler_sees_it(given: dict[str, Any]) -> None:
+    seen: list[Any] = []
+
+    settlement = run(seen.append, **given)
+
+    assert seen == []
+    assert settlement.verdict is Verdict.DEAD
+    assert settlement.reason.startswith("CorruptMessage: The ")
+
+
+def test_an_error_that_cannot_say_what_it_is_is_a_failure_all_the_same() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise ValueError("nothing to say")
+
+    settlement = run(raising(MuteError()))
+
+    assert settlement.verdict is Verdict.RELEASE
+    assert settlement.failure is not None
+    assert settlement.failure.error == "MuteError"
+
+
+def enter_and_forget(alias: str) -> None:
+    transaction.atomic(using=alias).__enter__()
+
+
+def switch_autocommit_off(alias: str) -> None:
+    transaction.set_autocommit(False, using=alias)
+
+
+@pytest.mark.parametrize("careless", [enter_and_forget, switch_autocommit_off])
+def test_a_transaction_left_open_does_not_reach_the_next_attempt(
+    committed_database: str, careless: Callable[[str], None]
+) -> None:
+    def usual(_: Any) -> None:
+        with transaction.atomic(using=committed_database), connections[committed_database].cursor() as cursor:
+            cursor.execute("SELECT 1")
+
+    def attempts() -> list[Verdict]:
+        try:
+            return [run(lambda _: careless(committed_database)).verdict, run(usual).verdict]
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(attempts).result() == [Verdict.ACCEPT, Verdict.ACCEPT]

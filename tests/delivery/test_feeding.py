@@ -1,0 +1,136 @@
+"""When to claim: an empty queue is asked again only for a reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.api import publish
+from django_mq.delivery.declaring import declare
+from django_mq.delivery.feeding import Feeder
+from django_mq.delivery.session import Session
+from django_mq.errors import StoreUnavailable
+from django_mq.notifications.wake import Wake
+from django_mq.stores.registry import shared_store
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def feeder(committed_database: str) -> Iterator[Feeder]:
+    """A feeder of the queues ``orders`` and ``mails``."""
+    for name in ("orders", "mails"):
+        declare(shared_store(committed_database), name)
+    wake = Wake()
+    session = Session(committed_database, kind="native", wake=wake)
+    feeder = Feeder(session)
+    feeder.consume(("orders", "mails"))
+    yield feeder
+    session.close()
+    session.store.close()
+    wake.close()
+
+
+def bodies(feeder: Feeder, *, credit: int = 10, slots: int = 10, refill: int = 1) -> list[bytes]:
+    return [message.body for message in feeder.pump(credit=credit, slots=slots, refill=refill)]
+
+
+def test_the_first_pump_looks(feeder: Feeder) -> None:
+    publish("orders", 1)
+
+    assert bodies(feeder) == [b"1"]
+
+
+def test_an_empty_queue_is_not_asked_again_without_a_reason(feeder: Feeder) -> None:
+    assert bodies(feeder) == []
+    publish("orders", 1)
+    assert bodies(feeder) == []
+
+    feeder.look()
+
+    assert bodies(feeder) == [b"1"]
+
+
+def test_what_a_limit_cut_off_is_claimed_without_being_told(feeder: Feeder) -> None:
+    for number in range(3):
+        publish("orders", number)
+
+    assert bodies(feeder, credit=2) == [b"0", b"1"]
+    assert bodies(feeder, credit=2) == [b"2"]
+
+
+def test_without_credit_nothing_is_claimed(feeder: Feeder) -> None:
+    publish("orders", 1)
+
+    assert bodies(feeder, credit=0) == []
+    assert bodies(feeder, credit=1) == [b"1"]
+
+
+def test_without_a_free_slot_a_claim_waits_until_it_is_worth_it(feeder: Feeder) -> None:
+    publish("orders", 1)
+
+    assert bodies(feeder, slots=0, credit=1, refill=2) == []
+    assert bodies(feeder, slots=0, credit=2, refill=2) == [b"1"]
+
+
+def test_a_scheduled_message_is_looked_for_when_it_is_due(feeder: Feeder) -> None:
+    publish("orders", 1, delay=0.2)
+    assert bodies(feeder) == []
+    due = feeder.seconds_until_due()
+    assert due is not None
+    assert due <= 0.2
+
+    wait_until(lambda: bodies(feeder) == [b"1"])
+
+
+def test_a_retired_session_claims_nothing(feeder: Feeder) -> None:
+    publish("orders", 1)
+    feeder.session.retire()
+
+    assert bodies(feeder) == []
+
+
+def test_a_queue_that_was_left_out_is_looked_into_when_it_comes_back(feeder: Feeder) -> None:
+    feeder.restrict(("orders",))
+    assert bodies(feeder) == []
+    publish("mails", 1)
+    assert bodies(feeder) == []
+
+    feeder.restrict(("orders", "mails"))
+
+    assert bodies(feeder) == [b"1"]
+
+
+def test_what_is_shown_of_the_session_is_not_restricted(feeder: Feeder) -> None:
+    feeder.restrict(("orders",))
+
+    assert feeder.session.queues == ("orders", "mails")
+
+
+def test_an_outage_is_a_reason_to_look_again(feeder: Feeder) -> None:
+    publish("orders", 1)
+    feeder.session.store.__class__, whole = (
+        type("Away", (type(feeder.session.store),), {"exchange": away}),
+        type(feeder.session.store),
+    )
+    with pytest.raises(StoreUnavailable):
+        bodies(feeder)
+    feeder.session.store.__class__ = whole
+
+    assert bodies(feeder) == [b"1"]
+
+
+def away(*_: object) -> None:
+    """Stand for a database that does not answer."""
+    raise StoreUnavailable
+
+
+def test_settlements_that_press_are_written_without_a_claim(feeder: Feeder) -> None:
+    publish("orders", 1)
+    (message,) = feeder.pump(credit=1, slots=1)
+    feeder.session.accept(message)
+
+    wait_until(lambda: bodies(feeder, credit=0) == [] and feeder.session.held == 0)

@@ -1,0 +1,98 @@
+"""The registry: one handler a queue, found in every app's consumers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.api import consumer
+from django_mq.delivery.handlers import DEFAULT_CREDIT, discover, forget, handler_of
+from django_mq.errors import ConfigurationError, NoHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def afterwards() -> Iterator[None]:
+    """The registry belongs to the process."""
+    yield
+    forget("handled-here")
+
+
+def test_a_decorated_function_handles_its_queue_and_stays_callable() -> None:
+    @consumer("handled-here", credit=3, time_limit_seconds=2.5)
+    def handle(message: Any) -> str:
+        return f"got {message}"
+
+    handler = handler_of("handled-here")
+    assert (handler.credit, handler.time_limit_seconds, handler.function) == (3, 2.5, handle)
+    assert handle("it") == "got it"
+    assert handler.name.endswith(
+        "test_handlers.test_a_decorated_function_handles_its_queue_and_stays_callable.<locals>.handle"
+    )
+
+
+def test_credit_has_a_default() -> None:
+    consumer("handled-here")(print)
+
+    assert handler_of("handled-here").credit == DEFAULT_CREDIT
+
+
+def test_a_second_handler_of_a_queue_is_refused_and_the_first_is_named() -> None:
+    consumer("handled-here")(print)
+
+    with pytest.raises(ConfigurationError, match=r"'handled-here' already has a handler, builtins\.print"):
+        consumer("handled-here")(repr)
+
+
+def test_a_module_imported_twice_registers_the_same_function_again() -> None:
+    consumer("handled-here")(print)
+
+    consumer("handled-here", credit=5)(print)
+
+    assert handler_of("handled-here").credit == 5
+
+
+def test_an_object_that_can_be_called_may_be_a_handler() -> None:
+    consumer("handled-here")(partial(print, "got"))
+
+    assert handler_of("handled-here").name == "functools.partial"
+
+
+def test_two_objects_of_a_class_are_two_handlers() -> None:
+    consumer("handled-here")(partial(print, "got"))
+
+    with pytest.raises(ConfigurationError, match="already has a handler"):
+        consumer("handled-here")(partial(print, "lost"))
+
+
+@pytest.mark.parametrize("credit", [0, -1])
+def test_a_consumer_without_credit_is_refused(credit: int) -> None:
+    with pytest.raises(ConfigurationError, match="use 1 or more"):
+        consumer("handled-here", credit=credit)
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan")])
+def test_a_time_limit_that_is_over_at_once_is_refused(limit: float) -> None:
+    with pytest.raises(ConfigurationError, match="time_limit_seconds"):
+        consumer("handled-here", time_limit_seconds=limit)
+
+
+@pytest.mark.parametrize("queue", ["", "q" * 201, print])
+def test_a_queue_without_a_proper_name_is_refused(queue: Any) -> None:
+    with pytest.raises(ConfigurationError, match="name"):
+        consumer(queue)
+
+
+def test_a_queue_without_a_handler_is_said_to_have_none() -> None:
+    with pytest.raises(NoHandler, match="'nowhere'; decorate one with @consumer"):
+        handler_of("nowhere")
+
+
+def test_discovery_returns_what_is_registered() -> None:
+    consumer("handled-here")(print)
+
+    assert discover()["handled-here"].function is print

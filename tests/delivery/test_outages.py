@@ -1,0 +1,181 @@
+"""The database goes away, is full, or comes back: nothing is lost, and everybody says why."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+
+from django_mq.api import publish, publish_many
+from django_mq.delivery.declaring import declare
+from django_mq.errors import StoreUnavailable
+from django_mq.models import History, Message
+from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement, Verdict
+from django_mq.stores.registry import private_store, shared_store
+from tests.delivery.builders import a_handler, running
+from tests.settings.databases import from_url
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_django import DjangoDbBlocker, Settings
+
+    from tests.services.postgresql import PostgreSQL
+
+
+@contextmanager
+def a_site_on(url: str, settings: Settings, blocker: DjangoDbBlocker) -> Iterator[str]:
+    """A database of the test's own with the queue ``orders``, under an alias of its own."""
+    alias = f"outage_{uuid4().hex[:8]}"
+    complete = connections.configure_settings({"default": {}, alias: from_url(url)})
+    connections.settings[alias] = complete[alias]
+    settings.DJANGO_MQ = {"DATABASE": alias, "POLL_SECONDS": 0.05, "UPKEEP_SECONDS": 0.2, "SESSION_SECONDS": 5}
+    with blocker.unblock():
+        call_command("migrate", "django_mq", database=alias, verbosity=0)
+        declare(shared_store(alias), "orders")
+        try:
+            yield alias
+        finally:
+            connections[alias].close()
+            del connections[alias], connections.settings[alias]
+
+
+@pytest.fixture
+def on_postgresql(
+    postgresql_server: PostgreSQL, settings: Settings, django_db_blocker: DjangoDbBlocker
+) -> Iterator[str]:
+    """A site whose server may be stopped."""
+    with a_site_on(postgresql_server.url, settings, django_db_blocker) as alias:
+        yield alias
+
+
+@pytest.fixture
+def on_sqlite(tmp_path: Path, settings: Settings, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """A site whose disk may be full."""
+    with a_site_on(f"sqlite:///{tmp_path}/site.sqlite3", settings, django_db_blocker) as alias:
+        yield alias
+
+
+def finished(alias: str) -> int:
+    try:
+        return History.objects.using(alias).filter(outcome=History.Outcome.ACCEPTED).count()
+    except Exception:  # noqa: BLE001 - the restart has broken this thread's connection, too
+        connections[alias].close()
+        return 0
+
+
+def test_a_worker_outlives_a_restart_of_the_database(on_postgresql: str, postgresql_server: PostgreSQL) -> None:
+    seen: list[Any] = []
+    gate, begun = threading.Event(), threading.Semaphore(0)
+
+    def handle(message: Any) -> None:
+        begun.release()
+        gate.wait(60)
+        seen.append(message.body)
+
+    publish_many([("orders", number) for number in range(50)])
+    with running(a_handler(handle), using=on_postgresql, threads=4):
+        for _ in range(4):
+            assert begun.acquire(timeout=30)
+
+        postgresql_server.restart()
+        gate.set()
+
+        wait_until(lambda: finished(on_postgresql) == 50, lambda: f"50, there are {finished(on_postgresql)}")
+
+    assert set(seen) == set(range(50))
+    assert not Message.objects.using(on_postgresql).exists()
+
+
+def test_a_worker_waits_for_a_database_that_is_away(on_postgresql: str, postgresql_server: PostgreSQL) -> None:
+    seen: list[Any] = []
+    with running(a_handler(lambda message: seen.append(message.body)), using=on_postgresql) as worker:
+        publish("orders", "before")
+        wait_until(lambda: finished(on_postgresql) == 1)
+        postgresql_server.kill()
+        with pytest.raises(StoreUnavailable, match=r"cannot be used now|is gone"):
+            publish("orders", "meanwhile")
+        worker.wake.set()
+
+        postgresql_server.start()
+        publish("orders", "after")
+        wait_until(lambda: finished(on_postgresql) == 2)
+
+    assert seen == ["before", "after"]
+
+
+def test_a_publish_outside_a_transaction_finds_a_new_connection(
+    on_postgresql: str, postgresql_server: PostgreSQL
+) -> None:
+    publish("orders", "before")
+
+    postgresql_server.restart()
+
+    publish("orders", "after")
+    publish_many([("orders", 1), ("orders", 2)])
+    assert Message.objects.using(on_postgresql).count() == 4
+
+
+def test_a_worker_stops_though_the_database_is_away(on_postgresql: str, postgresql_server: PostgreSQL) -> None:
+    with running(a_handler(), using=on_postgresql) as worker:
+        publish("orders", 1)
+        wait_until(lambda: finished(on_postgresql) == 1)
+        postgresql_server.kill()
+        worker.wake.set()
+    postgresql_server.start()
+    connections[on_postgresql].close()
+
+
+def fill_the_disk(alias: str, *, full: bool) -> None:
+    """Let the file grow no further, or again, on every connection that Django opens from now on."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute("PRAGMA page_count")
+        pages = cursor.fetchone()[0] if full else 1 << 30
+    connections[alias].close()
+    limit = f"PRAGMA journal_mode=WAL; PRAGMA max_page_count = {pages};"
+    connections[alias].settings_dict["OPTIONS"]["init_command"] = limit
+
+
+def test_a_full_disk_refuses_a_publish_with_a_sentence_and_loses_nothing(on_sqlite: str) -> None:
+    kept = publish("orders", "kept")
+    fill_the_disk(on_sqlite, full=True)
+
+    with pytest.raises(StoreUnavailable, match="database or disk is full"):
+        publish("orders", "x" * 100_000)
+    with pytest.raises(StoreUnavailable, match="database or disk is full"):
+        publish_many([("orders", "x" * 50_000), ("orders", "x" * 50_000)])
+
+    assert [row.message_id for row in Message.objects.using(on_sqlite)] == [kept]
+    fill_the_disk(on_sqlite, full=False)
+    publish("orders", "x" * 100_000)
+
+
+def test_a_full_disk_keeps_claimed_messages_where_they_are(on_sqlite: str) -> None:
+    publish("orders", 1)
+    store = private_store(on_sqlite)
+    session = store.open_session(
+        SessionInfo(name="w", kind="native", host="h", pid=1, version="1"), deadline_seconds=60
+    )
+    (message,) = store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
+    verdict = Settlement(
+        message.id, message.claim, Verdict.RELEASE, counted=True, failure=Failure("E", "x" * 100_000)
+    )
+    with store.connection.cursor() as cursor:  # type: ignore[attr-defined]
+        cursor.execute("PRAGMA page_count")
+        cursor.execute(f"PRAGMA max_page_count = {cursor.fetchone()[0]}")
+
+    with pytest.raises(StoreUnavailable, match="database or disk is full"):
+        store.exchange(session, [verdict], None)
+    assert Message.objects.using(on_sqlite).get().state == Message.Status.CLAIMED
+
+    store.close()  # a new connection has room again
+    assert store.exchange(session, [verdict], None).void == frozenset()
+    assert Message.objects.using(on_sqlite).get().attempts == 1
+    store.close()

@@ -1,0 +1,296 @@
+"""A worker session: what it claims it holds, and what it gives back when it ends or is lost."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.api import publish
+from django_mq.delivery.declaring import declare
+from django_mq.delivery.keeper import Keeper
+from django_mq.delivery.session import Session
+from django_mq.errors import SessionLost, StoreUnavailable
+from django_mq.models import History, Message, WorkerSession
+from django_mq.notifications.wake import Wake
+from django_mq.stores.records import ClaimRequest, Settlement, Verdict
+from django_mq.stores.registry import private_store, shared_store
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from django_mq.stores.records import Claimed
+
+    Open = Callable[[], Session]
+
+STATUS = Message.Status
+
+
+@pytest.fixture
+def alias(committed_database: str) -> str:
+    """A database with a queue ``orders`` on which workers have connections of their own."""
+    declare(shared_store(committed_database), "orders")
+    return committed_database
+
+
+@pytest.fixture
+def open_session(alias: str) -> Iterator[Open]:
+    """Opens sessions that are closed in the end."""
+    opened: list[tuple[Session, Wake]] = []
+
+    def make() -> Session:
+        wake = Wake()
+        opened.append((Session(alias, kind="native", wake=wake), wake))
+        return opened[-1][0]
+
+    yield make
+    for session, wake in opened:
+        session.close()
+        session.store.close()
+        wake.close()
+
+
+def claim(session: Session, credit: int = 10, slots: int = 1) -> list[Claimed]:
+    return session.exchange(ClaimRequest(queues=("orders",), credit=credit, slots=slots)).claimed
+
+
+def states(alias: str) -> list[int]:
+    return list(Message.objects.using(alias).order_by("id").values_list("state", flat=True))
+
+
+def test_a_session_opens_with_its_first_claim(alias: str, open_session: Open) -> None:
+    session = open_session()
+    assert not WorkerSession.objects.using(alias).exists()
+
+    claim(session)
+
+    assert WorkerSession.objects.using(alias).get().name == session.name
+
+
+def test_what_is_claimed_is_held_until_it_is_settled(alias: str, open_session: Open) -> None:
+    publish("orders", 1)
+    session = open_session()
+    (message,) = claim(session)
+    assert (session.held, states(alias)) == (1, [STATUS.CLAIMED])
+
+    session.accept(message)
+    session.flush()
+
+    assert (session.held, states(alias)) == (0, [])
+
+
+def test_settlements_travel_with_the_next_claim(alias: str, open_session: Open) -> None:
+    publish("orders", 1)
+    session = open_session()
+    (message,) = claim(session)
+    session.accept(message)
+
+    claim(session)
+
+    assert states(alias) == []
+
+
+def test_the_keeper_writes_what_the_driver_leaves_lying(alias: str, open_session: Open) -> None:
+    publish("orders", 1)
+    session = open_session()
+    (message,) = claim(session)
+
+    session.accept(message)
+
+    wait_until(lambda: states(alias) == [])
+
+
+def test_closing_writes_what_waits_and_gives_back_the_rest_uncounted(alias: str, open_session: Open) -> None:
+    for number in range(3):
+        publish("orders", number)
+    session = open_session()
+    first, *_ = claim(session)
+    session.accept(first)
+
+    session.close()
+
+    rows = Message.objects.using(alias).order_by("id").values_list("state", "attempts")
+    assert list(rows) == [(STATUS.READY, 0), (STATUS.READY, 0)]
+    assert History.objects.using(alias).count() == 1
+    assert not WorkerSession.objects.using(alias).exists()
+
+
+def test_closing_writes_more_settlements_than_one_statement_takes(alias: str, open_session: Open) -> None:
+    publish("orders", 1)
+    session = open_session()
+    (message,) = claim(session)
+    for number in range(1000):
+        session.settlements.add(Settlement(-number - 1, 0, Verdict.ACCEPT))
+    session.settlements.add(Settlement(message.id, message.claim, Verdict.ACCEPT))
+
+    session.close()
+
+    assert states(alias) == []
+
+
+def test_closing_twice_is_harmless(open_session: Open) -> None:
+    session = open_session()
+    claim(session)
+
+    session.close()
+    session.close()
+
+
+def test_a_retired_session_claims_no_more_and_ends_with_its_last_message(alias: str, open_session: Open) -> None:
+    publish("orders", "runs")
+    publish("orders", "waits")
+    session = open_session()
+    runs, waits = claim(session)
+
+    session.retire([waits])
+    assert states(alias) == [STATUS.CLAIMED, STATUS.READY]
+    assert WorkerSession.objects.using(alias).exists()
+
+    session.accept(runs)
+    wait_until(lambda: not WorkerSession.objects.using(alias).exists())
+    assert states(alias) == [STATUS.READY]
+
+
+def test_a_retired_session_that_holds_nothing_ends_at_once(alias: str, open_session: Open) -> None:
+    session = open_session()
+    claim(session)
+
+    session.retire()
+
+    assert not WorkerSession.objects.using(alias).exists()
+
+
+def test_a_reaped_sessions_late_verdict_is_void(alias: str, open_session: Open) -> None:
+    publish("orders", 1)
+    slow, other = open_session(), open_session()
+    (late,) = claim(slow)
+    reap(alias, slow)
+    (again,) = claim(other)
+
+    slow.accept(late)
+    slow.flush()
+
+    assert states(alias) == [STATUS.CLAIMED]
+    other.accept(again)
+    other.flush()
+    assert states(alias) == []
+
+
+def test_a_lost_session_says_so_and_wakes_its_driver(alias: str, open_session: Open) -> None:
+    session = open_session()
+    claim(session)
+    reap(alias, session)
+
+    with pytest.raises(SessionLost):
+        claim(session)
+
+    assert session.lost
+    assert session.wake.wait(0)
+
+
+def test_the_keeper_notices_that_the_session_was_reaped(alias: str, open_session: Open, settings: Any) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2, "UPKEEP_SECONDS": 60}
+    session = open_session()
+    claim(session)
+    reap(alias, session)
+
+    wait_until(lambda: session.lost)
+
+
+def test_the_keeper_renews_the_session(alias: str, open_session: Open, settings: Any) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2}
+    session = open_session()
+    claim(session)
+    first = WorkerSession.objects.using(alias).get().deadline
+
+    wait_until(lambda: WorkerSession.objects.using(alias).get().deadline > first)
+
+
+def test_after_an_exchange_of_unknown_outcome_nothing_stays_claimed_by_nobody(
+    alias: str, open_session: Open
+) -> None:
+    publish("orders", 1)
+    session = open_session()
+    claim(session, credit=1)
+    publish("orders", 2)
+    lost_on_the_way(session)
+    assert states(alias) == [STATUS.CLAIMED, STATUS.CLAIMED]
+
+    session.exchange(None)
+
+    assert states(alias) == [STATUS.CLAIMED, STATUS.READY]
+    assert session.held == 1
+
+
+def lost_on_the_way(session: Session) -> None:
+    """Claim in the session's name on a connection that breaks after the commit, before the answer."""
+
+    class Breaking(type(session.store)):  # type: ignore[misc]
+        def exchange(self, *args: Any) -> Any:
+            super().exchange(*args)
+            raise StoreUnavailable("the connection broke")
+
+    whole = type(session.store)
+    session.store.__class__ = Breaking
+    with pytest.raises(StoreUnavailable):
+        claim(session)
+    session.store.__class__ = whole
+
+
+def test_what_could_not_be_written_is_written_later(alias: str, open_session: Open) -> None:
+    publish("orders", 1)
+    session = open_session()
+    (message,) = claim(session)
+    session.accept(message)
+    lost_on_the_way(session)
+    assert len(session.settlements) == 1
+
+    session.exchange(None)
+
+    assert (states(alias), session.held) == ([], 0)
+
+
+def test_a_keeper_that_writes_while_the_session_closes_loses_nothing(alias: str, open_session: Open) -> None:
+    for number in range(50):
+        publish("orders", number)
+    session = open_session()
+    messages = claim(session, credit=50)
+    accepting = threading.Thread(target=lambda: [session.accept(message) for message in messages])
+    flushing = threading.Thread(target=lambda: [session.flush() for _ in range(20)])
+
+    accepting.start()
+    flushing.start()
+    accepting.join()
+    session.close()
+    flushing.join()
+
+    assert states(alias) == []
+
+
+def test_a_keeper_survives_a_defect(alias: str, open_session: Open, caplog: pytest.LogCaptureFixture) -> None:
+    session = open_session()
+    claim(session)
+    keeper = session._keeper
+    assert isinstance(keeper, Keeper)
+
+    def broken() -> Any:
+        raise ZeroDivisionError
+
+    session.describe = broken
+    keeper._renew_at = 0.0
+    wait_until(lambda: "The keeper stumbled" in caplog.text)
+    session.describe = tuple
+
+    first = WorkerSession.objects.using(alias).get().heartbeat_at
+    wait_until(lambda: WorkerSession.objects.using(alias).get().heartbeat_at > first)
+
+
+def reap(alias: str, session: Session) -> None:
+    """Let the session's deadline pass, and somebody else give its messages back."""
+    WorkerSession.objects.using(alias).filter(pk=session.id).update(deadline="2001-01-01T00:00:00Z")
+    with closing(private_store(alias)) as store:
+        store.grace_seconds = 0  # type: ignore[attr-defined]
+        assert [reaped.session_id for reaped in store.reap()] == [session.id]

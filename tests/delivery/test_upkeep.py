@@ -1,0 +1,141 @@
+"""Upkeep: what is due, dead, expired or old is seen to, by whoever comes first."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django_mq.api import publish
+from django_mq.delivery import upkeep
+from django_mq.delivery.upkeep import Upkeep, keep_up, run_upkeep, run_upkeep_to_the_end
+from django_mq.engine.states import State
+from django_mq.errors import StoreUnavailable
+from django_mq.models import History, Message, Queue
+from django_mq.stores.records import ClaimRequest, SessionInfo
+
+if TYPE_CHECKING:
+    import pytest
+
+    from django_mq.stores.base import Store
+    from tests.delivery.conftest import Ear
+
+INFO = SessionInfo(name="gone", kind="native", host="host", pid=1, version="1")
+LATER = timedelta(hours=1)
+
+
+def test_a_dead_workers_messages_are_given_back_and_hinted_at(store: Any, orders: str, ear: Ear) -> None:
+    publish(orders)
+    session = store.open_session(INFO, deadline_seconds=15)
+    store.claim(session, ClaimRequest(queues=(orders,), credit=1))
+    assert ear.heard <= {"q:orders"}
+    store.clock_offset = LATER
+
+    done = run_upkeep(store)
+
+    assert (done["reaped"], done["released"]) == (1, 1)
+    assert ear.heard == {"q:orders"}
+
+
+def test_due_messages_are_made_ready_and_hinted_at(store: Any, database: str, orders: str, ear: Ear) -> None:
+    publish(orders, delay=60)
+    assert run_upkeep(store)["promoted"] == 0
+    store.clock_offset = LATER
+
+    assert run_upkeep(store)["promoted"] == 1
+
+    assert Message.objects.using(database).get().state == State.READY
+    assert ear.heard == {"q:orders"}
+
+
+def test_expired_messages_are_finished_as_expired(store: Any, database: str, orders: str) -> None:
+    publish(orders, ttl=60)
+    store.clock_offset = LATER
+
+    assert run_upkeep(store)["expired"] == 1
+
+    assert History.objects.using(database).get().outcome == History.Outcome.EXPIRED
+
+
+def test_old_history_is_pruned(store: Any, database: str, orders: str) -> None:
+    publish(orders, ttl=0)
+    run_upkeep(store)
+    History.objects.using(database).update(finished_at=datetime(2001, 1, 1, tzinfo=UTC))
+
+    assert run_upkeep(store, prune=False)["pruned"] == 0
+    assert run_upkeep(store)["pruned"] == 1
+
+
+def test_nothing_to_do_wakes_nobody(store: Store, orders: str, ear: Ear) -> None:
+    publish(orders)
+    ear.heard  # noqa: B018 - the publisher's own hint, if it is out already
+
+    assert set(run_upkeep(store).values()) == {0}
+    assert ear.heard == set()
+
+
+def test_to_the_end_means_more_than_one_chunk(store: Any, orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "CHUNK", 2)
+    for _ in range(5):
+        publish(orders, ttl=1)
+    store.clock_offset = LATER
+
+    assert run_upkeep_to_the_end(store)["expired"] == 5
+
+
+def test_the_first_round_declares_the_queues_of_the_settings(store: Store, database: str, settings: Any) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"declared": {}}}
+
+    Upkeep(store, 60, grace_seconds=15).run_if_due()
+
+    assert Queue.objects.using(database).get().name == "declared"
+
+
+def test_a_round_waits_for_its_time(store: Any, orders: str) -> None:
+    publish(orders, ttl=60)
+    rounds = Upkeep(store, 3600, grace_seconds=15)
+    rounds.run_if_due()
+    store.clock_offset = LATER
+
+    rounds.run_if_due()
+
+    assert store.counts()[orders].ready == 1
+
+
+def test_after_an_outage_nobody_is_reaped_for_one_deadline(store: Any) -> None:
+    store.open_session(INFO, deadline_seconds=15)
+    store.clock_offset = LATER
+    rounds = Upkeep(store, 0, grace_seconds=3600)
+
+    rounds.pause_after_outage()
+    rounds.run_if_due()
+
+    assert run_upkeep(store)["reaped"] == 1
+
+
+def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog: pytest.LogCaptureFixture) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "UPKEEP_SECONDS": 0.01}
+    publish(orders, ttl=0)
+    whole, stopping = type(store), threading.Event()
+
+    class Away(whole):  # type: ignore[misc, valid-type]
+        def reap(self) -> Any:
+            self.__class__ = whole
+            raise StoreUnavailable("out for lunch")
+
+        def close(self) -> None:
+            """The connection belongs to the test."""
+
+    class Watched(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if store.counts()[orders].total == 0:
+                stopping.set()
+            return stopping.wait(timeout)
+
+        def is_set(self) -> bool:
+            return stopping.is_set()
+
+    store.__class__ = Away
+    keep_up(store, Watched())
+
+    assert "out for lunch" in caplog.text

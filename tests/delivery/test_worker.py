@@ -1,0 +1,397 @@
+"""The native worker, end to end: threads of this process on a real database."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.api import pause, publish, publish_many, resume
+from django_mq.delivery.declaring import declare
+from django_mq.delivery.worker import Worker
+from django_mq.errors import Reject, Release, Retry
+from django_mq.models import Attempt, History, Message, Queue, WorkerSession
+from django_mq.stores.registry import private_store, shared_store
+from tests.delivery.builders import a_handler, running
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pytest_django import Settings
+
+STATUS = Message.Status
+
+
+@pytest.fixture
+def alias(committed_database: str, settings: Settings) -> str:
+    """A database with the queue ``orders``, whose failures are repeated at once."""
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 0.05, "UPKEEP_SECONDS": 0.2}
+    declare(shared_store(committed_database), "orders")
+    Queue.objects.using(committed_database).update(backoff_seconds=0, backoff_jitter=0)
+    return committed_database
+
+
+def finished(alias: str) -> int:
+    return History.objects.using(alias).filter(outcome=History.Outcome.ACCEPTED).count()
+
+
+class Diary:
+    """A handler that remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.bodies: list[Any] = []
+
+    def __call__(self, message: Any) -> None:
+        self.bodies.append(message.body)
+
+    def wait_for(self, number: int) -> None:
+        wait_until(lambda: len(self.bodies) >= number, lambda: f"{number} messages; came {self.bodies}")
+
+
+def test_everything_that_is_published_is_handled_once(alias: str) -> None:
+    diary = Diary()
+    publish_many([("orders", number) for number in range(100)])
+
+    with running(a_handler(diary), using=alias, threads=4):
+        publish_many([("orders", number) for number in range(100, 200)])
+        wait_until(lambda: finished(alias) == 200)
+
+    assert Counter(diary.bodies) == Counter(range(200))
+    assert not Message.objects.using(alias).exists()
+
+
+def test_one_thread_handles_messages_by_priority_then_by_arrival(alias: str) -> None:
+    diary = Diary()
+    for number, priority in enumerate((4, 9, 0, 9, 4)):
+        publish("orders", number, priority=priority)
+
+    with running(a_handler(diary), using=alias, threads=1):
+        diary.wait_for(5)
+
+    assert diary.bodies == [1, 3, 0, 4, 2]
+
+
+def test_until_empty_ends_by_itself(alias: str) -> None:
+    diary = Diary()
+    publish_many([("orders", number) for number in range(30)])
+
+    Worker([a_handler(diary)], threads=2, using=alias).run(until_empty=True)
+
+    assert (len(diary.bodies), finished(alias)) == (30, 30)
+    assert not WorkerSession.objects.using(alias).exists()
+
+
+def test_an_idle_worker_is_woken_by_a_commit(alias: str, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 3600, "SAFETY_POLL_SECONDS": 3600}
+    diary = Diary()
+
+    with running(a_handler(diary), using=alias) as worker:
+        wait_until(lambda: worker.session.id is not None and worker._waiting)
+        publish("orders", 1)
+        diary.wait_for(1)
+
+
+def test_two_queues_are_handled_side_by_side(alias: str) -> None:
+    declare(shared_store(alias), "mails")
+    orders, mails, gate = Diary(), Diary(), threading.Event()
+
+    def stuck(message: Any) -> None:
+        gate.wait(30)
+        mails(message)
+
+    publish_many([("mails", number) for number in range(5)])
+    publish_many([("orders", number) for number in range(5)])
+    with running(a_handler(orders), a_handler(stuck, queue="mails", credit=1), using=alias, threads=2):
+        orders.wait_for(5)
+        gate.set()
+        mails.wait_for(5)
+
+
+def test_no_more_messages_are_held_than_the_credit(alias: str) -> None:
+    gate, begun = threading.Event(), threading.Semaphore(0)
+
+    def handle(_: Any) -> None:
+        begun.release()
+        gate.wait(30)
+
+    publish_many([("orders", number) for number in range(10)])
+    with running(a_handler(handle, credit=3), using=alias, threads=5):
+        for _ in range(3):
+            assert begun.acquire(timeout=30)
+        assert Message.objects.using(alias).filter(state=STATUS.CLAIMED).count() == 3
+        gate.set()
+        wait_until(lambda: finished(alias) == 10)
+
+
+# What goes wrong in handlers.
+
+
+def test_a_failure_is_repeated_after_its_backoff_until_it_succeeds(alias: str) -> None:
+    attempts: list[int] = []
+
+    def handle(message: Any) -> None:
+        attempts.append(message.attempt)
+        if message.attempt < 3:
+            raise ValueError(f"attempt {message.attempt}")
+
+    publish("orders", 1)
+    with running(a_handler(handle), using=alias):
+        wait_until(lambda: finished(alias) == 1)
+
+    assert attempts == [1, 2, 3]
+    failures = Attempt.objects.using(alias).order_by("number").values_list("number", "error", "detail")
+    assert list(failures) == [(1, "ValueError", "attempt 1"), (2, "ValueError", "attempt 2")]
+
+
+def test_a_backoff_holds_the_message_back(alias: str) -> None:
+    Queue.objects.using(alias).update(backoff_seconds=3600)
+
+    def handle(_: Any) -> None:
+        raise ValueError
+
+    publish("orders", 1)
+    with running(a_handler(handle), using=alias):
+        wait_until(lambda: Message.objects.using(alias).filter(state=STATUS.SCHEDULED, attempts=1).exists())
+
+
+def test_the_last_failure_is_a_dead_letter_with_its_traceback(alias: str) -> None:
+    Queue.objects.using(alias).update(max_attempts=2)
+
+    def handle(_: Any) -> None:
+        raise ValueError("bad total")
+
+    publish("orders", 1)
+    with running(a_handler(handle), using=alias):
+        wait_until(lambda: Message.objects.using(alias).filter(state=STATUS.DEAD).exists())
+
+    row = Message.objects.using(alias).get()
+    assert (row.attempts, row.dead_reason) == (2, "ValueError: bad total")
+    tracebacks = Attempt.objects.using(alias).values_list("traceback", flat=True)
+    assert len(tracebacks) == 2
+    assert all('raise ValueError("bad total")' in text for text in tracebacks)
+
+
+def test_a_dead_letter_goes_to_the_dead_letter_queue(alias: str) -> None:
+    declare(shared_store(alias), "dead")
+    Queue.objects.using(alias).filter(name="orders").update(
+        dead_letter_queue=Queue.objects.using(alias).get(name="dead")
+    )
+
+    def handle(_: Any) -> None:
+        raise Reject("not ours")
+
+    publish("orders", 1)
+    with running(a_handler(handle), using=alias):
+        wait_until(lambda: Message.objects.using(alias).filter(queue__name="dead", state=STATUS.READY).exists())
+
+
+def test_release_and_retry_bring_the_message_back(alias: str) -> None:
+    seen: list[tuple[int, bool]] = []
+
+    def handle(message: Any) -> None:
+        seen.append((message.attempt, message.redelivered))
+        if len(seen) == 1:
+            raise Release
+        if len(seen) == 2:
+            raise Retry("once more", delay_seconds=0)
+
+    publish("orders", 1)
+    with running(a_handler(handle), using=alias):
+        wait_until(lambda: finished(alias) == 1)
+
+    assert seen == [(1, False), (1, True), (2, True)]
+
+
+def test_a_corrupt_row_is_a_dead_letter_and_the_others_go_on(alias: str) -> None:
+    diary = Diary()
+    publish_many([("orders", number) for number in range(5)])
+    third = Message.objects.using(alias).order_by("id")[2]
+    Message.objects.using(alias).filter(pk=third.pk).update(body=b"{")
+    fourth = Message.objects.using(alias).order_by("id")[3]
+    Message.objects.using(alias).filter(pk=fourth.pk).update(headers=["no", "object"])
+
+    with running(a_handler(diary), using=alias):
+        wait_until(lambda: finished(alias) == 3)
+        wait_until(lambda: Message.objects.using(alias).filter(state=STATUS.DEAD).count() == 2)
+
+    assert sorted(diary.bodies) == [0, 1, 4]
+    reasons = Message.objects.using(alias).order_by("id").values_list("dead_reason", flat=True)
+    assert [reason.partition(":")[0] for reason in reasons] == ["CorruptMessage", "CorruptMessage"]
+
+
+def test_a_handler_that_never_returns_is_timed_out_and_others_go_on(alias: str) -> None:
+    Queue.objects.using(alias).update(max_attempts=1)
+    diary, never = Diary(), threading.Event()
+
+    def handle(message: Any) -> None:
+        if message.body == "stuck":
+            never.wait(60)
+        diary(message)
+
+    publish("orders", "stuck", priority=9)
+    publish_many([("orders", number) for number in range(3)])
+    try:
+        with running(a_handler(handle, time_limit_seconds=0.1), using=alias, threads=1):
+            wait_until(lambda: finished(alias) == 3)
+            wait_until(lambda: Message.objects.using(alias).filter(state=STATUS.DEAD).exists())
+    finally:
+        never.set()
+
+    assert Message.objects.using(alias).get().dead_reason.startswith("HandlerTimeout: ")
+    assert Attempt.objects.using(alias).get().error == "HandlerTimeout"
+
+
+# Times and pauses.
+
+
+def test_a_scheduled_message_is_not_handled_before_it_is_due(alias: str) -> None:
+    diary = Diary()
+
+    with running(a_handler(diary), using=alias):
+        publish("orders", "later", delay=0.5)
+        publish("orders", "far", delay=3600)
+        publish("orders", "now")
+        diary.wait_for(2)
+
+    assert diary.bodies == ["now", "later"]
+    later = History.objects.using(alias).order_by("id").last()
+    assert later is not None
+    assert later.claimed_at is not None
+    assert (later.claimed_at - later.published_at).total_seconds() >= 0.5
+    assert Message.objects.using(alias).get().state == STATUS.SCHEDULED
+
+
+def test_a_paused_queue_delivers_nothing_until_it_is_resumed(alias: str) -> None:
+    diary = Diary()
+    declare(shared_store(alias), "mails")
+    pause("orders", reason="stocktaking")
+    publish("orders", 1)
+    publish("mails", 2)
+
+    with running(a_handler(diary), a_handler(diary, queue="mails"), using=alias):
+        diary.wait_for(1)
+        wait_until(lambda: finished(alias) == 1)
+        assert diary.bodies == [2]
+
+        resume("orders")
+        diary.wait_for(2)
+
+
+def test_an_expired_message_is_finished_and_never_handled(alias: str) -> None:
+    diary = Diary()
+    publish("orders", "old", ttl=0)
+    publish("orders", "new")
+
+    with running(a_handler(diary), using=alias):
+        wait_until(lambda: History.objects.using(alias).count() == 2)
+
+    assert diary.bodies == ["new"]
+    assert set(History.objects.using(alias).values_list("outcome", flat=True)) == {
+        History.Outcome.ACCEPTED,
+        History.Outcome.EXPIRED,
+    }
+
+
+# Ends.
+
+
+def test_stopping_finishes_what_runs_and_gives_back_the_rest_uncounted(alias: str) -> None:
+    gate, begun = threading.Event(), threading.Event()
+
+    def handle(_: Any) -> None:
+        begun.set()
+        gate.wait(30)
+
+    publish_many([("orders", number) for number in range(5)])
+    with running(a_handler(handle), using=alias, threads=1) as worker:
+        assert begun.wait(30)
+        worker.stop()
+        wait_until(lambda: Message.objects.using(alias).filter(state=STATUS.READY).count() == 4)
+        gate.set()
+
+    rows = Message.objects.using(alias).values_list("state", "attempts")
+    assert list(rows) == [(STATUS.READY, 0)] * 4
+    assert finished(alias) == 1
+    assert not WorkerSession.objects.using(alias).exists()
+
+
+def test_stopping_at_once_gives_back_what_runs(alias: str) -> None:
+    gate, begun = threading.Event(), threading.Event()
+
+    def handle(_: Any) -> None:
+        begun.set()
+        gate.wait(30)
+
+    publish("orders", 1)
+    with running(a_handler(handle), using=alias, threads=1) as worker:
+        assert begun.wait(30)
+        worker.stop()
+        worker.stop(at_once=True)
+        wait_until(lambda: not WorkerSession.objects.using(alias).exists())
+    gate.set()
+
+    row = Message.objects.using(alias).get()
+    assert (row.state, row.attempts) == (STATUS.READY, 0)
+
+
+def test_a_worker_whose_session_was_reaped_begins_anew_and_its_late_verdicts_are_void(alias: str) -> None:
+    gate, begun = threading.Event(), threading.Semaphore(0)
+    diary = Diary()
+
+    def handle(message: Any) -> None:
+        begun.release()
+        gate.wait(30)
+        diary(message)
+
+    publish_many([("orders", number) for number in range(6)])
+    with running(a_handler(handle), using=alias, threads=2) as worker:
+        for _ in range(2):
+            assert begun.acquire(timeout=30)
+        lost = worker.session
+        reap_everybody(alias)
+        # The new session is given the very messages whose handlers still run for the old one.
+        for _ in range(2):
+            assert begun.acquire(timeout=30)
+        assert worker.session is not lost
+        gate.set()
+        wait_until(lambda: finished(alias) == 6)
+        assert worker.session.held <= 6
+
+    assert set(diary.bodies) == set(range(6))
+    assert not Message.objects.using(alias).exists()
+
+
+def reap_everybody(alias: str) -> None:
+    """What another worker does when the deadline has passed."""
+    WorkerSession.objects.using(alias).update(deadline="2001-01-01T00:00:00Z")
+    store = private_store(alias)
+    store.grace_seconds = 0  # type: ignore[attr-defined]
+    store.reap()
+    store.close()
+
+
+def test_the_operator_sees_the_worker_and_its_consumers(alias: str, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2}
+    with running(a_handler(Diary(), credit=7), using=alias, name="picker"):
+        session = wait_until(
+            lambda: WorkerSession.objects.using(alias).filter(name="picker", consumers__credit_limit=7).first()
+        )
+
+    assert (session.queues, session.credit) == (["orders"], 7)
+
+
+def test_a_driver_does_not_sleep_over_credit_that_came_back_before_it_lay_down(alias: str) -> None:
+    diary = Diary()
+    publish_many([("orders", number) for number in range(4)])
+    worker = Worker([a_handler(diary, credit=2)], threads=1, using=alias)
+
+    worker.turn()
+    wait_until(lambda: len(worker.session.settlements) == 2)
+    credit_is_back = worker._may_claim()
+    worker.turn()
+    diary.wait_for(4)
+
+    assert credit_is_back
+    worker.stop()
+    worker.run()
