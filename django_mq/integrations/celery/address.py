@@ -1,0 +1,70 @@
+"""The broker URL: ``django-mq://`` or ``django-mq:///ALIAS?option=value``.
+
+The alias is the path because the hosts of URLs are lower-cased and aliases are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django_mq.errors import BrokerURLError
+from django_mq.integrations.celery.alias import SCHEME
+
+#: Options of the URL and of ``broker_transport_options``.
+OPTIONS = ("priority_order", "queue_order")
+CHOICES = {
+    #: ``amqp``: 9 first. ``redis``: 0 first, for projects that come from the Redis transport.
+    "priority_order": ("amqp", "redis"),
+    #: ``fair``: queues with heads of equal priority take turns. ``listed``: the order of -Q is strict.
+    "queue_order": ("fair", "listed"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the queues are, and how the transport behaves there."""
+
+    #: The database alias; None means ``DJANGO_MQ["DATABASE"]``.
+    alias: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def redis_order(self) -> bool:
+        return self.options.get("priority_order", "amqp") == "redis"
+
+    @property
+    def listed(self) -> bool:
+        return self.options.get("queue_order", "fair") == "listed"
+
+
+def parse(url: str | None, transport_options: dict[str, Any] | None = None) -> Address:
+    """Read a broker URL. Raises BrokerURLError, which says what to write instead."""
+    # Kombu strips the scheme of transports that parse their own URLs when nothing follows it.
+    text = url or f"{SCHEME}://"
+    parts = urlsplit(text if "://" in text else f"{SCHEME}:///{text}")
+    if parts.scheme != SCHEME:
+        raise BrokerURLError(f"The broker URL must start with {SCHEME}://, not {parts.scheme}://.")
+    if parts.netloc:
+        raise BrokerURLError(
+            f"{parts.netloc!r} stands in the place of a host, but there is none: "
+            f"write {SCHEME}:///{parts.netloc} for the database alias of that name."
+        )
+    alias = unquote(parts.path.strip("/")) or None
+    if alias is not None and "/" in alias:
+        raise BrokerURLError(f"{alias!r} is not a database alias: write {SCHEME}:///ALIAS.")
+    return Address(alias, _options(dict(parse_qsl(parts.query)), transport_options or {}))
+
+
+def _options(given: dict[str, str], transport_options: dict[str, Any]) -> dict[str, str]:
+    unknown = sorted(set(given) - set(OPTIONS))
+    if unknown:
+        raise BrokerURLError(
+            f"Unknown options in the broker URL: {', '.join(unknown)}; use {', '.join(sorted(OPTIONS))}."
+        )
+    known = {name: str(value) for name, value in transport_options.items() if name in OPTIONS} | given
+    for name, value in known.items():
+        if value not in CHOICES[name]:
+            raise BrokerURLError(f"{name}={value} is not possible; use {' or '.join(CHOICES[name])}.")
+    return known

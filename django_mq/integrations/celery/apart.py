@@ -1,0 +1,41 @@
+"""Work that an event loop's thread must not do itself.
+
+Django refuses its connections to a thread with a running loop. ``.delay()`` in an async
+view blocks the loop for one INSERT, as it does with every broker; only the INSERT is
+made by another thread, on that thread's own connection, in autocommit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="django_mq-apart")
+
+
+def apart_from_event_loops(function: Callable[P, R]) -> Callable[P, R]:
+    """Run the function in another thread when this one runs an event loop."""
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        if not _under_event_loop():
+            return function(*args, **options)
+        return executor.submit(function, *args, **options).result()
+
+    return call
+
+
+def _under_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

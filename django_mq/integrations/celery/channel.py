@@ -1,0 +1,301 @@
+"""The channel: queues declared, messages published and consumed, over the store.
+
+Kombu's virtual channel carries the AMQP emulation; here are the methods on the hot path,
+and those whose meaning a durable store changes.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from amqp.protocol import queue_declare_ok_t
+from kombu.exceptions import ChannelError
+from kombu.transport import virtual
+
+from django_mq.delivery.message_ids import new_message_id
+from django_mq.integrations.celery.apart import apart_from_event_loops
+from django_mq.integrations.celery.handover import another_try, dead
+from django_mq.integrations.celery.ledger import Ledger
+from django_mq.integrations.celery.message import MESSAGE_ID
+from django_mq.integrations.celery.message import Message as ClaimedMessage
+from django_mq.integrations.celery.priorities import given
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.integrations.celery.transport import Transport
+    from django_mq.stores.records import QueueRecord
+
+logger = logging.getLogger("django_mq.celery")
+
+
+class Channel(virtual.Channel):
+    """One channel of the transport; all channels of a transport share its session."""
+
+    Message = ClaimedMessage
+    QoS = Ledger  # type: ignore[assignment]  # stands in for it without being one
+    qos: Ledger  # type: ignore[assignment]
+    supports_fanout = True
+    #: Bodies are stored as the bytes they are.
+    body_encoding: Any = None
+    do_restore = True
+    connection: Transport
+
+    def __init__(self, connection: Transport, **options: Any) -> None:
+        super().__init__(connection, **options)
+        # Kept beyond close(), which cuts the connection: acknowledgements of running tasks come later.
+        self._transport = connection
+
+    # Declaring.
+
+    @apart_from_event_loops
+    def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
+        """Declare a queue: durable ones become rows, the others belong to the volatile lane."""
+        if queue and not passive and _is_volatile(options):
+            self.connection.lane.queues.add(queue)
+            return queue_declare_ok_t(queue, 0, 0)
+        if queue and passive and not self._has_queue(queue):
+            raise ChannelError(f"There is no queue {queue!r}.", (50, 10), "Channel.queue_declare", 404)
+        name = queue or f"amq.gen-{new_message_id()}"
+        if not passive:
+            self.connection.declarations.ensure(name)
+        return queue_declare_ok_t(name, self._size(name), 0)
+
+    def _has_queue(self, queue: str, **_: Any) -> bool:
+        return queue in self.connection.lane.queues or self.connection.declarations.exists(queue)
+
+    @apart_from_event_loops
+    def queue_bind(
+        self,
+        queue: str,
+        exchange: str | None = None,
+        routing_key: str = "",
+        arguments: Any = None,
+        **_: Any,
+    ) -> None:
+        """Bind a queue. The binding every queue has by default, to its own name, needs no row."""
+        exchange = exchange or "amq.direct"
+        kind = self._type_of(exchange)
+        self.state.binding_declare(queue, exchange, routing_key, arguments)
+        if queue in self.connection.lane.queues:
+            self.connection.lane.bind(queue, exchange, kind, routing_key or "")
+        elif not (kind == "direct" and exchange == routing_key == queue):
+            self.connection.declarations.bind(queue, exchange, kind, routing_key or "")
+
+    def _type_of(self, exchange: str) -> str:
+        declared = (self.state.exchanges or {}).get(exchange)
+        return str(declared["type"]) if declared else "direct"
+
+    @apart_from_event_loops
+    def queue_unbind(
+        self,
+        queue: str,
+        exchange: str | None = None,
+        routing_key: str = "",
+        arguments: Any = None,  # noqa: ARG002 - AMQP's signature
+        **_: Any,
+    ) -> None:
+        """Remove a binding."""
+        self.state.binding_delete(queue, exchange or "", routing_key)
+        self.connection.declarations.unbind(queue, exchange or "amq.direct", routing_key or "")
+
+    @apart_from_event_loops
+    def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any) -> int:
+        """Delete a queue and return how many messages went with it.
+
+        One whose messages are held stays, as do one with messages if ``if_empty`` and one
+        that is consumed here if ``if_unused``.
+        """
+        if if_unused and queue in self._active_queues:
+            return 0
+        self.state.queue_bindings_delete(queue)
+        if queue in self.connection.lane.queues:
+            return self.connection.lane.drop(queue)
+        return self.connection.declarations.delete(queue, force=not if_empty)
+
+    @apart_from_event_loops
+    def after_reply_message_received(self, queue: str) -> None:
+        """Forget a reply queue; its next message would have nobody to go to."""
+        self.connection.lane.drop(queue)
+
+    @apart_from_event_loops
+    def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
+        """Return (routing key, pattern, queue) of the durable bindings of an exchange."""
+        bindings = self.connection.declarations.bindings(exchange)
+        return [(pattern, pattern, queue) for _, pattern, queue in bindings]
+
+    @apart_from_event_loops
+    def _size(self, queue: str) -> int:
+        return self.connection.declarations.size(queue)
+
+    @apart_from_event_loops
+    def _purge(self, queue: str) -> int:
+        if queue in self.connection.lane.queues:
+            return 0
+        return self.connection.declarations.purge(queue)
+
+    # Publishing.
+
+    def prepare_message(  # noqa: PLR0917 - Kombu's signature, called by position
+        self,
+        body: Any,
+        priority: int | None = None,
+        content_type: str | None = None,
+        content_encoding: str | None = None,
+        headers: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """As Kombu's, but a priority of 0 differs from none, and the message gets its id here.
+
+        Kombu passes the same ``properties`` again when it retries a publish, so the id is
+        made once for all tries.
+        """
+        properties = {} if properties is None else properties
+        properties.setdefault("delivery_info", {})
+        properties.setdefault("priority", given(priority, headers))
+        properties.setdefault(MESSAGE_ID, str(new_message_id()))
+        return {
+            "body": body,
+            "content-encoding": content_encoding,
+            "content-type": content_type,
+            "headers": headers or {},
+            "properties": properties,
+        }
+
+    @apart_from_event_loops
+    def basic_publish(self, message: dict[str, Any], exchange: str, routing_key: str, **_: Any) -> None:
+        """Write the message into every queue it is routed to, in the caller's transaction."""
+        message["properties"]["delivery_info"].update(exchange=exchange or "", routing_key=routing_key)
+        if not exchange and routing_key in self.connection.lane.queues:
+            self.connection.lane.put([routing_key], message)
+            return
+        durable, volatile = self._routes(exchange, routing_key)
+        if volatile:
+            self.connection.lane.put(volatile, message)
+        if durable:
+            self.connection.publisher.publish(durable, message)
+
+    def _routes(self, exchange: str, routing_key: str) -> tuple[list[str], list[str]]:
+        if not exchange:
+            return [routing_key], []
+        kind = self._type_of(exchange)
+        durable = self.connection.declarations.bound_queues(exchange, routing_key)
+        volatile = self.connection.lane.bound_queues(exchange, kind, routing_key)
+        if not durable and not volatile and kind == "direct" and exchange == routing_key:
+            durable = [routing_key]
+        return durable, volatile
+
+    # Consuming.
+
+    def basic_consume(
+        self,
+        queue: str,
+        no_ack: bool = False,
+        callback: Callable[[Any], Any] | None = None,
+        consumer_tag: str | None = None,
+        **_: Any,
+    ) -> str:
+        """Add the queue to those this transport claims from."""
+        consumer_tag = consumer_tag or str(new_message_id())
+        self._tag_to_queue[consumer_tag] = queue
+        self._active_queues.append(queue)
+        self._consumers.add(consumer_tag)
+
+        def deliver(payload: dict[str, Any]) -> Any:
+            message = self.Message(payload, channel=self)
+            if no_ack:
+                self.settle_at_once(message)
+            else:
+                self.qos.append(message, str(message.delivery_tag))
+            return self._receive(message, callback) if callback is not None else None
+
+        self.connection.consume(queue, self, deliver)
+        return consumer_tag
+
+    def _receive(self, message: ClaimedMessage, callback: Callable[[Any], Any]) -> Any:
+        """Give a message to its consumer. On a worker's loop no message may end the worker."""
+        try:
+            return callback(message)
+        except self.connection.connection_errors:
+            raise
+        except Exception as error:
+            if not self.connection.on_loop:
+                raise
+            logger.exception("Message %s could not be received", message.properties.get("correlation_id"))
+            self._try_again(message, error)
+
+    def _try_again(self, message: ClaimedMessage, error: Exception) -> None:
+        claimed = message.claimed
+        if claimed is not None and self.qos.take(str(message.delivery_tag)) is not None:
+            queue = self.connection.declarations.remembered(claimed.queue_name)
+            message.session.settle(another_try(claimed, queue, error))
+
+    def settle_at_once(self, message: Any) -> None:
+        """Accept a message whose consumer asked for no acknowledgements."""
+        if message.claimed is not None:
+            message.session.accept(message.claimed)
+
+    def basic_cancel(self, consumer_tag: str) -> None:
+        """Stop claiming from the consumer's queue, at once."""
+        if consumer_tag not in self._consumers:
+            return
+        self._consumers.remove(consumer_tag)
+        queue = self._tag_to_queue.pop(consumer_tag, None)
+        if queue in self._active_queues:
+            self._active_queues.remove(queue)
+        self.connection.cancel(queue)
+
+    @apart_from_event_loops
+    def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> Any:
+        """Claim one message, or return None."""
+        payload = self.connection.get_one(queue)
+        if payload is None:
+            return None
+        message = self.Message(payload, channel=self)
+        if no_ack:
+            self.settle_at_once(message)
+        else:
+            self.qos.append(message, str(message.delivery_tag))
+        return message
+
+    def _reset_cycle(self) -> None:
+        """Nothing cycles: the transport claims for all channels at once."""
+
+    # Settling.
+
+    def wake_driver(self) -> None:
+        """Tell the transport's loop that credit came back, where another thread settled."""
+        self._transport.wake_from_other_thread()
+
+    def policy_of(self, queue: str) -> QueueRecord | None:
+        """Return what was last read of a queue, without asking the database."""
+        return self._transport.declarations.remembered(queue)
+
+    def judge(self, message: ClaimedMessage, *, requeue: bool) -> None:
+        """Settle a rejected message: back to its place, or dead when it may not or has come back too often.
+
+        Nothing is asked of the database: this may interrupt a claim, or run in another thread.
+        """
+        session, claimed = message.session, message.claimed
+        queue = self.policy_of(claimed.queue_name)
+        exhausted = queue is not None and 0 < queue.max_attempts <= claimed.attempts + 1
+        if requeue and not exhausted:
+            session.release(claimed, counted=True)
+        else:
+            session.settle(dead(claimed, "requeued too often" if requeue else _reason(message)))
+
+
+def _reason(message: ClaimedMessage) -> str:
+    """Say why a message was rejected: Celery does it to tasks it does not know."""
+    state = sys.modules.get("celery._state")
+    task = message.headers.get("task")
+    app = state.get_current_app() if state is not None and "celery.worker.state" in sys.modules else None
+    if app is not None and task is not None and task not in app.tasks:
+        return f"unknown task {task}"
+    return "rejected"
+
+
+def _is_volatile(options: dict[str, Any]) -> bool:
+    return bool(options.get("auto_delete") or options.get("exclusive") or options.get("durable") is False)

@@ -1,0 +1,62 @@
+"""Which connection writes what must not wait for the caller's transaction: queues, bindings, the volatile lane.
+
+no transaction is open      Django's own, which commits by itself
+one is open                 a private one, closed after use: most processes never publish again
+... and a second writer     the caller's: waiting for his transaction would be
+    would wait for it       waiting for oneself
+in a worker                 always its private one: children would inherit Django's
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.integrations.celery.intake import Intake
+    from django_mq.stores.base import Store
+
+#: This process, once a transport of it is on a worker's event loop.
+_workers: set[int] = set()
+
+
+class Committing:
+    """The choice for one transport; calling it opens a context with the store to use."""
+
+    def __init__(self, alias: str, intake: Intake) -> None:
+        self._alias = alias
+        self._intake = intake
+
+    @contextmanager
+    def __call__(self) -> Iterator[Store]:
+        """Use a store that commits by itself wherever that is possible."""
+        shared = shared_store(self._alias)
+        waits_for_itself = shared.in_transaction and not shared.features.concurrent_writers
+        if waits_for_itself or not (shared.in_transaction or self._in_worker()):
+            yield shared
+        else:
+            with self.private() as store:
+                yield store
+
+    @contextmanager
+    def private(self) -> Iterator[Store]:
+        """Use a store that commits by itself, whatever transaction is open."""
+        store = self._intake.store
+        try:
+            yield store
+        finally:
+            if not self._in_worker():
+                store.close()
+
+    def _in_worker(self) -> bool:
+        return self._intake.consumes or os.getpid() in _workers
+
+    def enter_worker(self) -> None:
+        """Take this process for a worker from now on, and close what its children should not inherit."""
+        _workers.add(os.getpid())
+        shared_store(self._alias).disconnect()

@@ -1,0 +1,110 @@
+"""Queues and bindings as Kombu declares them, written apart from the caller's transaction.
+
+A queue's row inside a long transaction would hold up every other first publisher, and a
+roll-back would take it away while Kombu believes it declared.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from django_mq.delivery.declaring import declare
+from django_mq.delivery.routing import matches
+from django_mq.errors import QueueInUse, UnknownQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
+
+    from django_mq.stores.base import Store
+    from django_mq.stores.records import QueueRecord
+
+#: What was read of queues and bindings is believed for so long, in seconds.
+REMEMBER_SECONDS = 5.0
+
+
+class Declarations:
+    """What one transport knows of the durable queues."""
+
+    def __init__(self, store: Callable[[], AbstractContextManager[Store]]) -> None:
+        self._store = store
+        self._queues: dict[str, tuple[float, QueueRecord]] = {}
+        self._bindings: dict[str, tuple[float, list[tuple[str, str, str]]]] = {}
+
+    def ensure(self, name: str, *, anew: bool = False) -> None:
+        """Create the queue if need be; ``anew`` disbelieves what is remembered."""
+        if anew:
+            self._queues.pop(name, None)
+        if self._record(name) is None:
+            with self._store() as store:
+                declare(store, name)
+
+    def exists(self, name: str) -> bool:
+        return self._record(name) is not None
+
+    def remembered(self, name: str) -> QueueRecord | None:
+        """Return what was last read of a queue, however old, without asking the database."""
+        known = self._queues.get(name)
+        return known[1] if known is not None else None
+
+    def refresh(self, names: Iterable[str]) -> None:
+        """Read again what is too old to be believed, for ``remembered``."""
+        for name in names:
+            self._record(name)
+
+    def _record(self, name: str) -> QueueRecord | None:
+        known = self._queues.get(name)
+        if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
+            return known[1]
+        with self._store() as store:
+            record = store.queue(name)
+        if record is not None:
+            self._queues[name] = (time.monotonic(), record)
+        return record
+
+    def delete(self, name: str, *, force: bool) -> int:
+        """Delete a queue and return how many messages went with it; one in use or unknown stays as it is."""
+        self._queues.pop(name, None)
+        with suppress(QueueInUse, UnknownQueue), self._store() as store:
+            return store.delete_queue(name, force=force)
+        return 0
+
+    def bind(self, queue: str, exchange: str, exchange_type: str, pattern: str) -> None:
+        self._bindings.pop(exchange, None)
+        self.ensure(queue)
+        with self._store() as store:
+            store.bind(exchange=exchange, exchange_type=exchange_type, pattern=pattern, queue=queue)
+
+    def unbind(self, queue: str, exchange: str, pattern: str) -> None:
+        self._bindings.pop(exchange, None)
+        with self._store() as store:
+            store.unbind(exchange=exchange, pattern=pattern, queue=queue)
+
+    def bindings(self, exchange: str) -> list[tuple[str, str, str]]:
+        """Return (type, pattern, queue) of the exchange's durable bindings."""
+        known = self._bindings.get(exchange)
+        if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
+            return known[1]
+        with self._store() as store:
+            found = store.bindings(exchange)
+        self._bindings[exchange] = (time.monotonic(), found)
+        return found
+
+    def bound_queues(self, exchange: str, routing_key: str) -> list[str]:
+        """Return, each once, the durable queues a message to the exchange goes to."""
+        bound = self.bindings(exchange)
+        return list(dict.fromkeys(queue for kind, pattern, queue in bound if matches(kind, pattern, routing_key)))
+
+    def size(self, name: str) -> int:
+        """Return how many messages wait in the queue, ready or scheduled."""
+        with self._store() as store:
+            counts = store.counts([name], limit=1_000_000).get(name)
+        return counts.ready + counts.scheduled if counts else 0
+
+    def purge(self, name: str) -> int:
+        """Remove what nobody holds; an unknown queue is empty."""
+        with suppress(UnknownQueue), self._store() as store:
+            return store.purge(name)
+        return 0

@@ -1,0 +1,74 @@
+"""Why tasks failed: every failed run of a task from our queues becomes an ``Attempt`` row.
+
+Retries and failures are Celery's own affair, and its messages say nothing of them. The
+signals of the process that ran the task do, so the admin can show a dead letter with the
+tracebacks of all its runs: they share the task id, which is the correlation id.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from traceback import format_exception
+from typing import Any
+
+from celery import signals
+from celery.states import REJECTED
+
+from django_mq.errors import StoreError
+from django_mq.stores.records import Failure
+from django_mq.stores.registry import shared_store
+
+logger = logging.getLogger("django_mq.celery")
+
+
+#: The database alias of the worker's queues.
+_alias: list[str] = []
+
+
+def connect(alias: str) -> None:
+    """Listen to failed and retried tasks in this process and in the children it will fork."""
+    _alias[:] = [alias]
+    signals.task_failure.connect(on_failure, dispatch_uid="django_mq.failures.failure")
+    signals.task_retry.connect(on_retry, dispatch_uid="django_mq.failures.retry")
+    signals.task_internal_error.connect(on_failure, dispatch_uid="django_mq.failures.internal")
+    signals.task_postrun.connect(on_end, dispatch_uid="django_mq.failures.rejected")
+
+
+def on_retry(sender: Any, request: Any, reason: Any, einfo: Any, **_: Any) -> None:
+    """Record a run that asked to be repeated, with what made it ask."""
+    error = getattr(reason, "exc", None) or reason
+    _record(sender, request, error, str(einfo))
+
+
+def on_failure(sender: Any, task_id: str, exception: Any, einfo: Any, **_: Any) -> None:
+    """Record a run that failed for good."""
+    request = getattr(sender, "request", None)
+    if request is None or request.id != task_id:
+        return  # the parent reports the Reject of a child that has recorded it already
+    _record(sender, request, exception, str(einfo))
+
+
+def on_end(sender: Any, state: Any, retval: Any, **_: Any) -> None:
+    """Record a run that rejected its message: the process that ran it has no other signal for that."""
+    if state == REJECTED and not retval.requeue:
+        error = retval.reason if isinstance(retval.reason, BaseException) else retval
+        _record(sender, sender.request, error, "".join(format_exception(retval)))
+
+
+def _record(task: Any, request: Any, error: Any, trace: str) -> None:
+    if task.name == "django_mq.deliver":
+        return  # a handler's failures are recorded with their settlement
+    info = request.delivery_info or {}
+    failure = Failure(error=type(error).__name__, detail=str(error), traceback=trace)
+    try:
+        shared_store(_alias[0]).record_attempt(
+            failure,
+            queue_name=str(info.get("routing_key") or ""),
+            number=(request.retries or 0) + 1,
+            worker=request.hostname or socket.gethostname(),
+            correlation_id=request.id,
+        )
+    except StoreError as store_error:
+        # The task's own outcome stands; only its story is incomplete.
+        logger.warning("The failed attempt of task %s was not recorded: %s", request.id, store_error)

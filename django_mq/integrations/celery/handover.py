@@ -1,0 +1,139 @@
+"""From claimed rows to callbacks, one by one.
+
+A batch is claimed with one statement but handed over in small portions: with ``-P solo``
+a callback runs the whole task, and between two of them the loop must see its signals and
+write what was acknowledged.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from django_mq.engine.backoff import Backoff
+from django_mq.errors import CorruptMessage
+from django_mq.integrations.celery.message import payload_of
+from django_mq.stores.records import Failure, Settlement, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django_mq.integrations.celery.transport import Transport
+    from django_mq.stores.records import Claimed, QueueRecord
+
+logger = logging.getLogger("django_mq.celery")
+
+#: After so many seconds of callbacks the loop gets its turn.
+PORTION_SECONDS = 0.02
+
+
+class Handover:
+    """What one transport has claimed and not yet given to a callback, in order."""
+
+    def __init__(self, transport: Transport, *, redis_order: bool) -> None:
+        self._transport = transport
+        self._redis_order = redis_order
+        self._waiting: deque[Claimed] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, claimed: Iterable[Claimed]) -> None:
+        """Let freshly claimed messages wait for their callbacks."""
+        self._waiting.extend(claimed)
+
+    def queues(self) -> set[str]:
+        """Return the queues that anything waiting came from."""
+        return {claimed.queue_name for claimed in self._waiting}
+
+    def portion(self) -> int:
+        """Hand over what is waiting, for a moment; return how many."""
+        until = time.monotonic() + PORTION_SECONDS
+        count = 0
+        while self._waiting and not told_to_stop():
+            count += self.one()
+            if time.monotonic() >= until:
+                break
+        return count
+
+    def one(self) -> bool:
+        """Hand over the next message that can be; False if there is none."""
+        while True:
+            try:
+                claimed = self._waiting.popleft()
+            except IndexError:  # perhaps because a signal's handler has just given everything back
+                return False
+            if self._hand_over(claimed):
+                return True
+
+    def _hand_over(self, claimed: Claimed) -> bool:
+        native = self._transport.native.get(claimed.queue_name)
+        if native is not None:
+            native.take(claimed)
+            return True
+        callback = self._transport.callback(claimed.queue_name)
+        if callback is None:
+            self._transport.intake.session.release(claimed)  # cancelled while the database answered
+        elif claimed.expired and not claimed.type:
+            self._transport.intake.session.expire(claimed)
+        else:
+            payload = self.payload(claimed)
+            if payload is not None:
+                callback(payload)
+                return True
+        return False
+
+    def payload(self, claimed: Claimed) -> dict[str, Any] | None:
+        """Return the Kombu message, or dead-letter a row that is none."""
+        priority = 9 - claimed.priority if self._redis_order else claimed.priority
+        try:
+            return payload_of(claimed, self._transport.intake.session, priority=priority)
+        except CorruptMessage as error:
+            # It must neither loop nor stop the others.
+            logger.error("Message %s of queue %s is corrupt: %s", claimed.message_id, claimed.queue_name, error)  # noqa: TRY400 - the trace is our own
+            self._transport.intake.session.settle(dead(claimed, f"corrupt: {error}", error))
+            return None
+
+    def release(self, queue: str | None = None) -> None:
+        """Give back, uncounted, what is waiting for a queue's callback, or for any."""
+        given_back = [claimed for claimed in self._waiting if queue in (None, claimed.queue_name)]
+        for claimed in given_back:
+            self._waiting.remove(claimed)
+            self._transport.intake.session.release(claimed)
+
+
+def told_to_stop() -> bool:
+    """Whether this worker has received a signal that its loop will heed at its next turn."""
+    state = sys.modules.get("celery.worker.state")
+    wishes = () if state is None else (state.should_stop, state.should_terminate)
+    return any(wish is not None and wish is not False for wish in wishes)
+
+
+def dead(claimed: Claimed, reason: str, error: Exception | None = None) -> Settlement:
+    """Return the verdict that dead-letters a message."""
+    failure = None if error is None else Failure(error=type(error).__name__, detail=str(error))
+    return Settlement(claimed.id, claimed.claim, Verdict.DEAD, counted=True, reason=reason, failure=failure)
+
+
+def another_try(claimed: Claimed, queue: QueueRecord | None, error: Exception) -> Settlement:
+    """Return the verdict on a message whose callback broke: later again, or dead when that was the last time."""
+    attempt = claimed.attempts + 1
+    if queue is None or 0 < queue.max_attempts <= attempt:
+        return dead(claimed, f"could not be received: {error}", error)
+    backoff = Backoff(
+        base_seconds=queue.backoff_seconds,
+        multiplier=queue.backoff_multiplier,
+        cap_seconds=queue.backoff_cap_seconds,
+        jitter=queue.backoff_jitter,
+    )
+    return Settlement(
+        claimed.id,
+        claimed.claim,
+        Verdict.RELEASE,
+        counted=True,
+        delay_seconds=backoff.delay(attempt),
+        failure=Failure(error=type(error).__name__, detail=str(error)),
+    )

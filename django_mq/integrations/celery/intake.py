@@ -1,0 +1,170 @@
+"""Claims for a transport's channels: when, how much, and from which queues."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+from django_mq.delivery.feeding import Feeder
+from django_mq.delivery.polling import MARKER_SECONDS, poll_seconds
+from django_mq.delivery.session import Session
+from django_mq.notifications.base import queue_topic, volatile_topic
+from django_mq.notifications.registry import notifier
+from django_mq.notifications.wake import ANY, Wake
+from django_mq.stores.registry import private_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from django_mq.notifications.base import Listener
+    from django_mq.stores.base import Store
+    from django_mq.stores.records import Claimed, ConsumerInfo
+
+
+class Intake:
+    """One session, one listener, one feeder; opened by the first consumer, so that publishers have none."""
+
+    def __init__(self, alias: str, *, listed: bool) -> None:
+        self.alias = alias
+        self.listed = listed
+        self._wake: Wake | None = None
+        #: Set by the transport: what to show of its consumers at each heartbeat.
+        self.describe: Callable[[], tuple[ConsumerInfo, ...]] = tuple
+        self._store: Store | None = None
+        self._session: Session | None = None
+        self._feeder: Feeder | None = None
+        self._listener: Listener | None = None
+        self._marker: int | None = None
+        self._polled_at = 0.0
+        #: Set when the volatile lane should be looked at.
+        self.volatile_look = True
+
+    @property
+    def store(self) -> Store:
+        """The private store: the session's, or one of its own for a transport that never consumes."""
+        if self._session is not None:
+            return self._session.store
+        if self._store is None:
+            self._store = private_store(self.alias)
+        return self._store
+
+    @property
+    def wake(self) -> Wake:
+        """What hints and returning credit set; two descriptors, which publishers do without."""
+        if self._wake is None:
+            self._wake = Wake()
+        return self._wake
+
+    @property
+    def consumes(self) -> bool:
+        """Whether a session was begun."""
+        return self._session is not None
+
+    @property
+    def session(self) -> Session:
+        """The session, made when first asked for and again after a retirement."""
+        if self._session is None:
+            self._session = Session(self.alias, kind="celery", wake=self.wake)
+            self._session.describe = self._describe
+        return self._session
+
+    def _describe(self) -> tuple[ConsumerInfo, ...]:
+        return self.describe()
+
+    @property
+    def feeder(self) -> Feeder:
+        """The feeder of the session."""
+        if self._feeder is None:
+            self._feeder = Feeder(self.session, listed=self.listed)
+        return self._feeder
+
+    def consume(self, queues: Iterable[str], volatile: Iterable[str]) -> None:
+        """Claim from, and listen to, exactly these queues."""
+        durable, volatile = tuple(dict.fromkeys(queues)), tuple(volatile)
+        if not (durable or volatile or self._session):
+            self._rest()
+            return
+        if self._listener is None:
+            self._listener = notifier().listen(self.wake)
+        self._listener.subscribe(
+            [queue_topic(name) for name in durable] + [volatile_topic(name) for name in volatile]
+        )
+        if durable or self._feeder is not None:
+            self.feeder.consume(durable)
+        self.volatile_look = True
+
+    def _rest(self) -> None:
+        """Keep neither a listener nor a connection for a program that has heard its answers."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.close()
+        if self._store is not None:
+            self._store.close()
+
+    def narrow(self, queues: tuple[str, ...]) -> None:
+        """Claim from these queues only, for now, without ceasing to listen to the others."""
+        if self._feeder is not None:
+            self._feeder.restrict(queues)
+
+    def hear(self) -> None:
+        """Take the wake-up and remember what it was about."""
+        if not self.wake.clear():
+            return
+        topics = self.wake.take_topics()
+        if ANY in topics or any(topic.startswith("q:") for topic in topics):
+            self._look()
+        if ANY in topics or any(topic.startswith("v:") for topic in topics):
+            self.volatile_look = True
+
+    def _look(self) -> None:
+        if self._feeder is not None:
+            self._feeder.look()
+
+    def poll(self) -> None:
+        """Look regularly where hints may not come: often without a channel for them, seldom with one."""
+        marker = self.store.change_marker()
+        if marker is not None and marker != self._marker:
+            self._marker = marker
+            self._look_everywhere()
+        if time.monotonic() - self._polled_at >= self._poll_seconds():
+            self._look_everywhere()
+
+    def _look_everywhere(self) -> None:
+        self._polled_at = time.monotonic()
+        self._look()
+        self.volatile_look = True
+
+    def _poll_seconds(self) -> float:
+        return poll_seconds(self.store, self._listener)
+
+    def poll_interval_seconds(self) -> float:
+        """How often ``poll`` should be called."""
+        if self.store.features.notices_changes:
+            return MARKER_SECONDS
+        return conf.load().POLL_SECONDS
+
+    def claim(self, *, credit: int, slots: int, refill: int) -> list[Claimed]:
+        """Claim, settle, or do nothing, as the feeder decides. Raises StoreError."""
+        if self._feeder is None:
+            return []
+        return self._feeder.pump(credit=credit, slots=slots, refill=refill)
+
+    def timer_seconds(self) -> float | None:
+        """Return when ``claim`` must be called again although nothing happens, None if never."""
+        if self._feeder is None:
+            return None
+        waiting = self._feeder.session.settlements
+        if waiting:
+            return 0.01
+        return self._feeder.seconds_until_due()
+
+    def retire(self) -> None:
+        """Stop listening and claiming; the session lives on until what runs has been settled."""
+        wake, self._wake = self._wake, None
+        session, self._session, self._feeder = self._session, None, None
+        self._rest()
+        if session is not None:
+            session.retire()
+        if wake is not None:
+            wake.close()

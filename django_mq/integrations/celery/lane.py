@@ -1,0 +1,105 @@
+"""The volatile lane: remote control, its replies, and events.
+
+Queues that are declared auto-deleting, exclusive or non-durable live here: their messages
+are small rows that whoever reads deletes and age sweeps away, never rows of the hot table.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from django_mq.delivery.routing import matches
+from django_mq.notifications.base import volatile_topic
+from django_mq.notifications.registry import notifier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from django_mq.stores.base import Store
+
+#: A binding lives so long, in seconds, unless renewed; so a dead worker stops receiving commands.
+BINDING_SECONDS = 60.0
+#: A message nobody fetches lives so long, in seconds.
+MESSAGE_SECONDS = 60.0
+#: A publisher of events believes its last look at a topic exchange's bindings for so long, in
+#: seconds. Commands and replies are few, and a queue bound a moment ago may be waiting for one.
+REMEMBER_SECONDS = 0.5
+
+
+class VolatileLane:
+    """The volatile queues of one transport."""
+
+    def __init__(self, store: Callable[[], AbstractContextManager[Store]]) -> None:
+        self._store = store
+        #: Names of the volatile queues declared here.
+        self.queues: set[str] = set()
+        self._bound: dict[tuple[str, str, str], str] = {}
+        self._renew_at = 0.0
+        self._known: dict[str, tuple[float, list[tuple[str, str]]]] = {}
+
+    def bind(self, queue: str, exchange: str, exchange_type: str, pattern: str) -> None:
+        """Bind a volatile queue, and keep the binding alive as long as ``renew`` is called."""
+        self._bound[exchange, pattern, queue] = exchange_type
+        self._known.pop(exchange, None)
+        self._write_binding(queue, exchange, exchange_type, pattern)
+
+    def _write_binding(self, queue: str, exchange: str, exchange_type: str, pattern: str) -> None:
+        with self._store() as store:
+            store.volatile_bind(
+                exchange=exchange,
+                exchange_type=exchange_type,
+                pattern=pattern,
+                queue=queue,
+                seconds=BINDING_SECONDS,
+            )
+
+    def renew(self) -> None:
+        """Renew this transport's bindings, when a third of their life is over."""
+        now = time.monotonic()
+        if now < self._renew_at:
+            return
+        self._renew_at = now + BINDING_SECONDS / 3
+        for (exchange, pattern, queue), exchange_type in list(self._bound.items()):
+            self._write_binding(queue, exchange, exchange_type, pattern)
+
+    def bound_queues(self, exchange: str, exchange_type: str, routing_key: str) -> list[str]:
+        """Return the volatile queues that a message to the exchange goes to."""
+        patterns = self._patterns(exchange, believe=exchange_type == "topic")
+        return [queue for pattern, queue in patterns if matches(exchange_type, pattern, routing_key)]
+
+    def _patterns(self, exchange: str, *, believe: bool) -> list[tuple[str, str]]:
+        known = self._known.get(exchange)
+        if believe and known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
+            return known[1]
+        with self._store() as store:
+            patterns = store.volatile_bindings(exchange)
+        self._known[exchange] = (time.monotonic(), patterns)
+        return patterns
+
+    def put(self, queues: list[str], message: dict[str, Any]) -> None:
+        """Leave a message for each queue and hint at once: no transaction is involved."""
+        text = message | {"body": _text(message["body"])}
+        with self._store() as store:
+            store.volatile_put(queues, json.dumps(text, default=str), seconds=MESSAGE_SECONDS)
+        notifier().send({volatile_topic(queue) for queue in queues})
+
+    def take(self, queues: list[str], *, limit: int = 100) -> list[tuple[str, dict[str, Any]]]:
+        """Take what waits in these queues, as (queue, message)."""
+        with self._store() as store:
+            found = store.volatile_take(queues, limit=limit)
+        return [(queue, json.loads(payload)) for queue, payload in found]
+
+    def drop(self, queue: str) -> int:
+        """Forget a queue; return how many messages it held."""
+        self.queues.discard(queue)
+        for key in [key for key in self._bound if key[2] == queue]:
+            del self._bound[key]
+        with self._store() as store:
+            return store.volatile_drop(queue)
+
+
+def _text(body: Any) -> Any:
+    return body.decode("utf-8", "surrogateescape") if isinstance(body, bytes) else body

@@ -1,0 +1,137 @@
+"""Kombu's message to a row and back."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from kombu.transport import virtual
+
+from django_mq.delivery.codecs import decode_headers, encode_json
+from django_mq.delivery.message_ids import new_message_id
+from django_mq.delivery.validation import TEXT_LENGTH
+from django_mq.errors import CorruptMessage
+from django_mq.stores.records import NewMessage
+
+if TYPE_CHECKING:
+    from django_mq.delivery.session import Session
+    from django_mq.stores.records import Claimed
+
+#: Property under which a publish keeps its message id, made before any retry of that publish.
+MESSAGE_ID = "mq_message_id"
+#: Property by which a second try of the same publish is known.
+TRIED = "mq_tried"
+#: Properties that have columns of their own, or make sense in this process only.
+NOT_STORED = frozenset({"priority", "correlation_id", "body_encoding", "delivery_tag", MESSAGE_ID, TRIED})
+
+
+class Message(virtual.Message):
+    """A delivered message; the row's receipt rides along so that acknowledging needs no look-up."""
+
+    def __init__(self, payload: dict[str, Any], channel: Any = None, **options: Any) -> None:
+        receipt: Any = payload.get("claimed"), payload.get("session")
+        self.claimed: Claimed
+        self.session: Session
+        #: The receipt, and the session it belongs to; None for a message of the volatile lane.
+        self.claimed, self.session = receipt
+        super().__init__(payload, channel=channel, **options)
+
+    def settle_done(self) -> None:
+        """Accept: the work is done."""
+        self.session.accept(self.claimed)
+
+    def settle_rejected(self, *, requeue: bool) -> None:
+        """Give back, counting the delivery, or dead-letter."""
+        channel: Any = self.channel
+        channel.judge(self, requeue=requeue)
+
+
+def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMessage:
+    """Return the row to write for a Kombu message dictionary."""
+    headers = message["headers"] or {}
+    properties = message["properties"]
+    body = message["body"]
+    is_task = "task" in headers
+    return NewMessage(
+        queue_name=queue,
+        message_id=UUID(properties[MESSAGE_ID]) if MESSAGE_ID in properties else new_message_id(),
+        body=body.encode() if isinstance(body, str) else bytes(body),
+        content_type=message["content-type"] or "application/octet-stream",
+        content_encoding=message["content-encoding"] or "binary",
+        headers=encode_json(headers, "headers"),
+        properties=encode_json(
+            {name: value for name, value in properties.items() if name not in NOT_STORED}, "properties"
+        ),
+        priority=priority,
+        type=str(headers.get("task") or properties.get("type") or "")[:TEXT_LENGTH],
+        correlation_id=_short(properties.get("correlation_id")),
+        deliver_at=eta(headers),
+        # An expired task is delivered all the same: the worker revokes it and records that.
+        ttl_seconds=None if is_task else _expiration_seconds(properties),
+    )
+
+
+def eta(headers: dict[str, Any]) -> datetime | None:
+    """Return when a task message is due: Celery has already turned countdown into eta."""
+    value = headers.get("eta")
+    if not value:
+        return None
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _expiration_seconds(properties: dict[str, Any]) -> float | None:
+    milliseconds = properties.get("expiration")
+    return None if milliseconds in (None, "") else max(0.0, int(milliseconds) / 1000)
+
+
+def _short(value: Any) -> str | None:
+    return str(value)[:TEXT_LENGTH] if value else None
+
+
+def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str, Any]:
+    """Return the Kombu message dictionary of a claimed row. Raises CorruptMessage."""
+    properties = _decode_properties(claimed.properties)
+    info = properties.setdefault("delivery_info", {})
+    info.update(redelivered=claimed.redelivered or claimed.attempts > 0, priority=priority)
+    info.setdefault("exchange", "")
+    info.setdefault("routing_key", claimed.queue_name)
+    properties.update(
+        delivery_tag=f"{claimed.id}.{claimed.claim}", priority=priority, correlation_id=claimed.correlation_id
+    )
+    return {
+        "body": bytes(claimed.body),
+        "content-type": claimed.content_type,
+        "content-encoding": claimed.content_encoding,
+        "headers": _due(decode_headers(claimed.headers)),
+        "properties": properties,
+        "claimed": claimed,
+        "session": session,
+    }
+
+
+def _due(headers: dict[str, Any]) -> dict[str, Any]:
+    """Drop an eta that is still to come, for which a worker would keep the task in its memory.
+
+    The store has delivered the message: an operator said "now", or its clock is ahead of ours.
+    """
+    try:
+        due_at = eta(headers)
+    except ValueError:
+        return headers  # Celery says what is wrong with it
+    return headers | {"eta": None} if due_at is not None and due_at > datetime.now(UTC) else headers
+
+
+def _decode_properties(text: str | None) -> dict[str, Any]:
+    try:
+        properties = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        raise CorruptMessage(f"The properties are not valid JSON: {error}") from error
+    properties = {} if properties is None else properties
+    if not isinstance(properties, dict):
+        raise CorruptMessage(f"The properties are a JSON {type(properties).__name__}, not an object.")
+    if not isinstance(properties.get("delivery_info", {}), dict):
+        raise CorruptMessage("The delivery_info among the properties is not an object.")
+    return {name: value for name, value in properties.items() if name not in NOT_STORED}

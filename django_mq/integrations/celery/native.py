@@ -1,0 +1,177 @@
+"""Native handlers as Celery work: one registered task runs them all, in the pool's own way.
+
+Each claimed native message becomes a synthetic message of the task ``django_mq.deliver``, so
+that time limits, revoking, events and instrumentation are Celery's own. Who settles:
+
+    the handler returned                  the parent accepts, in a batch, with its next claim
+    the handler chose another outcome     the child, at once, with the traceback; the parent forgets
+    the child died or was timed out       the parent counts a failed attempt
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import asdict, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from celery import Task, shared_task
+from celery.exceptions import Ignore
+from celery.worker.request import Request
+
+from django_mq.delivery import hinting
+from django_mq.delivery.executing import Attempt
+from django_mq.delivery.handlers import Handler, handler_of
+from django_mq.delivery.policies import Policies
+from django_mq.errors import HandlerTimeout, WorkerLost
+from django_mq.integrations.celery.message import Message
+from django_mq.stores.records import Claimed, Verdict
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from django_mq.delivery.session import Session
+
+DELIVER = "django_mq.deliver"
+
+
+class NativeMessage(Message):
+    """A native message dressed as a task message of ``django_mq.deliver``."""
+
+    def __init__(self, claimed: Claimed, session: Session, handler: Handler, channel: Any) -> None:
+        self.handler = handler
+        #: Set when the child has settled: there is nothing left to write.
+        self.settled = False
+        super().__init__(_payload(claimed, session, handler), channel=channel)
+
+    def settle_done(self) -> None:
+        """The handler returned, or the child has settled."""
+        if self.settled:
+            self.session.let_go(self.claimed)
+        else:
+            self.session.accept(self.claimed)
+
+    def settle_rejected(self, *, requeue: bool) -> None:  # noqa: ARG002 - as a task message's
+        """The child is gone, or could not settle: the attempt has failed.
+
+        Nothing is asked of the database, which may be what is away.
+        """
+        policy = None if self.channel is None else self.channel.policy_of(self.claimed.queue_name)
+        if policy is None:
+            self.session.release(self.claimed, counted=True)
+            return
+        attempt = Attempt(self.claimed, self.handler, policy)
+        attempt.error = self.cause or WorkerLost()
+        self.session.settle(attempt.judge())
+
+    cause: BaseException | None = None
+
+
+def _payload(claimed: Claimed, session: Session, handler: Handler) -> dict[str, Any]:
+    task_id = str(claimed.message_id)
+    body = json.dumps([[session.alias, session.id, pack(claimed)], {}, {}])
+    return {
+        "body": body,
+        "content-type": "application/json",
+        "content-encoding": "utf-8",
+        "headers": {
+            "lang": "py",
+            "task": DELIVER,
+            "id": task_id,
+            "root_id": task_id,
+            "parent_id": None,
+            "group": None,
+            "retries": max(0, claimed.attempts),
+            "eta": None,
+            "expires": None,
+            "timelimit": [handler.time_limit_seconds, None],
+            "argsrepr": f"({claimed.queue_name!r}, {task_id!r})",
+            "kwargsrepr": "{}",
+            "origin": f"session {session.id}",
+        },
+        "properties": {
+            "correlation_id": task_id,
+            "reply_to": None,
+            "priority": claimed.priority,
+            "delivery_tag": f"{claimed.id}.{claimed.claim}",
+            "delivery_info": {
+                "exchange": "",
+                "routing_key": claimed.queue_name,
+                "redelivered": claimed.redelivered,
+                "priority": claimed.priority,
+            },
+        },
+        "claimed": claimed,
+        "session": session,
+    }
+
+
+def pack(claimed: Claimed) -> dict[str, Any]:
+    """Return the claimed row as JSON values."""
+    values = asdict(claimed)
+    values["body"] = base64.b64encode(bytes(claimed.body)).decode()
+    values["message_id"] = str(claimed.message_id)
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
+
+
+def unpack(values: dict[str, Any]) -> Claimed:
+    """Return the claimed row that ``pack`` packed."""
+    values = {item.name: values[item.name] for item in fields(Claimed)}
+    values["body"] = base64.b64decode(values["body"])
+    values["message_id"] = UUID(values["message_id"])
+    for name in ("published_at", "deliver_at", "expires_at"):
+        values[name] = datetime.fromisoformat(values[name]) if values[name] else None
+    return Claimed(**values)
+
+
+class HandlerRequest(Request):
+    """What the parent knows of one handler's run."""
+
+    def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
+        """Tell the message who has settled, before Celery acknowledges or rejects it."""
+        error = getattr(exc_info.exception, "exc", exc_info.exception)
+        self.message.settled = isinstance(error, Ignore)
+        self.message.cause = error
+        return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
+
+    def on_timeout(self, soft: bool, timeout: float) -> None:
+        """Count the attempt as failed: Celery has ended the child."""
+        if not soft:
+            self.message.cause = HandlerTimeout(f"{self.message.handler.name} ran longer than {timeout} seconds.")
+            self.reject(requeue=True)
+        super().on_timeout(soft, timeout)
+
+
+class DeliverTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
+    """Settings of the one task behind all handlers."""
+
+    abstract = True
+    acks_late = True
+    reject_on_worker_lost = True
+    acks_on_failure_or_timeout = False
+    ignore_result = True
+    Request = "django_mq.integrations.celery.native:HandlerRequest"
+
+
+@shared_task(name=DELIVER, base=DeliverTask)
+def deliver(alias: str, session_id: int, packed: dict[str, Any]) -> None:
+    """Run a handler in a pool process."""
+    claimed = unpack(packed)
+    attempt = Attempt(claimed, handler_of(claimed.queue_name), _policy(alias, claimed.queue_name))
+    settlement = attempt.run()
+    if settlement.verdict is Verdict.ACCEPT:
+        return
+    shared_store(alias).settle(session_id, [settlement])
+    if settlement.delay_seconds:
+        hinting.hint([claimed.queue_name], using=alias)  # the parent must learn of the new due time
+    raise Ignore
+
+
+_policies: dict[tuple[str, str], Policies] = {}
+
+
+def _policy(alias: str, queue: str) -> Any:
+    policies = _policies.setdefault((alias, queue), Policies([queue]))
+    policies.refresh_if_due(shared_store(alias))
+    return policies.of(queue)

@@ -1,0 +1,40 @@
+"""Whether a task was published with a priority at all.
+
+Kombu's producer turns "none given" into 0, the least urgent one, where django_mq means 4.
+Celery's signal, sent by the same thread just before, still knows what the caller said.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from celery import signals
+
+
+class _Announced(threading.local):
+    """The publish that Celery announced last in this thread."""
+
+    def __init__(self) -> None:
+        self.task_id: str | None = None
+        self.properties: dict[str, Any] = {}
+
+
+_announced = _Announced()
+
+
+def _announce(headers: dict[str, Any], properties: dict[str, Any], **_: Any) -> None:
+    _announced.task_id, _announced.properties = headers.get("id"), properties
+
+
+signals.before_task_publish.connect(_announce, dispatch_uid="django_mq.priorities")
+
+
+def given(priority: int | None, headers: dict[str, Any] | None) -> int | None:
+    """Return the priority the caller gave, None if he gave none; a plain Kombu producer's 0 stays 0."""
+    task_id, properties = _announced.task_id, _announced.properties
+    _announced.task_id, _announced.properties = None, {}
+    if priority == 0 and task_id is not None and task_id == (headers or {}).get("id"):
+        said: int | None = properties.get("priority")
+        return said
+    return priority

@@ -1,0 +1,124 @@
+"""The producer's side: one INSERT on the caller's connection, inside the caller's transaction.
+
+Three publishes stay outside it, each for a reason: a task's own retry (the exception that
+carries it rolls the transaction back, and the task would be lost), a publish under a
+running event loop (Django has no transaction there; see ``apart.py``), and the volatile lane.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from celery import current_task, signals
+
+from django_mq.delivery import hinting, publishing, validation
+from django_mq.errors import StoreError, UnknownQueue
+from django_mq.integrations.celery.message import TRIED, new_message
+from django_mq.notifications.base import queue_topic
+from django_mq.notifications.registry import notifier
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from django_mq.integrations.celery.declarations import Declarations
+    from django_mq.stores.base import Store
+    from django_mq.stores.records import NewMessage
+
+
+class Publisher:
+    """Publishes Kombu messages for one transport."""
+
+    def __init__(
+        self,
+        alias: str,
+        declarations: Declarations,
+        private: Callable[[], AbstractContextManager[Store]],
+        *,
+        redis_order: bool,
+    ) -> None:
+        self._alias = alias
+        self._declarations = declarations
+        self._private = private
+        self._redis_order = redis_order
+
+    def publish(self, queues: list[str], message: dict[str, Any]) -> None:
+        """Write the message into each queue. Raises as ``publish`` does; see the module for transactions."""
+        priority = self._priority(message["properties"].get("priority"))
+        again = bool(message["properties"].get(TRIED))
+        message["properties"][TRIED] = True
+        rows = [new_message(queue, message, priority=priority) for queue in queues]
+        for row in rows:
+            validation.check_size(row.body)
+        self._in_its_place(message, rows, again=again)
+
+    def _priority(self, given: Any) -> int:
+        """Return 0 to 9, 9 first, clamped as AMQP brokers do."""
+        try:
+            value = max(0, min(9, int(given)))
+        except (TypeError, ValueError):
+            return 4
+        return 9 - value if self._redis_order else value
+
+    def _in_its_place(self, message: dict[str, Any], rows: list[NewMessage], *, again: bool) -> None:
+        if not (_is_own_retry(message) and shared_store(self._alias).in_transaction):
+            self._write(rows, again=again)
+            return
+        if shared_store(self._alias).features.concurrent_writers:
+            # Committed now, whatever becomes of the caller's transaction, and hinted at now.
+            with self._private() as store:
+                self._append(store, rows, again=again)
+            notifier().send({queue_topic(row.queue_name) for row in rows})
+        else:
+            # A second writer would wait for the very transaction that waits for it.
+            _deferred.writes.append(lambda: self._write(rows, again=again))
+
+    def _write(self, rows: list[NewMessage], *, again: bool) -> None:
+        store = shared_store(self._alias)
+        in_transaction = store.in_transaction
+        try:
+            self._append(store, rows, again=again)
+        except StoreError as error:
+            if in_transaction and error.__cause__ is not None:
+                # The transaction is broken: Kombu must not try again inside it.
+                raise error.__cause__ from None
+            raise
+        hinting.hint({row.queue_name for row in rows}, using=self._alias)
+
+    def _append(self, store: Store, rows: list[NewMessage], *, again: bool) -> None:
+        try:
+            publishing.append(store, rows, again=again)
+        except UnknownQueue:
+            for row in rows:
+                self._declarations.ensure(row.queue_name, anew=True)
+            publishing.append(store, rows, again=again)
+
+
+def _is_own_retry(message: dict[str, Any]) -> bool:
+    """Whether the running task publishes itself again, by ``self.retry()``."""
+    headers = message["headers"]
+    if not current_task or not headers.get("retries"):
+        return False
+    return bool(headers.get("id") == current_task.request.id)
+
+
+class _Deferred(threading.local):
+    """Publishes that wait for the end of the task that runs in this thread."""
+
+    def __init__(self) -> None:
+        self.writes: list[Callable[[], None]] = []
+
+
+_deferred = _Deferred()
+
+
+def _write_deferred(**_: Any) -> None:
+    writes, _deferred.writes = _deferred.writes, []
+    for write in writes:
+        write()
+
+
+# Sent when the task's body has been left, and with it every transaction it had opened.
+signals.task_postrun.connect(_write_deferred, dispatch_uid="django_mq.publisher.deferred")

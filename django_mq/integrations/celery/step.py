@@ -1,0 +1,52 @@
+"""The worker step: free slots for the transport, and native handlers as work.
+
+Added to every Celery worker by ``worker_init``; it does nothing on another transport.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import bootsteps
+from celery.worker import state
+
+from django_mq import conf
+from django_mq.delivery.handlers import discover
+from django_mq.integrations.celery import failures
+from django_mq.integrations.celery.alias import SCHEME
+from django_mq.integrations.celery.native_consumer import NativeConsumer
+
+
+class MQStep(bootsteps.StartStopStep):
+    """Tells the transport how many tasks could start now, and consumes native queues."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def start(self, consumer: Any) -> None:
+        """Connect the consumer with the transport beneath it, anew after each reconnect."""
+        transport = consumer.task_consumer.channel.connection
+        transport.slots = lambda: consumer.pool.num_processes - len(state.reserved_requests)
+        transport.name_session(consumer.hostname)
+        if conf.load().CELERY_HANDLERS:
+            for queue, handler in discover().items():
+                transport.consume_native(queue, NativeConsumer(handler, consumer, transport))
+
+    def stop(self, consumer: Any) -> None:
+        """Claim no more native messages."""
+        if consumer.task_consumer is not None and consumer.task_consumer.channel.connection is not None:
+            consumer.task_consumer.channel.connection.cancel_native()
+
+
+def install(sender: Any, **_: Any) -> None:
+    """Add the step to a worker that is about to be built; to one on another transport, nothing.
+
+    Importing the native consumer has registered the task of all handlers with every app,
+    before the pool is forked.
+    """
+    with sender.app.connection_for_read() as connection:
+        transport = connection.transport
+    if transport.driver_type != SCHEME:
+        return
+    discover()
+    sender.app.steps["consumer"].add(MQStep)
+    failures.connect(transport.alias)

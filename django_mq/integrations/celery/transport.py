@@ -1,0 +1,350 @@
+"""The Kombu transport: on the worker's event loop, or blocking in ``drain_events``.
+
+One transport is one Kombu connection: it has a session, claims for all its channels with
+one statement per wake-up, and settles with the next claim. Between claims it is idle: a
+hint, a due time, returning credit or a safety poll makes it look again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import django
+from django.apps import apps
+from django.db import connections
+from kombu.exceptions import OperationalError
+from kombu.transport import virtual
+
+import django_mq
+from django_mq import conf
+from django_mq.delivery.message_ids import new_message_id
+from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
+from django_mq.integrations.celery.address import Address, parse
+from django_mq.integrations.celery.apart import apart_from_event_loops
+from django_mq.integrations.celery.channel import Channel as MQChannel
+from django_mq.integrations.celery.committing import Committing
+from django_mq.integrations.celery.declarations import Declarations
+from django_mq.integrations.celery.handover import Handover, told_to_stop
+from django_mq.integrations.celery.intake import Intake
+from django_mq.integrations.celery.lane import VolatileLane
+from django_mq.integrations.celery.publisher import Publisher
+from django_mq.stores.records import ClaimRequest
+from django_mq.stores.registry import has_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.integrations.celery.native_consumer import NativeConsumer
+    from django_mq.stores.records import ConsumerInfo
+
+
+class WrongAddress(BrokerURLError, OperationalError):  # noqa: N818 - named as all errors of django_mq
+    """The broker URL leads nowhere; a Kombu connection error that trying again does not mend."""
+
+
+class Transport(virtual.Transport):
+    """``django-mq://``; see ``address.py`` for the URL."""
+
+    Channel = MQChannel
+    _callbacks: dict[str, Callable[[dict[str, Any]], Any]]
+    driver_type = "django-mq"
+    driver_name = "django_mq"
+    can_parse_url = True
+    default_port = None
+    polling_interval = None
+    connection_errors = (*virtual.Transport.connection_errors, StoreError)
+    #: A lost session or database is gone for this connection; the next one may do better. What
+    #: the database refuses it refuses again, above all inside the caller's broken transaction.
+    recoverable_connection_errors = (StoreUnavailable, SessionLost, TablesMissing, ConnectionError)
+    recoverable_channel_errors = ()
+    implements = virtual.Transport.implements.extend(
+        asynchronous=True,
+        exchange_type=frozenset(["direct", "topic", "fanout"]),
+        heartbeats=False,
+    )
+
+    def __init__(self, client: Any, **options: Any) -> None:
+        super().__init__(client, **options)
+        self._wrong: WrongAddress | None = None
+        address = self._read_address(client)
+        self.alias = address.alias or conf.load().DATABASE
+        self.intake = Intake(self.alias, listed=address.listed)
+        self.intake.describe = self._describe
+        self._committing = Committing(self.alias, self.intake)
+        self.lane = VolatileLane(self._committing)
+        self.declarations = Declarations(self._committing)
+        self.publisher = Publisher(
+            self.alias, self.declarations, self._committing.private, redis_order=address.redis_order
+        )
+        self.handover = Handover(self, redis_order=address.redis_order)
+        self._channel_of: dict[str, MQChannel] = {}
+        self._loop: Any = None
+        self._poll_timer: Any = None
+        self._armed_for = 0.0
+        self._driver: int | None = None
+        #: Set by the worker step: how many tasks the pool could start now.
+        self.slots: Callable[[], int] | None = None
+        #: Queues of native handlers, with the consumers that take their messages; set by the worker step.
+        self.native: dict[str, NativeConsumer] = {}
+
+    def _read_address(self, client: Any) -> Address:
+        """Read the URL; what is wrong with it is told when somebody connects."""
+        try:
+            address = parse(client.hostname, client.transport_options)
+        except BrokerURLError as error:
+            self._wrong = WrongAddress(str(error))
+            return Address()
+        if address.alias is not None and not has_store(address.alias):
+            known = ", ".join(sorted(connections))
+            self._wrong = WrongAddress(f"There is no database alias {address.alias!r}; DATABASES has {known}.")
+        return address
+
+    # Connecting.
+
+    @apart_from_event_loops
+    def establish_connection(self) -> Any:
+        """Check that the tables can be read; the result is the transport itself.
+
+        Raises StoreError, and WrongAddress for a URL that leads nowhere.
+        """
+        if not apps.ready and not apps.loading:
+            django.setup()  # the Celery command line opens the broker without it
+        if self._wrong is not None:
+            raise self._wrong
+        with self._committing() as store:
+            store.queue("")
+        return super().establish_connection()
+
+    def verify_connection(self, connection: Any) -> bool:  # noqa: ARG002 - Kombu's signature
+        """Whether the connection may be used: the database says so at each statement."""
+        return True
+
+    def close_connection(self, connection: Any) -> None:
+        """Give back what was not started; running tasks may settle until they end."""
+        self._leave_loop()
+        self.handover.release()
+        super().close_connection(connection)
+        self.intake.retire()
+
+    def driver_version(self) -> str:
+        """Return the version of this package."""
+        return django_mq.__version__
+
+    def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:  # noqa: ARG002 - Kombu's signature
+        """Return the URL: there is no password in it."""
+        return uri
+
+    # Which queues.
+
+    def consume(self, queue: str, channel: MQChannel, callback: Callable[[dict[str, Any]], Any]) -> None:
+        """Claim from a queue for a channel, from now on."""
+        self._callbacks[queue] = callback
+        self._channel_of[queue] = channel
+        self._changed()
+
+    def cancel(self, queue: str | None) -> None:
+        """Stop claiming from a queue, at once, and give back what no callback has seen."""
+        self._callbacks.pop(queue or "", None)
+        self._channel_of.pop(queue or "", None)
+        self.handover.release(queue or "")
+        self._changed()
+
+    def name_session(self, name: str) -> None:
+        """Show the session under the worker's name."""
+        self.intake.session.name = name
+
+    def consume_native(self, queue: str, consumer: NativeConsumer) -> None:
+        """Claim from a queue for the worker step, together with the channels' queues."""
+        self.declarations.ensure(queue)
+        self.native[queue] = consumer
+        self._changed()
+
+    def cancel_native(self) -> None:
+        """Stop claiming for the worker step."""
+        queues = list(self.native)
+        self.native.clear()
+        for queue in queues:
+            self.handover.release(queue)
+        self._changed()
+
+    def _changed(self) -> None:
+        volatile = [queue for queue in self._channel_of if queue in self.lane.queues]
+        durable = [queue for queue in self._channel_of if queue not in self.lane.queues]
+        self.intake.consume([*durable, *self.native], volatile)
+
+    @property
+    def on_loop(self) -> bool:
+        """Whether a worker's event loop drives this transport, which must survive every message."""
+        return self._loop is not None
+
+    def _describe(self) -> tuple[ConsumerInfo, ...]:
+        """What the operator sees of this transport's consumers."""
+        self.intake.session.credit = self._window()
+        channels = [
+            (queue, channel) for queue, channel in self._channel_of.items() if queue not in self.lane.queues
+        ]
+        tasks = [channel.qos.describe(queue) for queue, channel in channels]
+        return (*tasks, *(consumer.describe() for consumer in list(self.native.values())))
+
+    def callback(self, queue: str) -> Callable[[dict[str, Any]], Any] | None:
+        """Return what takes the queue's messages, None if nobody consumes it any more."""
+        return self._callbacks.get(queue)
+
+    # Delivering.
+
+    def work(self) -> int:
+        """Claim and deliver what credit allows, and write what presses; return how many were delivered.
+
+        Raises StoreError.
+        """
+        self._driver = threading.get_ident()
+        delivered = self._work_volatile()
+        self._claim()
+        return delivered + self.handover.portion()
+
+    def _claim(self) -> None:
+        """Claim when everything claimed before has been handed over."""
+        if self.handover:
+            return
+        credit = self._credit()
+        slots = credit if self.slots is None else self.slots()
+        refill = max(1, self._window() // 2)
+        self.handover.add(self.intake.claim(credit=credit, slots=slots, refill=refill))
+        # Settling asks what is remembered only: it may happen anywhere, in signal handlers too.
+        self.declarations.refresh(self.handover.queues())
+
+    def _consuming(self) -> set[MQChannel]:
+        return {channel for queue, channel in self._channel_of.items() if queue not in self.lane.queues}
+
+    def _credit(self) -> int:
+        """Return the least credit of those who have any; the queues of the others are passed over meanwhile."""
+        credit = {queue: channel.qos.credit() for queue, channel in self._channel_of.items()}
+        credit |= {queue: consumer.credit() for queue, consumer in self.native.items()}
+        able = {queue: left for queue, left in credit.items() if left > 0 and queue not in self.lane.queues}
+        self.intake.narrow(tuple(able))
+        return min(able.values(), default=0)
+
+    def _window(self) -> int:
+        return min((channel.qos.prefetch_count or 1 for channel in self._consuming()), default=1)
+
+    def get_one(self, queue: str) -> dict[str, Any] | None:
+        """Claim one message of a queue for ``basic_get``."""
+        if queue in self.lane.queues:
+            return next((message for _, message in self.lane.take([queue], limit=1)), None)
+        request = ClaimRequest(queues=(queue,), credit=1)
+        while claimed := self.intake.session.exchange(request).claimed:
+            self.declarations.refresh([queue])
+            payload = self.handover.payload(claimed[0])
+            if payload is not None:
+                return payload
+        return None
+
+    def _work_volatile(self) -> int:
+        volatile = [queue for queue in self._channel_of if queue in self.lane.queues]
+        if not volatile:
+            return 0
+        self.lane.renew()
+        if not self.intake.volatile_look:
+            return 0
+        self.intake.volatile_look = False
+        taken = self.lane.take(volatile)
+        for queue, message in taken:
+            self._deliver_volatile(queue, message)
+        return len(taken)
+
+    def _deliver_volatile(self, queue: str, message: dict[str, Any]) -> None:
+        callback = self.callback(queue)
+        if callback is not None:
+            message["properties"]["delivery_tag"] = str(new_message_id())
+            callback(message)
+
+    def wake_from_other_thread(self) -> None:
+        """Make the driver look at returned credit, unless it is the driver who returned it."""
+        if threading.get_ident() != self._driver:
+            self.intake.wake.set("credit")
+
+    # Blocking.
+
+    def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:  # noqa: ARG002 - Kombu's signature
+        """Deliver one durable message, or all volatile ones; raise socket.timeout if none comes in time."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._work_once():
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise TimeoutError
+            self._wait(left)
+
+    def _work_once(self) -> bool:
+        self._driver = threading.get_ident()
+        if self._work_volatile():
+            return True
+        self._claim()
+        return self.handover.one()
+
+    def _wait(self, left: float | None) -> None:
+        interval = self.intake.poll_interval_seconds()
+        waits = [seconds for seconds in (left, interval, self.intake.timer_seconds()) if seconds is not None]
+        self.intake.wake.wait(min(waits), clear=False)
+        self.intake.hear()
+        self.intake.poll()
+
+    # On the worker's event loop.
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:  # noqa: ARG002 - Kombu's signature
+        """Watch the wake, look after every turn of the loop, and poll by a timer."""
+        self._loop = loop
+        self._committing.enter_worker()
+        loop.add_reader(self.intake.wake.fileno(), self._on_wake)
+        loop.on_tick.add(self._on_tick)
+        self._poll_timer = loop.call_repeatedly(self.intake.poll_interval_seconds(), self.intake.poll)
+
+    def _on_wake(self) -> None:
+        """Claim at once when woken: the pool's tick follows in the loop's next turn, before it waits."""
+        self.intake.hear()
+        if not told_to_stop():
+            self.work()
+
+    def _on_tick(self) -> None:
+        """Run before every wait of the loop: constant time when there is nothing to do."""
+        if self.work() or self.handover:
+            # The pool's own tick, which writes to its processes, may have had its turn before
+            # this one (ticks are a set): without another turn the task waits for the next event.
+            self._turn_again()
+        else:
+            self._arm_timer()
+
+    def _turn_again(self) -> None:
+        self.intake.wake.set("turn")
+
+    def _arm_timer(self) -> None:
+        """Have the loop turn when something is due before the next poll: one timer at a time.
+
+        The poll turns the loop anyway. A timer for each far-off due time would stay in the
+        loop's heap until then, even if cancelled.
+        """
+        seconds = self.intake.timer_seconds()
+        now = time.monotonic()
+        if seconds is None or seconds > self.intake.poll_interval_seconds() or self._loop is None:
+            return
+        if now < self._armed_for <= now + seconds:
+            return
+        self._armed_for = now + seconds
+        self._loop.call_later(seconds, _nothing)
+        # The loop has settled how long it waits before it ticks.
+        self._turn_again()
+
+    def _leave_loop(self) -> None:
+        """The loop forgets its readers by itself, but not its ticks: a dead transport must not run on."""
+        loop, self._loop = self._loop, None
+        if loop is None:
+            return
+        loop.on_tick.discard(self._on_tick)
+        loop.remove_reader(self.intake.wake.fileno())
+        if self._poll_timer is not None:
+            self._poll_timer.cancel()
+
+
+def _nothing() -> None:
+    """What a timer calls that only has to make the loop turn."""

@@ -1,0 +1,59 @@
+"""Kombu connections and Celery apps on each kind of database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from celery import Celery
+from kombu import Connection
+
+from django_mq.delivery import limits
+from django_mq.delivery.session import close_all
+from django_mq.integrations.celery.alias import register
+from django_mq.models import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    #: The live messages, oldest first.
+    Rows = Callable[[], list[Message]]
+
+
+@pytest.fixture(autouse=True)
+def scheme() -> None:
+    """The scheme is known, and nothing is remembered of the queues of the test before."""
+    register()
+    limits.forget()
+
+
+@pytest.fixture
+def url(committed_database: str) -> Iterator[str]:
+    """The broker's URL of the test's database; no session outlives its test."""
+    yield f"django-mq:///{committed_database}"
+    close_all()
+
+
+@pytest.fixture
+def connection(url: str) -> Iterator[Connection]:
+    """A Kombu connection, as an application has it."""
+    with Connection(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def app(url: str) -> Iterator[Celery]:
+    """A Celery app with one task."""
+    with Celery("unit", broker=url, set_as_current=False) as made:
+        made.task(name="note", shared=False)(_note)
+        yield made
+
+
+def _note() -> None:
+    """Nobody runs it."""
+
+
+@pytest.fixture
+def rows(committed_database: str) -> Rows:
+    """Looks at the table."""
+    return lambda: list(Message.objects.using(committed_database).order_by("id"))

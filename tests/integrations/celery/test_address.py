@@ -1,0 +1,76 @@
+"""The broker URL, and what a wrong one says."""
+
+from __future__ import annotations
+
+import pytest
+from celery import Celery
+from kombu import Connection
+from kombu.exceptions import OperationalError
+
+from django_mq.errors import BrokerURLError
+from django_mq.integrations.celery.address import Address, parse
+
+WRONG = [
+    ("django-mq:///nowhere", "There is no database alias 'nowhere'"),
+    ("django-mq://default", "write django-mq:///default"),
+    ("django-mq:///default?colour=red", "Unknown options in the broker URL: colour"),
+    ("django-mq:///default?priority_order=upside-down", "use amqp or redis"),
+    ("django-mq:///one/two", "is not a database alias"),
+]
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        (None, Address()),
+        ("django-mq://", Address()),
+        ("django-mq:///", Address()),
+        ("django-mq:///Other", Address("Other")),
+        ("django-mq:///my%20db", Address("my db")),
+        ("django-mq:///Other?priority_order=redis", Address("Other", {"priority_order": "redis"})),
+        ("django-mq://?queue_order=listed", Address(None, {"queue_order": "listed"})),
+    ],
+)
+def test_a_url_names_an_alias_and_options(url: str | None, address: Address) -> None:
+    assert parse(url) == address
+
+
+def test_options_may_stand_in_the_transport_options_and_the_url_wins() -> None:
+    address = parse("django-mq://?priority_order=amqp", {"priority_order": "redis", "queue_order": "listed"})
+
+    assert not address.redis_order
+    assert address.listed
+
+
+def test_transport_options_of_other_transports_are_ignored() -> None:
+    assert parse("django-mq://", {"visibility_timeout": 3600}) == Address()
+
+
+@pytest.mark.parametrize(("url", "sentence"), WRONG[1:])
+def test_a_wrong_url_is_a_typed_error_that_says_what_to_write(url: str, sentence: str) -> None:
+    with pytest.raises(BrokerURLError, match=sentence):
+        parse(url)
+
+
+def test_another_scheme_is_refused() -> None:
+    with pytest.raises(BrokerURLError, match="must start with django-mq://"):
+        parse("redis://localhost")
+
+
+@pytest.mark.parametrize(("url", "sentence"), WRONG)
+def test_connecting_to_a_wrong_url_is_a_connection_error(url: str, sentence: str) -> None:
+    with Celery("wrong", broker=url, set_as_current=False) as app, app.connection_for_write() as connection:
+        with pytest.raises(OperationalError, match=sentence):
+            connection.connect()
+        assert not connection.connected
+
+
+@pytest.mark.parametrize(("url", "sentence"), WRONG)
+def test_publishing_to_a_wrong_url_is_a_connection_error(url: str, sentence: str) -> None:
+    with Celery("wrong", broker=url, set_as_current=False) as app, pytest.raises(BrokerURLError, match=sentence):
+        app.send_task("note")
+
+
+@pytest.mark.parametrize("url", ["django-mq://", "django-mq:///default", "django-mq:///default?queue_order=fair"])
+def test_the_url_is_shown_as_it_was_given(url: str) -> None:
+    assert Connection(url).as_uri() == url

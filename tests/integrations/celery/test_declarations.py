@@ -1,0 +1,147 @@
+"""Queues, exchanges and bindings as Kombu declares them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kombu import Connection, Exchange, Producer, Queue
+
+from django_mq.delivery.publishing import publish
+from django_mq.integrations.celery import declarations
+from django_mq.models import Binding
+from django_mq.models import Queue as QueueRow
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.integrations.celery.conftest import Rows
+
+
+def queues_of(rows: Rows) -> list[str]:
+    """The queues that hold a message, sorted."""
+    return sorted(row.queue.name for row in rows())
+
+
+def declare(connection: Connection, *queues: Queue) -> None:
+    for queue in queues:
+        queue(connection.default_channel).declare()
+
+
+def send(connection: Connection, exchange: Exchange, *keys: str) -> None:
+    for key in keys:
+        Producer(connection.default_channel, exchange).publish("text", routing_key=key)
+
+
+def test_the_default_binding_of_a_queue_needs_no_row(
+    connection: Connection, rows: Rows, committed_database: str
+) -> None:
+    exchange = Exchange("celery", "direct")
+    declare(connection, Queue("celery", exchange, routing_key="celery"))
+
+    send(connection, exchange, "celery")
+
+    assert queues_of(rows) == ["celery"]
+    assert not Binding.objects.using(committed_database).exists()
+
+
+def test_a_direct_exchange_delivers_to_every_queue_bound_with_the_key(connection: Connection, rows: Rows) -> None:
+    exchange = Exchange("orders", "direct")
+    declare(
+        connection,
+        Queue("a", exchange, routing_key="new"),
+        Queue("b", exchange, routing_key="new"),
+        Queue("c", exchange, routing_key="old"),
+    )
+
+    send(connection, exchange, "new")
+
+    assert queues_of(rows) == ["a", "b"]
+
+
+def test_a_topic_exchange_delivers_by_pattern(connection: Connection, rows: Rows) -> None:
+    exchange = Exchange("news", "topic")
+    declare(
+        connection,
+        Queue("all", exchange, routing_key="#"),
+        Queue("sports", exchange, routing_key="*.sports"),
+        Queue("local", exchange, routing_key="local.#"),
+    )
+
+    send(connection, exchange, "local.sports", "world.politics")
+
+    assert queues_of(rows) == ["all", "all", "local", "sports"]
+
+
+def test_a_fanout_exchange_delivers_to_all(connection: Connection, rows: Rows) -> None:
+    exchange = Exchange("everybody", "fanout")
+    declare(connection, Queue("a", exchange), Queue("b", exchange))
+
+    send(connection, exchange, "whatever")
+
+    assert queues_of(rows) == ["a", "b"]
+
+
+def test_bindings_outlive_the_connection_and_serve_other_doors(
+    connection: Connection, url: str, rows: Rows, committed_database: str
+) -> None:
+    exchange = Exchange("news", "topic")
+    declare(connection, Queue("sports", exchange, routing_key="*.sports"))
+    connection.close()
+
+    with Connection(url) as another:
+        exchange(another.default_channel).declare()
+        send(another, exchange, "local.sports")
+    publish(exchange="news", routing_key="world.sports", body=1)
+
+    assert queues_of(rows) == ["sports", "sports"]
+
+
+def test_an_unbound_queue_gets_nothing_more(connection: Connection, rows: Rows) -> None:
+    exchange = Exchange("news", "topic")
+    queue = Queue("sports", exchange, routing_key="*.sports")(connection.default_channel)
+    queue.declare()
+
+    queue.unbind_from(exchange, "*.sports")
+    send(connection, exchange, "local.sports")
+
+    assert not rows()
+
+
+def test_a_message_that_nobody_is_bound_for_goes_nowhere(connection: Connection, rows: Rows) -> None:
+    exchange = Exchange("news", "topic")(connection.default_channel)
+    exchange.declare()
+
+    send(connection, exchange, "local.sports")
+
+    assert not rows()
+
+
+def test_declaring_again_keeps_what_an_operator_changed(connection: Connection, committed_database: str) -> None:
+    declare(connection, Queue("things"))
+    QueueRow.objects.using(committed_database).update(max_attempts=3)
+
+    declare(connection, Queue("things"))
+
+    assert QueueRow.objects.using(committed_database).get().max_attempts == 3
+
+
+def test_what_is_remembered_of_a_queue_grows_old(
+    connection: Connection, committed_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(declarations, "REMEMBER_SECONDS", 0.0)
+    declare(connection, Queue("things"))
+    known: Any = connection.transport.declarations
+    known.refresh(["things"])
+    QueueRow.objects.using(committed_database).update(max_attempts=3)
+
+    known.refresh(["things"])
+
+    assert known.remembered("things").max_attempts == 3
+
+
+def test_the_size_of_a_queue_counts_ready_and_scheduled(connection: Connection, rows: Rows) -> None:
+    declare(connection, Queue("things"))
+    publish("things", 1)
+    publish("things", 2, delay=60)
+
+    assert connection.default_channel.queue_declare("things", passive=True).message_count == 2

@@ -1,0 +1,310 @@
+"""Plain Kombu programs: consumers, credit, acknowledgements."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kombu import Connection, Consumer, Producer, Queue
+from kombu.exceptions import ChannelError
+
+from django_mq.models import History, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kombu.transport.virtual import Channel
+
+    from tests.integrations.celery.conftest import Rows
+
+THINGS = Queue("things")
+OTHERS = Queue("others")
+
+
+@pytest.fixture
+def channel(connection: Connection) -> Iterator[Channel]:
+    with connection.channel() as opened:
+        THINGS(opened).declare()
+        OTHERS(opened).declare()
+        yield opened
+
+
+class Inbox:
+    """A consumer that remembers what it was given and settles nothing."""
+
+    def __init__(self, channel: Channel, *queues: Queue, prefetch: int = 0, **options: Any) -> None:
+        self.channel = channel
+        self.messages: list[Any] = []
+        self.consumer = Consumer(channel, list(queues), on_message=self.messages.append, **options)
+        self.consumer.qos(prefetch_count=prefetch)
+        self.consumer.consume()
+
+    @property
+    def bodies(self) -> list[Any]:
+        return [message.payload for message in self.messages]
+
+
+def publish(channel: Channel, *bodies: Any, queue: str = "things", **options: Any) -> None:
+    """Publish bodies in order."""
+    for body in bodies:
+        Producer(channel).publish(body, routing_key=queue, **options)
+
+
+def drain(connection: Connection, timeout: float = 0.2) -> None:
+    """Receive until nothing comes."""
+    with suppress(TimeoutError):
+        while True:
+            connection.drain_events(timeout=timeout)
+
+
+def test_a_consumer_receives_in_order_and_acknowledges(
+    connection: Connection, channel: Channel, rows: Rows, committed_database: str
+) -> None:
+    publish(channel, 1, 2, 3)
+    inbox = Inbox(channel, THINGS)
+
+    drain(connection)
+    for message in inbox.messages:
+        message.ack()
+    connection.close()
+
+    assert inbox.bodies == [1, 2, 3]
+    assert not rows()
+    outcomes = History.objects.using(committed_database).values_list("outcome", flat=True)
+    assert list(outcomes) == [History.Outcome.ACCEPTED] * 3
+
+
+def test_draining_an_empty_queue_times_out(connection: Connection, channel: Channel) -> None:
+    Inbox(channel, THINGS)
+
+    with pytest.raises(TimeoutError):
+        connection.drain_events(timeout=0.05)
+
+
+def test_draining_wakes_for_a_message_of_another_connection(
+    connection: Connection, channel: Channel, url: str
+) -> None:
+    inbox = Inbox(channel, THINGS)
+    drain(connection)
+
+    def publish_apart() -> None:
+        with Connection(url) as other, other.channel() as others:
+            publish(others, "hello")
+        connections_of_this_thread_close()
+
+    thread = threading.Thread(target=publish_apart)
+    thread.start()
+    connection.drain_events(timeout=10)
+    thread.join()
+
+    assert inbox.bodies == ["hello"]
+
+
+def connections_of_this_thread_close() -> None:
+    """A thread that ends leaves no connection behind."""
+    from django.db import connections
+
+    connections.close_all()
+
+
+def test_no_consumer_holds_more_than_its_prefetch(connection: Connection, channel: Channel) -> None:
+    publish(channel, *range(10))
+    inbox = Inbox(channel, THINGS, prefetch=3)
+
+    drain(connection)
+    assert inbox.bodies == [0, 1, 2]
+
+    inbox.messages[1].ack()
+    drain(connection)
+    assert inbox.bodies == [0, 1, 2, 3]
+
+
+def test_the_rows_claimed_are_those_of_the_prefetch(connection: Connection, channel: Channel, rows: Rows) -> None:
+    publish(channel, *range(10))
+    Inbox(channel, THINGS, prefetch=3)
+
+    drain(connection)
+
+    assert [row.state for row in rows()].count(Message.Status.CLAIMED) == 3
+
+
+def test_what_is_not_acknowledged_comes_back_when_the_connection_closes(
+    connection: Connection, channel: Channel, rows: Rows
+) -> None:
+    publish(channel, 1, 2)
+    Inbox(channel, THINGS)
+    drain(connection)
+
+    connection.close()
+
+    assert [(row.state, row.attempts, row.redelivered) for row in rows()] == [(1, 0, True), (1, 0, True)]
+
+
+def test_a_requeued_message_comes_back_in_its_place_and_is_counted(
+    connection: Connection, channel: Channel, rows: Rows
+) -> None:
+    publish(channel, 1, 2)
+    inbox = Inbox(channel, THINGS, prefetch=1)
+    connection.drain_events(timeout=5)
+
+    inbox.messages[0].requeue()
+    connection.drain_events(timeout=5)
+
+    assert inbox.bodies == [1, 1]
+    assert rows()[0].attempts == 1
+
+
+def test_a_rejected_message_is_dead(connection: Connection, channel: Channel, rows: Rows) -> None:
+    publish(channel, 1)
+    inbox = Inbox(channel, THINGS)
+    connection.drain_events(timeout=5)
+
+    inbox.messages[0].reject()
+    connection.close()
+
+    [row] = rows()
+    assert (row.state, row.dead_reason, row.attempts) == (Message.Status.DEAD, "rejected", 1)
+
+
+def test_a_settled_message_cannot_be_settled_twice(connection: Connection, channel: Channel, rows: Rows) -> None:
+    publish(channel, 1)
+    inbox = Inbox(channel, THINGS)
+    connection.drain_events(timeout=5)
+
+    inbox.messages[0].ack()
+    channel.basic_reject(inbox.messages[0].delivery_tag, requeue=True)
+    connection.close()
+
+    assert not rows()
+
+
+def test_a_consumer_without_acknowledgements_is_done_at_once(
+    connection: Connection, channel: Channel, rows: Rows
+) -> None:
+    publish(channel, 1, 2)
+    inbox = Inbox(channel, THINGS, no_ack=True)
+
+    drain(connection)
+    connection.close()
+
+    assert inbox.bodies == [1, 2]
+    assert not rows()
+
+
+def test_a_cancelled_consumer_receives_nothing_more(connection: Connection, channel: Channel, rows: Rows) -> None:
+    publish(channel, *range(5))
+    inbox = Inbox(channel, THINGS)
+    connection.drain_events(timeout=5)
+
+    inbox.consumer.cancel()
+    drain(connection)
+    connection.close()
+
+    assert inbox.bodies == [0]
+    assert [(row.state, row.attempts) for row in rows()] == [(Message.Status.READY, 0)] * 5
+
+
+def test_recovering_gives_everything_back(connection: Connection, channel: Channel) -> None:
+    publish(channel, 1, 2)
+    inbox = Inbox(channel, THINGS)
+    drain(connection)
+
+    channel.basic_recover(requeue=True)
+    drain(connection)
+
+    assert inbox.bodies == [1, 2, 1, 2]
+
+
+def test_two_channels_consume_two_queues_with_credit_of_their_own(
+    connection: Connection, channel: Channel
+) -> None:
+    publish(channel, "a", "b", "c")
+    publish(channel, "x", "y", "z", queue="others")
+    with connection.channel() as second:
+        few, many = Inbox(channel, THINGS, prefetch=1), Inbox(second, OTHERS, prefetch=10)
+
+        drain(connection)
+
+        assert few.bodies == ["a"]
+        assert many.bodies == ["x", "y", "z"]
+
+
+def test_several_queues_share_by_priority(connection: Connection, channel: Channel) -> None:
+    publish(channel, "low", priority=1)
+    publish(channel, "high", queue="others", priority=8)
+    inbox = Inbox(channel, THINGS, OTHERS)
+
+    drain(connection)
+
+    assert inbox.bodies == ["high", "low"]
+
+
+def test_getting_one_message(connection: Connection, channel: Channel, rows: Rows) -> None:
+    publish(channel, 1, 2)
+
+    first = channel.basic_get("things")
+    first.ack()
+    second = channel.basic_get("things")
+    nothing = channel.basic_get("things")
+    connection.close()
+
+    assert (first.payload, second.payload, nothing) == (1, 2, None)
+    assert [row.state for row in rows()] == [Message.Status.READY]
+
+
+def test_a_callback_that_raises_is_the_callers_affair(
+    connection: Connection, channel: Channel, rows: Rows
+) -> None:
+    publish(channel, 1, 2)
+
+    def refuse(message: Any) -> None:
+        raise ZeroDivisionError
+
+    with Consumer(channel, [THINGS], on_message=refuse), pytest.raises(ZeroDivisionError):
+        connection.drain_events(timeout=5)
+    connection.close()
+
+    assert [row.state for row in rows()] == [Message.Status.READY] * 2
+
+
+def test_acknowledging_in_another_thread_wakes_the_consumer(connection: Connection, channel: Channel) -> None:
+    publish(channel, 1, 2)
+    inbox = Inbox(channel, THINGS, prefetch=1)
+    connection.drain_events(timeout=5)
+    transport = connection.transport
+    transport.intake.hear()
+
+    thread = threading.Thread(target=inbox.messages[0].ack)
+    thread.start()
+    thread.join()
+
+    assert transport.intake.wake.wait(0)
+    connection.drain_events(timeout=5)
+    assert inbox.bodies == [1, 2]
+
+
+def test_a_queue_is_declared_asked_for_purged_and_deleted(channel: Channel, rows: Rows) -> None:
+    publish(channel, 1, 2, 3)
+
+    assert channel.queue_declare("things", passive=True).message_count == 3
+    assert channel.queue_purge("things") == 3
+    publish(channel, 4)
+    assert channel.queue_delete("things", if_empty=True) == 0
+    assert channel.queue_delete("things") == 1
+    with pytest.raises(ChannelError, match="no queue 'things'"):
+        channel.queue_declare("things", passive=True)
+    assert not rows()
+
+
+def test_a_simple_queue_works(connection: Connection) -> None:
+    with connection.SimpleQueue("simple") as simple:
+        simple.put({"a": 1})
+        assert simple.qsize() == 1
+        message = simple.get(timeout=5)
+        message.ack()
+
+        assert message.payload == {"a": 1}
+        with pytest.raises(simple.Empty):
+            simple.get(timeout=0.05)

@@ -1,0 +1,104 @@
+"""The volatile lane: commands, replies and events, which are no rows of the hot table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from kombu import Connection, Consumer, Exchange, Producer, Queue
+
+from django_mq.models import Queue as QueueRow
+from django_mq.models import VolatileBinding, VolatileMessage
+
+if TYPE_CHECKING:
+    from celery import Celery
+
+    from tests.integrations.celery.conftest import Rows
+
+COMMANDS = Exchange("commands", "fanout", durable=False)
+EVENTS = Exchange("events", "topic")
+
+
+def inbox(connection: Connection, queue: Queue) -> list[Any]:
+    """Consume a queue and return the list its bodies go to."""
+    bodies: list[Any] = []
+    Consumer(
+        connection.default_channel, [queue], callbacks=[lambda body, _: bodies.append(body)], no_ack=True
+    ).consume()
+    return bodies
+
+
+def ear(name: str, exchange: Exchange, key: str = "") -> Queue:
+    """A queue as remote control and event receivers declare them."""
+    return Queue(name, exchange, routing_key=key, auto_delete=True, durable=False)
+
+
+def test_a_command_reaches_every_listener_once(connection: Connection, url: str, rows: Rows) -> None:
+    with Connection(url) as second:
+        first_bodies, second_bodies = inbox(connection, ear("one", COMMANDS)), inbox(second, ear("two", COMMANDS))
+
+        Producer(connection.default_channel, COMMANDS).publish({"method": "ping"})
+        connection.drain_events(timeout=5)
+        second.drain_events(timeout=5)
+
+    assert first_bodies == second_bodies == [{"method": "ping"}]
+    assert not rows()
+
+
+def test_events_are_routed_by_topic(connection: Connection) -> None:
+    tasks = inbox(connection, ear("tasks", EVENTS, "task.#"))
+
+    for key in ("task.sent", "worker.online", "task.done.well"):
+        Producer(connection.default_channel, EVENTS).publish(key, routing_key=key)
+    connection.drain_events(timeout=5)
+
+    assert tasks == ["task.sent", "task.done.well"]
+
+
+def test_a_reply_finds_a_queue_that_was_bound_a_moment_ago(connection: Connection, url: str) -> None:
+    replies = Exchange("replies", "direct", durable=False)
+    with Connection(url) as worker:
+        answer = Producer(worker.default_channel, replies)
+        inbox(connection, ear("first", replies, "first"))
+        answer.publish("looks at the bindings", routing_key="first")
+
+        bodies = inbox(connection, ear("second", replies, "second"))
+        answer.publish("hello", routing_key="second")
+
+    while not bodies:
+        connection.drain_events(timeout=5)
+    assert bodies == ["hello"]
+
+
+def test_a_volatile_queue_is_no_queue_of_the_operators(connection: Connection, committed_database: str) -> None:
+    inbox(connection, ear("one", COMMANDS))
+
+    assert not QueueRow.objects.using(committed_database).exists()
+    assert VolatileBinding.objects.using(committed_database).count() == 1
+
+
+def test_a_deleted_queue_leaves_nothing(connection: Connection, committed_database: str) -> None:
+    inbox(connection, ear("one", COMMANDS))
+    Producer(connection.default_channel, COMMANDS).publish("unread")
+
+    connection.default_channel.queue_delete("one")
+
+    assert not VolatileBinding.objects.using(committed_database).exists()
+    assert not VolatileMessage.objects.using(committed_database).exists()
+
+
+def test_a_command_inside_a_transaction_neither_waits_nor_fails(
+    app: Celery, connection: Connection, committed_database: str
+) -> None:
+    bodies = inbox(connection, ear("one", app.control.mailbox.exchange))
+
+    with transaction.atomic(using=committed_database):
+        app.send_task("note")  # SQLite's write lock is held from here on
+        app.control.broadcast("ping")
+    connection.drain_events(timeout=5)
+
+    assert bodies[0]["method"] == "ping"
+
+
+def test_asking_workers_when_there_are_none(app: Celery) -> None:
+    assert app.control.ping(timeout=0.1) == []

@@ -1,0 +1,225 @@
+"""``django-mq:///:memory:``: Kombu and Celery over queues in memory, with no database at all."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+import pytest
+from celery import Celery
+from celery.contrib.testing.worker import start_worker
+from django.utils import timezone
+from kombu import Connection, Exchange, Queue
+
+from django_mq.delivery import limits
+from django_mq.delivery.publishing import apublish, publish
+from django_mq.engine.states import State
+from django_mq.errors import QueueFull, UnknownQueue
+from django_mq.integrations.celery.alias import register
+from django_mq.stores.memory.broker import broker_named, empty_brokers
+from django_mq.stores.memory.history import Outcome
+from django_mq.stores.registry import MEMORY, shared_store
+from tests.stores.builders import claim, declare, open_session
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.stores.memory.store import MemoryStore
+
+URL = "django-mq:///:memory:"
+
+
+@pytest.fixture(autouse=True)
+def store() -> Iterator[MemoryStore]:
+    """An empty broker, and a handle of it."""
+    register()
+    empty_brokers()
+    limits.forget()
+    yield shared_store(MEMORY)  # type: ignore[misc]
+    empty_brokers()
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    with Connection(URL) as opened:
+        yield opened
+
+
+# Kombu
+
+
+def test_a_message_goes_through_a_simple_queue(connection: Connection) -> None:
+    with connection.SimpleQueue("things") as things:
+        things.put({"a": 1})
+        message = things.get(timeout=5)
+        message.ack()
+
+        assert message.payload == {"a": 1}
+        with pytest.raises(Empty):
+            things.get(timeout=0.01)
+
+
+def test_an_unacknowledged_message_comes_back_to_another_connection(connection: Connection) -> None:
+    with Connection(URL) as careless, careless.SimpleQueue("things") as things:
+        things.put("kept")
+        assert things.get(timeout=5).payload == "kept"
+
+    with connection.SimpleQueue("things") as things:
+        message = things.get(timeout=5)
+        assert (message.payload, message.delivery_info["redelivered"]) == ("kept", True)
+        message.ack()
+
+
+def test_a_topic_exchange_routes_by_pattern(connection: Connection) -> None:
+    topic = Exchange("news", type="topic")
+    with connection.channel() as channel:
+        sport, all_news = (
+            Queue(name, topic, routing_key=key, channel=channel)
+            for name, key in [("sport", "*.sport"), ("all", "#")]
+        )
+        sport.declare()
+        all_news.declare()
+
+        connection.Producer(channel).publish("goal", exchange=topic, routing_key="de.sport")
+
+        assert [queue.get(no_ack=True).payload for queue in (sport, all_news)] == ["goal", "goal"]
+
+
+def test_the_higher_priority_comes_first(connection: Connection) -> None:
+    with connection.SimpleQueue("things") as things:
+        for priority in (1, 9, 5):
+            things.put(priority, priority=priority)
+
+        assert [things.get(timeout=5).payload for _ in range(3)] == [9, 5, 1]
+
+
+# Celery
+
+
+@pytest.fixture
+def app() -> Iterator[Celery]:
+    """An app of its own, whose tasks note in ``app.ran`` that they ran."""
+    made = Celery("memory", broker=URL, set_as_current=False)
+    made.conf.update(task_acks_late=True, worker_hijack_root_logger=False, broker_connection_retry_on_startup=True)
+    ran = made.ran = SimpleQueue()
+
+    @made.task(name="note", shared=False)
+    def note(word: str) -> None:
+        ran.put(word)
+
+    @made.task(name="stubborn", shared=False, bind=True, max_retries=2)
+    def stubborn(self, word: str) -> None:  # type: ignore[no-untyped-def]
+        ran.put(f"{word} {self.request.retries}")
+        if self.request.retries < 2:
+            raise self.retry(countdown=0)
+
+    yield made
+    made.close()
+
+
+def heard(app: Celery, count: int) -> list[str]:
+    """What the first so many runs have noted."""
+    return [app.ran.get(timeout=20) for _ in range(count)]
+
+
+@pytest.mark.parametrize("pool", ["solo", "threads"])
+def test_a_worker_in_a_thread_runs_tasks(app: Celery, store: MemoryStore, pool: str) -> None:
+    app.tasks["note"].delay("before")
+
+    with start_worker(app, pool=pool, concurrency=1, perform_ping_check=False):
+        app.tasks["note"].delay("during")
+
+        assert heard(app, 2) == ["before", "during"]
+        wait_until(lambda: not store.counts()["celery"].total, "both acknowledgements")
+    assert [item.outcome for item in store.broker.history] == [Outcome.ACCEPTED] * 2
+
+
+def test_a_waiting_worker_runs_tasks_by_priority(app: Celery) -> None:
+    for priority in (0, 9, 4):
+        app.tasks["note"].apply_async((str(priority),), priority=priority)
+
+    with start_worker(app, pool="solo", perform_ping_check=False):
+        assert heard(app, 3) == ["9", "4", "0"]
+
+
+def test_a_task_for_later_waits_in_the_queue_until_somebody_says_now(app: Celery, store: MemoryStore) -> None:
+    app.tasks["note"].apply_async(("later",), eta=timezone.now() + timedelta(hours=1))
+    app.tasks["note"].delay("now")
+
+    with start_worker(app, pool="solo", perform_ping_check=False):
+        assert heard(app, 1) == ["now"]
+        assert store.counts()["celery"].scheduled == 1
+
+        store.deliver_now([item.id for item in store.browse("celery", states=[State.SCHEDULED.value])])
+        assert heard(app, 1) == ["later"]
+
+
+def test_a_task_runs_when_it_is_due(app: Celery) -> None:
+    with start_worker(app, pool="solo", perform_ping_check=False):
+        app.tasks["note"].apply_async(("due",), countdown=0.2)
+
+        assert heard(app, 1) == ["due"]
+
+
+def test_a_task_retries(app: Celery) -> None:
+    with start_worker(app, pool="solo", perform_ping_check=False):
+        app.tasks["stubborn"].delay("try")
+
+        assert heard(app, 3) == ["try 0", "try 1", "try 2"]
+
+
+def test_a_worker_answers_a_ping(app: Celery) -> None:
+    with start_worker(app, pool="solo", perform_ping_check=False) as worker:
+        [answer] = app.control.ping(timeout=20, limit=1)
+
+        assert answer == {worker.hostname: {"ok": "pong"}}
+
+
+def test_a_stopped_worker_leaves_nothing_claimed(app: Celery, store: MemoryStore) -> None:
+    with start_worker(app, pool="solo", perform_ping_check=False):
+        app.tasks["note"].delay("word")
+        heard(app, 1)
+
+    assert store.counts()["celery"].claimed == 0
+    assert not broker_named(MEMORY).sessions
+
+
+# Native messages
+
+
+def test_a_native_publish_may_name_the_memory(store: MemoryStore) -> None:
+    declare(store)
+
+    message_id = publish("orders", {"n": 1}, priority=7, using=MEMORY)
+
+    [message] = claim(store, open_session(store))
+    assert (message.message_id, message.body, message.priority) == (message_id, b'{"n":1}', 7)
+
+
+def test_an_undeclared_queue_refuses_a_native_publish() -> None:
+    with pytest.raises(UnknownQueue, match="orders"):
+        publish("orders", 1, using=MEMORY)
+
+
+def test_a_full_queue_refuses_a_native_publish(store: MemoryStore) -> None:
+    declare(store, max_messages=1)
+    publish("orders", 1, using=MEMORY)
+
+    with pytest.raises(QueueFull):
+        publish("orders", 2, using=MEMORY)
+
+
+async def _apublish() -> None:
+    await apublish("orders", 1, using=MEMORY)
+
+
+def test_async_code_publishes_into_the_memory(store: MemoryStore) -> None:
+    import asyncio
+
+    declare(store)
+
+    asyncio.run(_apublish())
+
+    assert store.counts()["orders"].ready == 1

@@ -1,0 +1,248 @@
+"""Publishing with Celery: in the caller's transaction, and the exceptions from that."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import DatabaseError, IntegrityError, connections, transaction
+from kombu import Connection, Producer
+
+from django_mq.errors import BodyTooLarge, QueueClosed
+from django_mq.integrations.celery import apart
+from django_mq.integrations.celery.message import MESSAGE_ID
+from django_mq.models import Message, Queue
+from django_mq.notifications.base import queue_topic
+from django_mq.notifications.registry import notifier
+from django_mq.notifications.wake import Wake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from celery import Celery
+    from pytest_django import Settings
+
+    from tests.integrations.celery.conftest import Rows
+
+
+@pytest.fixture
+def ear() -> Iterator[Wake]:
+    """Hears hints for the queue "celery"."""
+    wake = Wake()
+    listener = notifier().listen(wake)
+    listener.subscribe([queue_topic("celery")])
+    yield wake
+    listener.close()
+    wake.close()
+
+
+def test_a_message_exists_if_and_only_if_the_transaction_commits(
+    app: Celery, rows: Rows, committed_database: str
+) -> None:
+    with transaction.atomic(using=committed_database):
+        app.send_task("note", ("rolled back",))
+        transaction.set_rollback(True, using=committed_database)
+    assert not rows()
+
+    with transaction.atomic(using=committed_database):
+        app.send_task("note", ("committed",))
+    assert [row.headers["argsrepr"] for row in rows()] == ["('committed',)"]
+
+
+def test_the_queue_is_declared_anew_after_a_rolled_back_first_publish(
+    app: Celery, rows: Rows, committed_database: str
+) -> None:
+    with transaction.atomic(using=committed_database):
+        app.send_task("note", queue="fresh")
+        transaction.set_rollback(True, using=committed_database)
+
+    app.send_task("note", queue="fresh")
+
+    assert [row.queue.name for row in rows()] == ["fresh"]
+
+
+def test_a_queue_that_was_deleted_meanwhile_is_declared_anew(
+    app: Celery, rows: Rows, committed_database: str
+) -> None:
+    app.send_task("note")
+    Message.objects.using(committed_database).all().delete()
+    Queue.objects.using(committed_database).all().delete()
+
+    app.send_task("note")
+
+    assert len(rows()) == 1
+
+
+def test_the_hint_waits_for_the_commit(app: Celery, ear: Wake, committed_database: str) -> None:
+    app.send_task("note")
+    assert ear.clear()
+
+    with transaction.atomic(using=committed_database):
+        app.send_task("note")
+        assert not ear.clear()
+
+    assert ear.clear()
+    assert ear.take_topics() == {"q:celery"}
+
+
+def test_a_rolled_back_publish_hints_at_nothing(app: Celery, ear: Wake, committed_database: str) -> None:
+    app.send_task("note")
+    ear.clear()
+
+    with transaction.atomic(using=committed_database):
+        app.send_task("note")
+        transaction.set_rollback(True, using=committed_database)
+
+    assert not ear.clear()
+
+
+def test_a_publish_under_a_running_event_loop(app: Celery, rows: Rows) -> None:
+    async def view() -> None:
+        app.send_task("note", ("from async",))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # the loop's own sockets
+        asyncio.run(view())
+
+    apart.executor.submit(connections.close_all).result()  # the site's is closed by its end
+
+    assert [row.headers["argsrepr"] for row in rows()] == ["('from async',)"]
+
+
+def test_a_publish_that_kombu_repeats_is_written_once(connection: Connection, rows: Rows) -> None:
+    with connection.channel() as channel:
+        channel.queue_declare("things")
+        message = channel.prepare_message(b"text", content_type="text/plain", properties={})
+        channel.basic_publish(message, exchange="", routing_key="things")
+
+        # The answer to the commit was lost: Kombu prepares the same properties again.
+        again = channel.prepare_message(b"text", content_type="text/plain", properties=message["properties"])
+        channel.basic_publish(again, exchange="", routing_key="things")
+
+    [row] = rows()
+    assert str(row.message_id) == message["properties"][MESSAGE_ID]
+
+
+def test_two_publishes_of_equal_messages_are_two_messages(connection: Connection, rows: Rows) -> None:
+    with connection.channel() as channel:
+        channel.queue_declare("things")
+        Producer(channel).publish("same", routing_key="things")
+        Producer(channel).publish("same", routing_key="things")
+
+    assert len({row.message_id for row in rows()}) == 2
+
+
+def test_a_broken_transaction_is_not_tried_again(app: Celery, committed_database: str) -> None:
+    app.send_task("note")
+    Group.objects.using(committed_database).create(name="taken")
+
+    def publish_in_broken_transaction() -> None:
+        with transaction.atomic(using=committed_database):
+            with pytest.raises(IntegrityError):
+                Group.objects.using(committed_database).create(name="taken")
+            app.send_task("note", retry_policy={"interval_start": 60, "max_retries": 3})
+
+    # Django's own error, and at once: Kombu would wait a minute, and make it another one.
+    with pytest.raises(DatabaseError):
+        publish_in_broken_transaction()
+
+
+def test_a_closed_queue_refuses_with_its_own_error(app: Celery, committed_database: str) -> None:
+    app.send_task("note")
+    Queue.objects.using(committed_database).update(closed=True)
+
+    with pytest.raises(QueueClosed):
+        app.send_task("note")
+
+
+def test_a_body_over_the_limit_is_refused(app: Celery, rows: Rows, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAX_BODY_BYTES": 100}
+
+    with pytest.raises(BodyTooLarge):
+        app.send_task("note", ("x" * 200,))
+    assert not rows()
+
+
+def test_a_dead_redis_does_not_hold_up_a_publish(
+    app: Celery, rows: Rows, settings: Settings, free_port: int
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": f"redis://127.0.0.1:{free_port}/0"}
+
+    for _ in range(20):
+        app.send_task("note")
+
+    assert len(rows()) == 20
+
+
+def test_a_group_and_its_members_are_all_there(app: Celery, rows: Rows) -> None:
+    from celery import group
+
+    group(app.tasks["note"].si() for _ in range(5)).apply_async()
+
+    assert len(rows()) == 5
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_tasks_own_retry_outlives_the_roll_back_of_its_transaction(
+    app: Celery, rows: Rows, committed_database: str, committed: bool
+) -> None:
+    seen: list[int] = []
+
+    def work(task: Any) -> None:
+        seen.append(task.request.retries)
+        with transaction.atomic(using=committed_database):
+            Group.objects.using(committed_database).create(name=f"run {task.request.retries}")
+            if task.request.retries == 0:
+                task.retry(countdown=3600, throw=not committed)
+
+    task = app.task(work, name=f"work {uuid4()}", bind=True, shared=False)
+    run_one(app, task)
+
+    [row] = rows()
+    assert row.headers["retries"] == 1
+    assert row.get_state_display() == "scheduled"
+    groups = Group.objects.using(committed_database).count()
+    assert groups == (1 if committed else 0)
+
+
+def run_one(app: Celery, task: Any) -> None:
+    """Run a task as a worker's pool does."""
+    from celery.app.trace import build_tracer
+
+    request = {"id": str(uuid4()), "args": [], "kwargs": {}, "retries": 0, "is_eager": False}
+    tracer = build_tracer(task.name, task, app=app)
+    tracer(request["id"], [], {}, request)
+
+
+def test_another_task_published_by_a_task_shares_its_fate(
+    app: Celery, rows: Rows, committed_database: str
+) -> None:
+    def work(task: Any) -> None:
+        with transaction.atomic(using=committed_database):
+            app.send_task("note")
+            raise ValueError
+
+    run_one(app, app.task(work, name=f"work {uuid4()}", bind=True, shared=False))
+
+    assert not rows()
+
+
+def test_publishing_opens_no_connection_beside_djangos_own(app: Celery, committed_database: str) -> None:
+    if connections[committed_database].vendor != "postgresql":
+        pytest.skip("only a server counts its connections")
+
+    before = _server_connections(committed_database)
+
+    app.send_task("note")
+
+    assert _server_connections(committed_database) == before
+
+
+def _server_connections(alias: str) -> int:
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        return int(cursor.fetchone()[0])

@@ -1,0 +1,1 @@
+"""Real Celery workers on real databases: what a site's operator would see."""

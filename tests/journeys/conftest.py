@@ -1,0 +1,95 @@
+"""Sites for the journeys. Each has a database of its own, copied from one that was migrated once."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from tests.conftest import url_or_skip
+from tests.journeys.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+    from typing import Any
+
+    from pytest_django import DjangoDbBlocker
+
+    from tests.services.environment import Services
+
+    #: Makes a site on one kind of database: ``sites("sqlite")``.
+    Sites = Callable[..., AbstractContextManager[Site]]
+
+#: Deadline of the sessions whose workers are killed: seconds that a test has to wait.
+SHORT = {"SESSION_SECONDS": 3, "UPKEEP_SECONDS": 0.5, "SAFETY_POLL_SECONDS": 1}
+
+
+class Templates:
+    """Makes the URL of a fresh, migrated database, quickly."""
+
+    def __init__(self, services: Services, directory: Path) -> None:
+        self._services = services
+        self._directory = directory
+        self._made: dict[str, str] = {}
+
+    def fresh(self, kind: str) -> str:
+        """Return the URL of a copy of the template."""
+        if kind not in self._made:
+            self._made[kind] = self.empty(kind)
+            Site(self._made[kind], self._directory).migrate()
+        return self._sqlite(self._made[kind]) if kind == "sqlite" else self._postgresql(self._made[kind])
+
+    def empty(self, kind: str) -> str:
+        """Return the URL of a database without tables."""
+        if kind == "sqlite":
+            return f"sqlite:///{self._directory / uuid4().hex}.sqlite3"
+        return self._postgresql(None)
+
+    def _sqlite(self, template: str) -> str:
+        url = self.empty("sqlite")
+        shutil.copy(template.removeprefix("sqlite:///"), url.removeprefix("sqlite:///"))
+        return url
+
+    def _postgresql(self, template: str | None) -> str:
+        server = url_or_skip(self._services, "postgresql")
+        name = f"journey_{uuid4().hex[:8]}"
+        source = "template1" if template is None else urlsplit(template).path.strip("/")
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{source}"')
+        return urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+
+
+@pytest.fixture(scope="session")
+def templates(services: Services, tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Fresh databases for sites."""
+    return Templates(services, tmp_path_factory.mktemp("databases"))
+
+
+@pytest.fixture(scope="session")
+def sites(
+    templates: Templates, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Sites:
+    """Makes sites on databases of their own, which pytest-django knows nothing of."""
+
+    @contextmanager
+    def make(kind: str, url: str | None = None, **mq: Any) -> Iterator[Site]:
+        directory = tmp_path_factory.mktemp("site")
+        with django_db_blocker.unblock(), Site(url or templates.fresh(kind), directory, **mq) as site:
+            yield site
+
+    return make
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def site(request: pytest.FixtureRequest, sites: Sites) -> Iterator[Site]:
+    """A site of the test's own whose sessions have a short deadline; PostgreSQL with Redis, SQLite without."""
+    redis = {"REDIS_URL": request.getfixturevalue("redis_url")} if request.param == "postgresql" else {}
+    with sites(request.param, **SHORT, **redis) as made:
+        yield made

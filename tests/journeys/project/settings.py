@@ -1,0 +1,17 @@
+"""Settings of the journeys' worker processes; the environment says what differs between them."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from tests.settings.base import *  # noqa: F403 - settings modules are made to be completed
+from tests.settings.databases import from_url
+
+DATABASES = {"default": from_url(os.environ["DATABASE_URL"])}
+DJANGO_MQ = json.loads(os.environ.get("JOURNEY_MQ", "{}"))
+
+CELERY_BROKER_URL = os.environ.get("JOURNEY_BROKER", "django-mq://")
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False

@@ -1,0 +1,168 @@
+"""Workers that die, are frozen, or are told to stop: nothing is lost, nothing stays stuck."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.journeys.site import Site
+
+#: A killed worker's messages are ready again within this, by promise; here the deadline is 3 s.
+RECOVERY_SECONDS = 30.0
+
+
+def test_a_warm_shutdown_finishes_what_runs_and_gives_back_the_rest_at_once(site: Site) -> None:
+    with site.worker() as worker:
+        for number in range(12):
+            site.send("gated", number, "gate")
+        site.wait_for_diary(2, phase="begun")
+        wait_until(lambda: site.states()["claimed"] > 4)
+
+        worker.signal(signal.SIGTERM)
+        wait_until(lambda: "Warm shutdown" in worker.log)
+        site.open("gate")
+        code = worker.wait()
+
+    assert code == 0
+    assert Counter(site.states()) == {"ready": 10}
+    assert all(row.attempts == 0 and not row.suspect for row in site.rows())
+    assert not site.sessions()
+    assert len(site.finished()) == 2
+
+
+def test_a_cold_shutdown_gives_back_what_was_running(site: Site) -> None:
+    with site.worker() as worker:
+        for number in range(4):
+            site.send("gated", number, "gate")
+        # Celery cancels what it knows to be running: the child has said so, and the parent has heard it.
+        wait_until(lambda: len(worker.ask("active", site.app)) == 2)
+
+        worker.signal(signal.SIGQUIT)
+        worker.wait()
+
+    assert Counter(site.states()) == {"ready": 4}
+    assert not site.sessions()
+
+
+def test_a_killed_workers_messages_come_back(site: Site) -> None:
+    with site.worker(name="first") as first:
+        for number in range(12):
+            site.send("gated", number, "gate")
+        site.wait_for_diary(2, phase="begun")
+        first.kill()
+
+    with site.worker(name="second"):
+        site.open("gate")
+        wait_until(lambda: not site.rows(), site.story, seconds=RECOVERY_SECONDS)
+
+    assert {line["name"] for line in site.diary(phase="done")} == set(range(12))
+    assert len(site.finished()) == 12
+
+
+def test_killed_workers_do_not_dead_letter_what_they_never_started(site: Site) -> None:
+    site.declare("strict", max_attempts=2)
+    with site.worker("-c", "1", "-Q", "strict", name="first") as first:
+        for number in range(6):
+            site.send("gated", number, "gate", queue="strict")
+        site.wait_for_diary(phase="begun")
+        wait_until(lambda: site.states()["claimed"] > 2)
+        first.kill()
+
+    with site.worker("-c", "1", "-Q", "strict", name="second") as second:
+        # The started one is claimed alone, as are those that may have been started.
+        site.wait_for_diary(2, phase="begun")
+        second.kill()
+
+    with site.worker("-c", "1", "-Q", "strict", name="third"):
+        site.open("gate")
+        wait_until(lambda: site.states()["ready"] == site.states()["claimed"] == 0, site.story)
+
+    assert len(site.diary(phase="done")) >= 5
+    assert site.states()["dead"] <= 1
+
+
+def test_a_frozen_worker_loses_its_messages_and_begins_anew(site: Site) -> None:
+    with site.worker("-c", "1", name="frozen") as frozen:
+        site.send("gated", "slow", "gate")
+        site.wait_for_diary(phase="begun")
+        frozen.signal(signal.SIGSTOP)
+        with site.worker("-c", "1", name="other"):
+            site.wait_for_diary(2, phase="begun")
+            frozen.signal(signal.SIGCONT)
+            wait_until(lambda: "was reaped" in frozen.log)
+            site.open("gate")
+            site.wait_until_settled()
+
+        site.send("note", "after")
+        site.wait_for_diary(name="after")
+        assert frozen.stop() == 0
+
+    assert len(site.finished(type="gated")) == 1
+    assert "Traceback" not in frozen.log
+
+
+def test_children_that_are_replaced_all_the_time_do_not_harm_the_parents_session(site: Site) -> None:
+    with site.worker("--max-tasks-per-child", "2") as worker:
+        site.send("note", "first")
+        site.wait_for_diary()
+        [before] = wait_until(site.sessions)
+        for number in range(24):
+            site.send("late", number)
+        site.wait_until_settled()
+        [after] = site.sessions()
+
+        assert worker.stop() == 0
+
+    lines = site.diary(task="late")
+    assert Counter(line["name"] for line in lines) == Counter(range(24))
+    assert len({line["pid"] for line in lines}) > 8
+    assert before.id == after.id
+    assert "Traceback" not in worker.log
+
+
+def test_messages_start_strictly_by_priority(site: Site) -> None:
+    for options in ({"priority": 0}, {"priority": 9}, {"priority": 5}, {}, {"priority": 1}, {"priority": 8}):
+        site.send("note", options.get("priority"), **options)
+        site.send("note", options.get("priority"), **options)
+
+    with site.worker("-c", "1"):
+        lines = site.wait_for_diary(12)
+
+    assert [line["name"] for line in lines] == [9, 9, 8, 8, 5, 5, None, None, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("pool", ["threads", "solo"])
+def test_other_pools_work_too(site: Site, pool: str) -> None:
+    with site.worker("-P", pool, "-c", "2") as worker:
+        for number in range(20):
+            site.send("late", number)
+        site.send("note", "soon", countdown=1)
+        site.send("rejecting", "rejected", False)
+        site.wait_for_diary(22)
+        wait_until(lambda: site.states() == {"dead": 1}, site.story)
+
+        assert worker.stop() == 0
+
+    assert Counter(line["name"] for line in site.diary(task="late")) == Counter(range(20))
+    assert not site.sessions()
+
+
+def test_a_solo_worker_that_is_told_to_stop_runs_no_further_task(site: Site) -> None:
+    with site.worker("-P", "solo", "-c", "1") as worker:
+        for number in range(4):
+            site.send("gated", number, "gate")
+        site.wait_for_diary(phase="begun")
+
+        worker.signal(signal.SIGTERM)
+        wait_until(lambda: "Warm shutdown" in worker.log)
+        site.open("gate")
+        assert worker.wait() == 0
+
+    assert len(site.diary(phase="done")) == 1
+    assert site.states() == {"ready": 3}
