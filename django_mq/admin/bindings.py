@@ -1,0 +1,59 @@
+"""Bindings: which queues an exchange feeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.utils.translation import gettext_lazy as _
+
+from django_mq.admin.filters import QueueFilter
+from django_mq.admin.table import TableAdmin, TableForm, alias
+from django_mq.models import Binding
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+
+class BindingForm(TableForm):
+    """An exchange has one type, and a fanout exchange has no patterns."""
+
+    class Meta:
+        model = Binding
+        fields: ClassVar = ["exchange", "exchange_type", "pattern", "queue"]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("exchange_type") == Binding.ExchangeType.FANOUT:
+            cleaned["pattern"] = ""
+        other = self._others(cleaned).exclude(exchange_type=cleaned.get("exchange_type")).first()
+        if other is not None:
+            self.add_error("exchange_type", self._type_error(other))
+        elif self._others(cleaned).filter(pattern=cleaned.get("pattern"), queue=cleaned.get("queue")).exists():
+            self.add_error(None, _("The queue is already bound to this exchange by this pattern."))
+        return cleaned
+
+    def _others(self, cleaned: dict[str, Any]) -> QuerySet[Binding]:
+        return Binding.objects.using(alias()).filter(exchange=cleaned.get("exchange")).exclude(pk=self.instance.pk)
+
+    @staticmethod
+    def _type_error(other: Binding) -> str:
+        return _("“%(exchange)s” is a %(type)s exchange; all its bindings have that type.") % {
+            "exchange": other.exchange,
+            "type": other.get_exchange_type_display(),
+        }
+
+    def validate_unique(self) -> None:
+        """``clean`` has looked where the queues live; the model would ask the default database."""
+
+    def validate_constraints(self) -> None:
+        """As ``validate_unique``."""
+
+
+class BindingAdmin(TableAdmin):
+    """Create, edit and delete bindings."""
+
+    form = BindingForm
+    list_display = ["exchange", "exchange_type", "pattern", "queue"]
+    list_filter = ["exchange_type", QueueFilter]
+    list_select_related = ["queue"]
+    search_fields = ["exchange", "pattern", "queue__name"]

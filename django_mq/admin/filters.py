@@ -1,0 +1,95 @@
+"""Filters whose choices cost no walk over the messages, and read the alias of the queues."""
+
+# ruff: noqa: ARG002 - Django calls these with arguments of its own
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from django_mq.admin.table import alias
+from django_mq.models import Message, Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.contrib.admin import ModelAdmin
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+#: Newest messages whose types are offered as choices; any other type may be named in the address.
+TYPES_SAMPLE = 1000
+#: Value of the state filter for dead letters of both sorts: dead in place, and moved to a dead-letter queue.
+DEAD_LETTERS = "letters"
+
+
+class StateFilter(admin.SimpleListFilter):
+    """One state, or dead letters wherever they are."""
+
+    title = _("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        states = [(str(value), label) for value, label in Message.Status.choices]
+        return [*states, (DEAD_LETTERS, _("dead letters, also in dead-letter queues"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value == DEAD_LETTERS:
+            takers = Queue.objects.using(alias()).filter(dead_letter_sources__isnull=False)
+            in_takers = Q(queue__in=list(takers.values_list("pk", flat=True).distinct()))
+            return queryset.filter(Q(state=Message.Status.DEAD) | in_takers)
+        known = {str(state.value) for state in Message.Status}
+        return queryset.filter(state=value) if value in known else queryset
+
+
+class QueueFilter(admin.SimpleListFilter):
+    """One queue, by name."""
+
+    title = _("queue")
+    parameter_name = "queue"
+    #: The lookup on the filtered table that compares a queue's name.
+    lookup = "queue__name"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        return [(name, name) for name in Queue.objects.using(alias()).values_list("name", flat=True)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(**{self.lookup: self.value()}) if self.value() else queryset
+
+
+class QueueNameFilter(QueueFilter):
+    """The same for tables that remember the queue's name only."""
+
+    lookup = "queue_name"
+
+
+class TypeFilter(admin.SimpleListFilter):
+    """One type; offered are the types of the newest messages."""
+
+    title = _("type")
+    parameter_name = "type"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        newest = Message.objects.using(alias()).values_list("type", flat=True)[:TYPES_SAMPLE]
+        types = set(newest) | set(request.GET.getlist("type"))
+        return [(name, name) for name in sorted(types) if name]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(type=self.value()) if self.value() else queryset
+
+
+class PriorityFilter(admin.SimpleListFilter):
+    """One priority, 9 first."""
+
+    title = _("priority")
+    parameter_name = "priority"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        return [(str(priority), str(priority)) for priority in range(9, -1, -1)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(priority=self.value()) if self.value() in set("0123456789") else queryset

@@ -1,0 +1,88 @@
+"""History: what became of messages that are finished."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.utils.translation import gettext_lazy
+
+from django_mq.admin import columns, failures, payload
+from django_mq.admin.durations import duration
+from django_mq.admin.filters import QueueNameFilter
+from django_mq.admin.paging import BoundedPaginator
+from django_mq.admin.table import ReadOnly, TableAdmin
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from django_mq.models import History
+
+
+class HistoryAdmin(ReadOnly, TableAdmin):
+    """Finished messages, newest first."""
+
+    paginator = BoundedPaginator
+    list_display = [
+        "short_id",
+        "queue_name",
+        "outcome",
+        "type",
+        "priority",
+        "attempts",
+        "waited",
+        "ran",
+        "finished",
+    ]
+    list_filter = ["outcome", QueueNameFilter]
+    sortable_by = ()
+    ordering = ["-id"]
+    fieldsets = [
+        (
+            None,
+            {
+                "fields": [
+                    "message_id",
+                    "queue_name",
+                    "outcome",
+                    "type",
+                    "correlation_id",
+                    ("priority", "attempts"),
+                ]
+            },
+        ),
+        (
+            gettext_lazy("Times"),
+            {"fields": [("published_at", "ready_at", "claimed_at", "finished_at"), ("waited", "ran")]},
+        ),
+        (gettext_lazy("Worker"), {"fields": ["session_id"]}),
+    ]
+    change_form_template = "admin/django_mq/history/change_form.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[History]:
+        return super().get_queryset(request).defer("headers", "body")
+
+    @admin.display(description=gettext_lazy("message"))
+    def short_id(self, row: History) -> str:
+        return columns.short_id(row.message_id)
+
+    @admin.display(description=gettext_lazy("finished"))
+    def finished(self, row: History) -> str:
+        return columns.ago(row.finished_at)
+
+    @admin.display(description=gettext_lazy("waited"), empty_value="-")
+    def waited(self, row: History) -> str:
+        end = row.claimed_at or row.finished_at
+        return duration((end - row.ready_at).total_seconds())
+
+    @admin.display(description=gettext_lazy("ran"), empty_value="-")
+    def ran(self, row: History) -> str | None:
+        return duration((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else None
+
+    def details(self, request: HttpRequest, row: History) -> dict[str, Any]:  # noqa: ARG002 - as everywhere
+        return {
+            "headers": payload.headers(payload.raw(row, "headers")),
+            "body": None if row.body is None else payload.body(row.body),
+            "attempts": failures.of_message(row.message_id, row.correlation_id),
+        }

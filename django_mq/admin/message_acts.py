@@ -1,0 +1,104 @@
+"""What an operator may do to messages: each act with the states it applies to and what it asks before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext_lazy as _
+
+from django_mq.admin import steering
+from django_mq.admin.questions import Confirmation, Priority, Target
+from django_mq.models import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from django import forms
+    from django_stubs_ext import StrOrPromise
+
+    from django_mq.admin.selection import Selection
+
+SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+UNHELD = frozenset({SCHEDULED, READY, DEAD})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """One thing to do; ``done`` may name what was answered, as ``%(target)s``."""
+
+    #: The action's name; the user needs the permission of the same name.
+    name: str
+    permission: str
+    label: StrOrPromise
+    done: StrOrPromise
+    states: frozenset[int]
+    run: Callable[[Selection, Mapping[str, Any]], int]
+    #: The form to answer first; None for an act that harms nobody.
+    question: type[forms.Form] | None = None
+    warning: StrOrPromise = ""
+    #: Shown with a red button.
+    harmful: bool = False
+
+
+RELEASE = Act(
+    name="release",
+    permission="release_message",
+    label=_("Release from worker"),
+    done=_("Released"),
+    states=frozenset({CLAIMED}),
+    run=lambda chosen, _answers: steering.release(chosen.ids, chosen.queues),
+    question=Confirmation,
+    warning=_(
+        "A worker that is still at work on such a message will not notice: the message may be worked on twice, "
+        "and what that worker reports is ignored."
+    ),
+    harmful=True,
+)
+MOVE = Act(
+    name="move",
+    permission="move_message",
+    label=_("Move to another queue"),
+    done=_("Moved to %(target)s"),
+    states=UNHELD,
+    run=lambda chosen, answers: steering.move(chosen.ids, answers["target"].name),
+    question=Target,
+)
+CANCEL = Act(
+    name="cancel",
+    permission="cancel_message",
+    label=_("Cancel and remove"),
+    done=_("Cancelled"),
+    states=UNHELD,
+    run=lambda chosen, _answers: steering.cancel(chosen.ids),
+    question=Confirmation,
+    warning=_("Cancelled messages are gone for good; only the history remembers them."),
+    harmful=True,
+)
+DELIVER_NOW = Act(
+    name="deliver_now",
+    permission="deliver_message_now",
+    label=_("Deliver now"),
+    done=_("Made ready now"),
+    states=frozenset({SCHEDULED}),
+    run=lambda chosen, _answers: steering.deliver_now(chosen.ids, chosen.queues),
+)
+PRIORITISE = Act(
+    name="prioritise",
+    permission="prioritise_message",
+    label=_("Change priority"),
+    done=_("Given priority %(priority)s"),
+    states=frozenset({SCHEDULED, READY}),
+    run=lambda chosen, answers: steering.prioritise(chosen.ids, chosen.queues, answers["priority"]),
+    question=Priority,
+)
+RETRY = Act(
+    name="retry",
+    permission="retry_message",
+    label=_("Retry"),
+    done=_("Retried"),
+    states=frozenset({DEAD}),
+    run=lambda chosen, _answers: steering.retry(chosen.ids, chosen.queues),
+)
+
+ACTS = (RETRY, DELIVER_NOW, PRIORITISE, MOVE, RELEASE, CANCEL)

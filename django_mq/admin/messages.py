@@ -1,0 +1,109 @@
+"""Messages: where each stands, who holds it, what it carries and what went wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_mq.admin import columns, failures, payload
+from django_mq.admin.durations import duration
+from django_mq.admin.filters import PriorityFilter, QueueFilter, StateFilter, TypeFilter
+from django_mq.admin.message_actions import MessageActions
+from django_mq.admin.message_acts import ACTS
+from django_mq.admin.paging import BoundedPaginator
+from django_mq.admin.search import IdSearch
+from django_mq.admin.table import ReadOnly
+from django_mq.models import Message
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+#: Never fetched for a list: they may be large, and headers that are no JSON cannot be fetched this way at all.
+PAYLOAD = ("headers", "properties", "body")
+
+
+class MessageAdmin(ReadOnly, IdSearch, MessageActions):
+    """Look at messages and steer them; none is written or edited here."""
+
+    paginator = BoundedPaginator
+    list_display = ["short_id", "queue", "situation", "priority", "type", "attempts", "published"]
+    list_filter = [StateFilter, QueueFilter, TypeFilter, PriorityFilter]
+    list_select_related = ["queue", "session"]
+    # Any other order would sort millions of rows for one page.
+    sortable_by = ()
+    ordering = ["-id"]
+    fieldsets = [
+        (None, {"fields": ["message_id", "queue", "situation", "holder"]}),
+        (gettext_lazy("Order"), {"fields": [("priority", "level", "place", "id")]}),
+        (gettext_lazy("Deliveries"), {"fields": [("attempts", "redelivered", "suspect")]}),
+        (
+            gettext_lazy("Times"),
+            {"fields": [("published_at", "deliver_at", "expires_at"), ("claimed_at", "dead_at")]},
+        ),
+        (
+            gettext_lazy("Properties"),
+            {"fields": ["type", "correlation_id", "group_key", ("content_type", "content_encoding")]},
+        ),
+    ]
+    change_form_template = "admin/django_mq/message/change_form.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
+        return super().get_queryset(request).select_related("queue", "session").defer(*PAYLOAD, "session__queues")
+
+    # Columns.
+
+    @admin.display(description=gettext_lazy("message"))
+    def short_id(self, message: Message) -> str:
+        return columns.short_id(message.message_id)
+
+    @admin.display(description=gettext_lazy("published"))
+    def published(self, message: Message) -> str:
+        return columns.ago(message.published_at)
+
+    @admin.display(description=gettext_lazy("state"))
+    def situation(self, message: Message) -> str:
+        """Return the state with what it does not tell: until when, by whom, why."""
+        words = {"state": message.get_state_display(), "reason": message.dead_reason}
+        if message.state == Message.Status.SCHEDULED and message.deliver_at:
+            return _("%(state)s, due %(time)s") % {**words, "time": columns.time_text(message.deliver_at)}
+        if message.state == Message.Status.CLAIMED:
+            return _("%(state)s by %(worker)s") % {**words, "worker": _worker(message)}
+        return "{state}: {reason}".format(**words) if message.dead_reason else words["state"]
+
+    @admin.display(description=gettext_lazy("held by"))
+    def holder(self, message: Message) -> str:
+        if message.session_id is None:
+            return _("nobody")
+        if message.session is None:
+            return _("%(worker)s, which is gone") % {"worker": _worker(message)}
+        words = {"worker": _worker(message), "deadline": columns.time_text(message.session.deadline)}
+        if message.session.deadline < timezone.now():
+            return _("%(worker)s, which was due to report by %(deadline)s") % words
+        left = duration((message.session.deadline - timezone.now()).total_seconds())
+        return _("%(worker)s until %(deadline)s (%(left)s left, renewed while it lives)") % {**words, "left": left}
+
+    # The detail page.
+
+    def details(self, request: HttpRequest, row: Message) -> dict[str, Any]:
+        return self.buttons(self._acts_for(request, row)) | {
+            "headers": payload.headers(payload.raw(row, "headers")),
+            "properties": payload.headers(payload.raw(row, "properties")),
+            "body": payload.body(row.body, row.content_type, row.content_encoding),
+            "attempts": failures.of_message(row.message_id, row.correlation_id),
+        }
+
+    def _acts_for(self, request: HttpRequest, message: Message) -> list[tuple[str, str]]:
+        """Return the acts that apply to the message now and that the user may do."""
+        fit = (act for act in ACTS if message.state in act.states)
+        return [(act.name, str(act.label)) for act in fit if self.may(request, act.permission)]
+
+
+def _worker(message: Message) -> str:
+    if message.session is None:
+        return _("session %(id)s") % {"id": message.session_id}
+    return message.session.name

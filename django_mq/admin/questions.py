@@ -1,0 +1,73 @@
+"""What the operator is asked before an act."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.admin.widgets import AdminTextInputWidget
+from django.utils.translation import gettext_lazy as _
+
+from django_mq.admin.table import alias
+from django_mq.models import Queue
+
+
+class Confirmation(forms.Form):
+    """Nothing but yes."""
+
+
+class Target(forms.Form):
+    """To which queue?"""
+
+    target = forms.ModelChoiceField(
+        queryset=Queue.objects.none(),
+        to_field_name="name",
+        label=_("Target queue"),
+        help_text=_("Messages join its tail and their attempts start again. Closed queues are not offered."),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["target"].queryset = Queue.objects.using(alias()).filter(closed=False)  # type: ignore[attr-defined]
+
+
+class Priority(forms.Form):
+    """Which priority?"""
+
+    priority = forms.IntegerField(
+        label=_("Priority"),
+        min_value=0,
+        max_value=9,
+        initial=4,
+        help_text=_("0 to 9, 9 first. Messages stand at the tail of their new level."),
+    )
+
+
+class Pause(forms.Form):
+    """Why, and for how long?"""
+
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=200,
+        widget=AdminTextInputWidget,
+        help_text=_("Shown to everybody who wonders why nothing moves."),
+    )
+    minutes = forms.FloatField(
+        label=_("Resume after minutes"),
+        required=False,
+        min_value=0.1,
+        max_value=60 * 24 * 366,
+        help_text=_("Empty = until somebody resumes it."),
+    )
+
+
+class Deletion(forms.Form):
+    """Their messages too?"""
+
+    force = forms.BooleanField(
+        label=_("Delete their messages too"),
+        required=False,
+        help_text=_(
+            "Without it a queue that still holds messages is not deleted. Claimed messages always prevent it."
+        ),
+    )

@@ -1,0 +1,89 @@
+"""The form of a queue: what an operator may set, and what would make no sense."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from django_mq.admin.table import TableForm, alias
+from django_mq.models import Queue
+
+if TYPE_CHECKING:
+    from typing import ClassVar
+
+
+class QueueForm(TableForm):
+    """Checks a queue against the other queues."""
+
+    class Meta:
+        model = Queue
+        fields: ClassVar = [
+            "name",
+            "closed",
+            "kind",
+            "levels",
+            "due_order",
+            "max_attempts",
+            "backoff_seconds",
+            "backoff_multiplier",
+            "backoff_cap_seconds",
+            "backoff_jitter",
+            "dead_letter_queue",
+            "max_messages",
+            "ttl_seconds",
+            "history_days",
+            "history_body",
+        ]
+        help_texts: ClassVar = {
+            "name": _("Publishers and consumers know the queue by this name; it cannot be changed later."),
+            "kind": _(
+                "A first-in-first-out queue has one level, whatever the priorities. Messages that are already "
+                "there keep their level; change their priority or move them to place them anew."
+            ),
+            "levels": _(
+                "Priority lists of a priority queue, 1 to 10; a first-in-first-out queue ignores it. Another "
+                "number places new messages only: those already there keep their level until their priority is "
+                "changed or they are moved."
+            ),
+            "backoff_jitter": _("Share of the delay that is drawn at random, 0 to 1."),
+        }
+
+    def clean_dead_letter_queue(self) -> Queue | None:
+        """Refuse a chain that leads dead letters back here: they would travel for ever."""
+        chosen: Queue | None = self.cleaned_data["dead_letter_queue"]
+        if chosen is None:
+            return None
+        if chosen.pk == self.instance.pk:
+            raise ValidationError(_("A queue cannot be its own dead-letter queue."))
+        if self.instance.pk in _chain_from(chosen.pk):
+            raise ValidationError(
+                _("Dead letters of “%(queue)s” lead back to this queue."), params={"queue": chosen.name}
+            )
+        return chosen
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        base, cap = cleaned.get("backoff_seconds"), cleaned.get("backoff_cap_seconds")
+        if base is not None and cap is not None and cap < base:
+            self.add_error("backoff_cap_seconds", _("The cap is below the first delay."))
+        return cleaned
+
+    def validate_unique(self) -> None:
+        """Look for the name where the queues live; the model would ask the default database."""
+        same = Queue.objects.using(alias()).filter(name=self.cleaned_data.get("name")).exclude(pk=self.instance.pk)
+        if same.exists():
+            self.add_error("name", self.instance.unique_error_message(Queue, ("name",)))
+
+
+def _chain_from(start: int) -> set[int]:
+    """Return the queues that dead letters reach from this one, itself included."""
+    named = Queue.objects.using(alias()).exclude(dead_letter_queue=None)
+    following = dict(named.values_list("pk", "dead_letter_queue"))
+    chain: set[int] = set()
+    step: int | None = start
+    while step is not None and step not in chain:
+        chain.add(step)
+        step = following.get(step)
+    return chain

@@ -1,0 +1,173 @@
+"""Queues: how deep they are, whether they deliver, and what their rules are."""
+
+# ruff: noqa: ARG002 - Django calls these with arguments of its own
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef
+from django.http import HttpResponseRedirect
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_mq.admin import columns, depth
+from django_mq.admin.durations import duration
+from django_mq.admin.queue_actions import QueueActions
+from django_mq.admin.queue_form import QueueForm
+from django_mq.models import Message, Queue
+
+if TYPE_CHECKING:
+    from django.contrib.admin.views.main import ChangeList
+    from django.db.models import QuerySet
+    from django.forms import ModelForm
+    from django.http import HttpRequest, HttpResponse
+
+    from django_mq.stores.records import Counts
+
+LIVE = ("ready", "scheduled", "claimed", "dead", "oldest_ready", "pausing")
+NOW = (("ready", "scheduled", "claimed", "dead"), ("oldest_ready", "pausing"))
+
+
+class QueueAdmin(QueueActions):
+    """Create, edit and delete queues; see their depth; pause, resume and purge them."""
+
+    form = QueueForm
+    list_display = ["name", "ready", "oldest_ready", "scheduled", "claimed", "dead", "pausing", "role"]
+    list_filter = ["paused", "closed", "kind"]
+    search_fields = ["name"]
+    list_select_related = ["dead_letter_queue"]
+    list_per_page = 50
+    fieldsets = [
+        (None, {"fields": ["name", "closed"]}),
+        (gettext_lazy("Now"), {"fields": NOW}),
+        (gettext_lazy("Order"), {"fields": ["kind", "levels", "due_order"]}),
+        (
+            gettext_lazy("Failures"),
+            {
+                "fields": [
+                    "max_attempts",
+                    ("backoff_seconds", "backoff_multiplier", "backoff_cap_seconds", "backoff_jitter"),
+                    "dead_letter_queue",
+                ]
+            },
+        ),
+        (gettext_lazy("Limits"), {"fields": ["max_messages", "ttl_seconds"]}),
+        (gettext_lazy("History"), {"fields": ["history_days", "history_body"]}),
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Queue]:
+        sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
+        queues: QuerySet[Queue] = super().get_queryset(request)
+        return queues.annotate(takes_dead_letters=Exists(sources))
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        fieldsets = super().get_fieldsets(request, obj)
+        return fieldsets if obj else [entry for entry in fieldsets if entry[1]["fields"] is not NOW]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["name", *LIVE] if obj else []
+
+    # Live figures: one statement for the page, hung on its rows.
+
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        changelist = super().get_changelist_instance(request)
+        counts = depth.measure(changelist.result_list)
+        for queue in changelist.result_list:
+            queue.counts = counts[queue.name]
+        return changelist
+
+    @staticmethod
+    def _counts(queue: Any) -> Counts:
+        """Return the row's figures; a detail page asks for its one queue here."""
+        if not hasattr(queue, "counts"):
+            queue.counts = depth.measure([queue])[queue.name]
+        counts: Counts = queue.counts
+        return counts
+
+    def _link(self, queue: Queue, state: Message.Status, count: int) -> str:
+        address = self.list_address(Message, queue=queue.name, state=state.value)
+        return format_html('<a href="{}">{}</a>', address, depth.shown(count)) if count else "0"
+
+    @admin.display(description=Message.Status.READY.label)
+    def ready(self, queue: Queue) -> str:
+        return self._link(queue, Message.Status.READY, self._counts(queue).ready)
+
+    @admin.display(description=Message.Status.SCHEDULED.label)
+    def scheduled(self, queue: Queue) -> str:
+        return self._link(queue, Message.Status.SCHEDULED, self._counts(queue).scheduled)
+
+    @admin.display(description=Message.Status.CLAIMED.label)
+    def claimed(self, queue: Queue) -> str:
+        return self._link(queue, Message.Status.CLAIMED, self._counts(queue).claimed)
+
+    @admin.display(description=Message.Status.DEAD.label)
+    def dead(self, queue: Queue) -> str:
+        count = self._counts(queue).dead
+        link = self._link(queue, Message.Status.DEAD, count)
+        return format_html('<span class="mq-bad">{}</span>', link) if count else link
+
+    @admin.display(description=gettext_lazy("oldest ready"), empty_value="-")
+    def oldest_ready(self, queue: Queue) -> str | None:
+        seconds = self._counts(queue).oldest_ready_seconds
+        return None if seconds is None else duration(seconds)
+
+    @admin.display(description=gettext_lazy("delivery"))
+    def pausing(self, queue: Queue) -> str:
+        if not is_paused(queue):
+            return _("closed to new messages") if queue.closed else _("running")
+        words = _("paused: %(reason)s") % {"reason": queue.paused_reason} if queue.paused_reason else _("paused")
+        if queue.paused_until:
+            until = columns.time_text(queue.paused_until)
+            words = _("%(paused)s (until %(until)s)") % {"paused": words, "until": until}
+        return format_html('<span class="mq-warn">{}</span>', words)
+
+    @admin.display(description=gettext_lazy("dead letters"))
+    def role(self, queue: Any) -> str:
+        if queue.takes_dead_letters:
+            return _("takes those of others")
+        if queue.dead_letter_queue is None:
+            return _("stay here")
+        return _("go to %(queue)s") % {"queue": queue.dead_letter_queue.name}
+
+    # Changing and deleting.
+
+    def details(self, request: HttpRequest, row: Queue) -> dict[str, Any]:
+        return self.buttons(self._acts_for(request, row))
+
+    def _acts_for(self, request: HttpRequest, queue: Queue) -> list[tuple[str, str]]:
+        acts = []
+        if self.has_pause_permission(request):
+            acts.append(("resume", _("Resume")) if is_paused(queue) else ("pause", _("Pause")))
+        if self.has_purge_permission(request):
+            acts.append(("purge", _("Purge")))
+        return acts
+
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change and {"kind", "levels"} & set(form.changed_data) and self._counts(obj).total:
+            self.message_user(request, _("The messages already in this queue keep their level."), messages.WARNING)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Ask and delete as the action does: the store refuses what an ORM cascade would tear down."""
+        queue = self.get_object(request, unquote(object_id))
+        if not self.has_delete_permission(request, queue):
+            raise PermissionDenied
+        if queue is None:
+            self.message_user(request, _("There is no such queue."), messages.WARNING)
+            return HttpResponseRedirect(self.list_address(Queue))
+        question = self.delete_selected(request, self.get_queryset(request).filter(pk=queue.pk))
+        return question or HttpResponseRedirect(self.list_address(Queue))
+
+
+def is_paused(queue: Queue) -> bool:
+    """Return whether the queue is paused now: a timed pause ends by itself, its flag stays."""
+    over = queue.paused_until is not None and queue.paused_until <= timezone.now()
+    return queue.paused and not over

@@ -1,0 +1,26 @@
+"""Which page shows which table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq.admin.attempts import AttemptAdmin
+from django_mq.admin.bindings import BindingAdmin
+from django_mq.admin.history import HistoryAdmin
+from django_mq.admin.messages import MessageAdmin
+from django_mq.admin.queues import QueueAdmin
+from django_mq.admin.workers import WorkerSessionAdmin
+from django_mq.models import Attempt, Binding, History, Message, Queue, WorkerSession
+
+if TYPE_CHECKING:
+    from django.contrib.admin import AdminSite
+
+
+def register(site: AdminSite) -> None:
+    """Put every page of django_mq on the site."""
+    site.register(Queue, QueueAdmin)
+    site.register(Binding, BindingAdmin)
+    site.register(Message, MessageAdmin)
+    site.register(WorkerSession, WorkerSessionAdmin)
+    site.register(History, HistoryAdmin)
+    site.register(Attempt, AttemptAdmin)

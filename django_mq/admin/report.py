@@ -1,0 +1,75 @@
+"""What an act came to, told honestly: how many of how many, and why not the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.options import get_content_type_for_model
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_mq.models import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from django.http import HttpRequest
+
+    from django_mq.admin.message_acts import Act
+    from django_mq.admin.selection import Selection
+
+#: Message ids named by one log entry.
+LOGGED_IDS = 100
+
+
+def told(act: Act, answers: Mapping[str, Any], chosen: Selection, changed: int) -> str:
+    """Return the sentence for the operator and the log."""
+    head = ngettext(
+        "%(done)s: %(changed)d of %(asked)d message.", "%(done)s: %(changed)d of %(asked)d messages.", chosen.asked
+    )
+    sentences = [head % {"done": str(act.done) % answers, "changed": changed, "asked": chosen.asked}]
+    reasons = list(_reasons(act, chosen, changed))
+    if reasons:
+        sentences.append(_("Left alone: %s.") % ", ".join(reasons))
+    if chosen.cut:
+        sentences.append(_("There are more: repeat for the rest."))
+    return " ".join(sentences)
+
+
+def _reasons(act: Act, chosen: Selection, changed: int) -> Iterator[str]:
+    """Yield why messages were not changed, from their states when the act began."""
+    unfit = {state: count for state, count in chosen.states.items() if state not in act.states}
+    for state, count in sorted(unfit.items()):
+        yield _state_reason(state, count)
+    left = chosen.asked - len(chosen.messages)
+    if left:
+        yield ngettext("%d is no longer there", "%d are no longer there", left) % left
+    other = len(chosen.messages) - sum(unfit.values()) - changed
+    if other > 0:
+        reason = ngettext(
+            "%d was so before, or changed meanwhile", "%d were so before, or changed meanwhile", other
+        )
+        yield reason % other
+
+
+def _state_reason(state: int, count: int) -> str:
+    if state == Message.Status.CLAIMED:
+        return ngettext("%d is held by a worker", "%d are held by workers", count) % count
+    label = Message.Status(state).label
+    return ngettext("%(count)d is %(state)s", "%(count)d are %(state)s", count) % {"count": count, "state": label}
+
+
+def log(request: HttpRequest, chosen: Selection, sentence: str) -> None:
+    """Remember who did it. One entry an act; a message that was alone is linked."""
+    ids = ", ".join(str(message.message_id) for message in chosen.messages[:LOGGED_IDS])
+    alone = chosen.messages[0] if len(chosen.messages) == 1 else None
+    count = len(chosen.messages)
+    LogEntry.objects.create(
+        user_id=request.user.pk,  # type: ignore[misc] # the admin lets nobody in who has none
+        content_type_id=get_content_type_for_model(Message).pk,
+        object_id=alone and str(alone.id),
+        object_repr=str(alone.message_id) if alone else ngettext("%d message", "%d messages", count) % count,
+        action_flag=CHANGE,
+        change_message=f"{sentence} {ids}",
+    )

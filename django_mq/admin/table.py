@@ -1,0 +1,107 @@
+"""What every page shares: the tables live on the alias of the queues, with or without a router."""
+
+# ruff: noqa: ARG002 - Django calls these with arguments of its own
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.admin import helpers
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from django_mq import conf
+
+if TYPE_CHECKING:
+    from django.db.models import ForeignKey, Model, QuerySet
+    from django.forms import Field, ModelChoiceField
+    from django.http import HttpRequest, HttpResponse
+
+
+def alias() -> str:
+    """Return the database alias of the queues."""
+    return conf.load().DATABASE
+
+
+class TableAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # not subscriptable at run time
+    """A page over one table of django_mq."""
+
+    # A second count, of the unfiltered table, would walk millions of rows.
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+
+    class Media:
+        css = {"all": ["django_mq/admin.css"]}
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).using(alias())
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> ModelChoiceField[Any] | None:
+        return super().formfield_for_foreignkey(db_field, request, **kwargs | {"using": alias()})
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Field | None:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
+            # Queues are deleted on a page of their own, which knows what they hold.
+            field.widget.can_delete_related = False
+        return field
+
+    def save_model(self, request: HttpRequest, obj: Model, form: forms.ModelForm[Any], change: bool) -> None:
+        """Write what the form changed and nothing else: the row may have been paused meanwhile."""
+        obj.save(using=alias(), update_fields=form.changed_data if change else None)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        row = kwargs["obj"]
+        if row is not None:
+            context |= self.details(request, row)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def details(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Return what the page of one row shows beside its fields."""
+        return {}
+
+    def may(self, request: HttpRequest, codename: str) -> bool:
+        """Return whether the user holds one of our permissions."""
+        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
+
+    def list_address(self, model: type[Model], **filters: Any) -> str:
+        """Return the address of a table's list on this site, filtered."""
+        name = model._meta.model_name
+        address = reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_changelist")
+        return f"{address}?{urlencode(filters)}" if filters else address
+
+    def buttons(self, acts: list[tuple[str, str]]) -> dict[str, Any]:
+        """Return the context of acts.html: actions of the list, offered on the page of one row."""
+        return {
+            "acts": acts,
+            "acts_address": self.list_address(self.model),
+            "action_checkbox_name": helpers.ACTION_CHECKBOX_NAME,
+        }
+
+
+class ReadOnly:
+    """Mixed into an admin or an inline: rows are looked at, whatever permissions the user has."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class TableForm(forms.ModelForm):  # type: ignore[type-arg] # not subscriptable at run time
+    """A form whose checks ask the alias of the queues, not the default one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.instance._state.db = alias()  # noqa: SLF001 - as save(using=...) sets it

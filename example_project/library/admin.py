@@ -1,0 +1,47 @@
+"""The files in the admin, to look at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import admin
+
+from library.models import Import, SourceFile, Summary
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+
+class ReadOnly:
+    """The index is written by its messages only."""
+
+    def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:  # noqa: ARG002 - Django's signature
+        """Nobody adds."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:  # noqa: ARG002 - as above
+        """Nobody changes."""
+        return False
+
+
+class ImportInline(ReadOnly, admin.TabularInline):
+    """The modules of a file."""
+
+    model = Import
+
+
+@admin.register(SourceFile)
+class SourceFileAdmin(ReadOnly, admin.ModelAdmin):
+    """Files by kind and status."""
+
+    list_display = ["path", "kind", "priority", "status", "lines", "functions", "classes"]
+    list_filter = ["status", "kind"]
+    search_fields = ["path"]
+    inlines = [ImportInline]
+
+
+@admin.register(Summary)
+class SummaryAdmin(ReadOnly, admin.ModelAdmin):
+    """The totals."""
+
+    list_display = ["written_at", "files", "broken", "lines", "functions", "classes", "imports"]

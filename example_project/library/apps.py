@@ -1,0 +1,10 @@
+"""The app's configuration."""
+
+from django.apps import AppConfig
+
+
+class LibraryConfig(AppConfig):
+    """The library index."""
+
+    name = "library"
+    verbose_name = "Library index"

@@ -1,0 +1,55 @@
+"""What must be there first: tables, an empty index, a login."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.db import connection, transaction
+from django_mq.models import Attempt, History, Message
+
+from library.models import SourceFile, Summary
+
+USERNAME = PASSWORD = "demo"  # noqa: S105 - printed; the site listens on the loopback only
+
+
+def prepare(*, keep: bool) -> None:
+    """Bring the database to where the demo starts."""
+    if not keep:
+        remove_own_file()
+    call_command("migrate", verbosity=0, interactive=False)
+    if not keep:
+        empty()
+    create_login()
+
+
+def remove_own_file() -> None:
+    """Remove the example's own SQLite file; a database that somebody named is never removed."""
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor != "sqlite" or Path(name).parent != settings.VAR_DIR:
+        return
+    connection.close()
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{name}{suffix}").unlink(missing_ok=True)
+
+
+@transaction.atomic
+def empty() -> None:
+    """Remove what an earlier demo left: the index, and all that passed through its queues."""
+    names = list(settings.DJANGO_MQ["QUEUES"])
+    SourceFile.objects.all().delete()
+    Summary.objects.all().delete()
+    Message.objects.filter(queue__name__in=names).delete()
+    History.objects.filter(queue_name__in=names).delete()
+    Attempt.objects.filter(queue_name__in=names).delete()
+
+
+def create_login() -> None:
+    """Create the demo's user, or set its password again."""
+    user, _ = get_user_model().objects.get_or_create(
+        username=USERNAME, defaults={"is_staff": True, "is_superuser": True}
+    )
+    user.set_password(PASSWORD)
+    user.save()

@@ -1,0 +1,22 @@
+"""What the demo says."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def say(text: str) -> None:
+    """Write a line, above the progress bar if there is one."""
+    tqdm.write(text)
+    sys.stdout.flush()
+
+
+def say_table(title: str, lines: Iterable[str]) -> None:
+    """Write a title and the lines that belong to it."""
+    say("\n".join(["", title, *lines]))

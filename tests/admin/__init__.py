@@ -1,0 +1,1 @@
+"""The admin as its users meet it: over HTTP, and in a browser."""

@@ -1,0 +1,223 @@
+"""What an operator does to messages, and how honestly it is told."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.utils import timezone
+
+from django_mq.models import History, Message
+from django_mq.notifications.base import queue_topic
+from django_mq.notifications.registry import notifier
+from django_mq.notifications.wake import Wake
+from tests.admin.conftest import act, list_of, page_of, said
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from tests.admin.conftest import Make
+
+SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+
+
+def test_a_message_is_released_from_its_worker(site: str, browse: Client, make: Make) -> None:
+    message = make.message(CLAIMED, session=make.session(), claim=1, claimed_at=timezone.now())
+
+    asked = act(browse, "message", "release", [message])
+    response = act(browse, "message", "release", [message], yes="yes")
+
+    message.refresh_from_db(fields=["state", "session"])
+    assert "may be worked on twice" in asked.content.decode()
+    assert (message.state, message.session) == (READY, None)
+    assert said(response) == ["Released: 1 of 1 message."]
+
+
+def test_messages_are_moved_and_those_that_workers_hold_are_named(site: str, browse: Client, make: Make) -> None:
+    chosen = [make.message(state) for state in (READY, READY, DEAD, CLAIMED, CLAIMED)]
+    make.queue("elsewhere")
+
+    asked = act(browse, "message", "move", chosen)
+    response = act(browse, "message", "move", chosen, target="elsewhere")
+
+    assert asked.context["question"].rows == [
+        ["ready", "2", ""],
+        ["claimed", "2", "will be left alone"],
+        ["dead", "1", ""],
+    ]
+    assert said(response) == ["Moved to elsewhere: 3 of 5 messages. Left alone: 2 are held by workers."]
+    assert Message.objects.filter(queue__name="elsewhere").count() == 3
+
+
+def test_moving_to_no_queue_or_a_closed_one_is_asked_again(site: str, browse: Client, make: Make) -> None:
+    message = make.message()
+    make.queue("closed", closed=True)
+
+    for target in ("", "closed", "unknown"):
+        response = act(browse, "message", "move", [message], target=target)
+        assert response.context["question"].form.errors
+
+
+def test_messages_are_moved_in_their_order(site: str, browse: Client, make: Make, monkeypatch: Any) -> None:
+    monkeypatch.setattr("django_mq.admin.steering.CHUNK", 1)
+    last, first, second = make.message(level=1), make.message(level=9), make.message(level=9)
+    make.queue("elsewhere", kind="fifo")
+
+    act(browse, "message", "move", [last, first, second], target="elsewhere")
+
+    moved = Message.objects.order_by("pk").values_list("message_id", flat=True)
+    assert list(moved) == [first.message_id, second.message_id, last.message_id]
+
+
+def test_a_message_is_cancelled_after_its_count_is_confirmed(site: str, browse: Client, make: Make) -> None:
+    chosen = [make.message(READY), make.message(SCHEDULED)]
+
+    asked = act(browse, "message", "cancel", chosen)
+    before = Message.objects.count()
+    act(browse, "message", "cancel", chosen, yes="yes")
+
+    assert asked.context["question"].rows == [["scheduled", "1", ""], ["ready", "1", ""]]
+    assert (before, Message.objects.count()) == (2, 0)
+    assert History.objects.filter(outcome=History.Outcome.CANCELLED).count() == 2
+
+
+def test_a_scheduled_message_is_delivered_now(site: str, browse: Client, make: Make) -> None:
+    message = make.message(SCHEDULED, deliver_at=timezone.now() + timedelta(days=1))
+    ready = make.message(READY)
+
+    response = act(browse, "message", "deliver_now", [message, ready])
+
+    message.refresh_from_db(fields=["state"])
+    assert message.state == READY
+    assert said(response) == ["Made ready now: 1 of 2 messages. Left alone: 1 is ready."]
+
+
+def test_the_priority_of_a_message_is_changed(site: str, browse: Client, make: Make) -> None:
+    message, same = make.message(), make.message(priority=9)
+
+    asked_again = act(browse, "message", "prioritise", [message], priority=10)
+    response = act(browse, "message", "prioritise", [message, same], priority=9)
+
+    assert asked_again.context["question"].form.errors
+    changed = Message.objects.only("priority", "level").get(message_id=message.message_id)
+    assert (changed.priority, changed.level) == (9, 9)
+    assert said(response) == [
+        "Given priority 9: 1 of 2 messages. Left alone: 1 was so before, or changed meanwhile."
+    ]
+
+
+def test_a_dead_message_is_retried(site: str, browse: Client, make: Make) -> None:
+    message = make.message(DEAD, attempts=3, dead_reason="ValueError", dead_at=timezone.now())
+
+    act(browse, "message", "retry", [message])
+
+    message.refresh_from_db(fields=["state", "attempts", "dead_reason"])
+    assert (message.state, message.attempts, message.dead_reason) == (READY, 0, "")
+
+
+def test_messages_that_left_meanwhile_are_counted_as_such(site: str, browse: Client, make: Make) -> None:
+    gone, dead = make.message(DEAD), make.message(DEAD)
+    rows = [dead, Message(pk=gone.pk)]
+    gone.delete()
+
+    response = act(browse, "message", "retry", rows)
+
+    assert said(response) == ["Retried: 1 of 2 messages. Left alone: 1 is no longer there."]
+
+
+@pytest.mark.django_db
+def test_all_messages_of_a_filter_are_chosen_up_to_a_limit(
+    browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django_mq.admin.selection.LIMIT", 2)
+    dead = [make.message(DEAD) for _ in range(3)]
+    ready = make.message(READY)
+
+    data = {"action": "retry", "_selected_action": [dead[0].pk], "select_across": "1"}
+    response = browse.post(f"{list_of('message')}?state={DEAD.value}", data, follow=True)
+
+    assert said(response) == ["Retried: 2 of 2 messages. There are more: repeat for the rest."]
+    assert Message.objects.filter(state=READY).exclude(pk=ready.pk).count() == 2
+
+
+@pytest.mark.django_db
+def test_the_confirmation_keeps_the_choice_of_all(browse: Client, make: Make) -> None:
+    message = make.message()
+
+    data = {"action": "cancel", "_selected_action": [message.pk], "select_across": "1"}
+    page = browse.post(list_of("message"), data).content.decode()
+
+    assert '<input type="hidden" name="select_across" value="1">' in page
+    assert f'<input type="hidden" name="_selected_action" value="{message.pk}">' in page
+
+
+def test_every_act_on_messages_is_logged_once(site: str, browse: Client, make: Make) -> None:
+    first, second = make.message(DEAD), make.message(DEAD)
+
+    act(browse, "message", "retry", [first])
+    act(browse, "message", "cancel", [first, second], yes="yes")
+
+    alone, together = LogEntry.objects.order_by("pk")
+    assert (alone.object_id, alone.object_repr) == (str(first.pk), str(first.message_id))
+    assert alone.change_message.startswith("Retried: 1 of 1 message.")
+    assert (together.object_id, together.object_repr) == (None, "2 messages")
+    assert str(second.message_id) in together.change_message
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_locked_database_is_told_and_not_raised(browse: Client, make: Make) -> None:
+    message = make.message(DEAD)
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout = 0")
+    path = connection.settings_dict["NAME"]
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        response = act(browse, "message", "retry", [message])
+
+    assert said(response) == ["The database cannot be used now: database is locked"]
+    connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("name", "state", "answers"),
+    [
+        ("release", CLAIMED, {"yes": "yes"}),
+        ("move", READY, {"target": "orders"}),
+        ("deliver_now", SCHEDULED, {"yes": "yes"}),
+        ("prioritise", READY, {"priority": 9}),
+        ("retry", DEAD, {"yes": "yes"}),
+    ],
+)
+def test_consumers_are_woken_when_there_is_something_for_them(
+    name: str, state: Message.Status, answers: dict[str, Any], browse: Client, make: Make
+) -> None:
+    make.queue("orders")
+    message = make.message(state, queue=make.queue("elsewhere") if name == "move" else None)
+
+    with closing(Wake()) as wake, closing(notifier().listen(wake)) as listener:
+        listener.subscribe([queue_topic("orders")])
+        act(browse, "message", name, [message], **answers)
+
+        assert wake.take_topics() == {queue_topic("orders")}
+
+
+@pytest.mark.django_db
+def test_the_page_of_a_message_offers_what_fits_its_state(browse: Client, make: Make) -> None:
+    offers = {
+        state: [name for name, _ in browse.get(page_of(make.message(state))).context["acts"]]
+        for state in Message.Status
+    }
+
+    assert offers == {
+        SCHEDULED: ["deliver_now", "prioritise", "move", "cancel"],
+        READY: ["prioritise", "move", "cancel"],
+        CLAIMED: ["release"],
+        DEAD: ["retry", "move", "cancel"],
+    }

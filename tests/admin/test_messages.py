@@ -1,0 +1,223 @@
+"""Messages: the list costs the same whatever is in it, and a page shows any row safely."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from django_mq.models import Message
+from tests.admin.conftest import list_of, page_of
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from tests.admin.conftest import Make
+
+SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+SCRIPT = "<script>alert(1)</script>"
+
+
+def listed(client: Client, **query: Any) -> set[Any]:
+    """Return the ids of the messages that the list shows."""
+    response = client.get(list_of("message"), query)
+    assert response.status_code == 200
+    return {message.message_id for message in response.context["cl"].result_list}
+
+
+def statements(client: Client, alias: str, address: str) -> list[str]:
+    """Return the SQL of one request on the database of the queues."""
+    with CaptureQueriesContext(connections[alias]) as captured:
+        assert client.get(address).status_code == 200
+    return [query["sql"] for query in captured.captured_queries]
+
+
+def set_raw(message: Message, alias: str, headers: str) -> None:
+    """Write headers as no publisher would; SQLite has to be told not to check them."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute("PRAGMA ignore_check_constraints = 1")
+        cursor.execute("UPDATE django_mq_message SET headers = %s WHERE id = %s", [headers, message.pk])
+        cursor.execute("PRAGMA ignore_check_constraints = 0")
+
+
+def test_the_list_takes_as_many_queries_for_many_messages_as_for_one(
+    site: str, browse: Client, make: Make
+) -> None:
+    make.message(CLAIMED, session=make.session())
+    few = statements(browse, site, list_of("message"))
+
+    for number in range(20):
+        make.message(CLAIMED, session=make.session(f"worker {number}"), type=f"type {number}")
+    many = statements(browse, site, list_of("message"))
+
+    assert len(many) == len(few)
+
+
+def test_the_list_fetches_no_body_and_no_headers(site: str, browse: Client, make: Make) -> None:
+    make.message()
+
+    sent = " ".join(statements(browse, site, list_of("message")))
+
+    assert '"body"' not in sent
+    assert '"headers"' not in sent
+
+
+def test_the_list_counts_up_to_a_bound(
+    site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django_mq.admin.paging.COUNT_LIMIT", 2)
+    for _ in range(3):
+        make.message()
+
+    response = browse.get(list_of("message"))
+
+    assert response.context["cl"].result_count == 2
+    assert "counting stops here" in response.content.decode()
+
+
+def test_messages_are_filtered_by_state_queue_type_and_priority(site: str, browse: Client, make: Make) -> None:
+    ready = make.message(READY, type="invoice", priority=7)
+    dead = make.message(DEAD, queue=make.queue("other"))
+
+    assert listed(browse) == {ready.message_id, dead.message_id}
+    assert listed(browse, state=DEAD.value) == {dead.message_id}
+    assert listed(browse, queue="orders") == {ready.message_id}
+    assert listed(browse, type="invoice") == {ready.message_id}
+    assert listed(browse, priority=7) == {ready.message_id}
+    assert listed(browse, state="nonsense", priority="high") == {ready.message_id, dead.message_id}
+
+
+def test_dead_letters_are_found_in_place_and_in_dead_letter_queues(site: str, browse: Client, make: Make) -> None:
+    taker = make.queue("dead")
+    make.queue("orders", dead_letter_queue=taker)
+    in_place, moved = make.message(DEAD), make.message(READY, queue=taker)
+    make.message(READY)
+
+    assert listed(browse, state="letters") == {in_place.message_id, moved.message_id}
+
+
+def test_messages_are_found_by_message_id_and_by_correlation_id(site: str, browse: Client, make: Make) -> None:
+    task_id = str(uuid4())
+    by_id, by_task = make.message(), make.message(correlation_id=task_id)
+
+    assert listed(browse, q=str(by_id.message_id)) == {by_id.message_id}
+    assert listed(browse, q=f" {task_id} ") == {by_task.message_id}
+    assert listed(browse, q="no such thing") == set()
+
+
+def test_the_messages_of_a_worker_session_can_be_listed(site: str, browse: Client, make: Make) -> None:
+    session = make.session()
+    held = make.message(CLAIMED, session=session)
+    make.message()
+
+    assert listed(browse, state=CLAIMED.value, session=session.pk) == {held.message_id}
+
+
+def test_a_page_shows_who_holds_the_message_and_until_when(site: str, browse: Client, make: Make) -> None:
+    held = make.message(CLAIMED, session=make.session("worker@shop"))
+    orphaned = make.message(CLAIMED, session_id=424242)
+
+    assert "worker@shop until" in browse.get(page_of(held)).content.decode()
+    assert "session 424242, which is gone" in browse.get(page_of(orphaned)).content.decode()
+
+
+def test_a_page_shows_attempts_with_their_tracebacks(site: str, browse: Client, make: Make) -> None:
+    message = make.message(DEAD, correlation_id="task-1")
+    make.attempt(message_id=message.message_id, traceback="line of the first")
+    make.attempt(message_id=None, correlation_id="task-1", number=2, traceback="line of the second")
+    make.attempt(traceback="of another")
+
+    page = browse.get(page_of(message)).content.decode()
+
+    assert "line of the first" in page
+    assert "line of the second" in page
+    assert "of another" not in page
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"body": b'{"id": 7}'}, "&quot;id&quot;: 7"),
+        ({"body": "grüß".encode(), "content_type": "text/plain"}, "grüß"),
+        ({"body": b"\x00\xff", "content_type": "application/octet-stream"}, "00 ff"),
+        ({"body": b"{ no json"}, "not what its content type promises"),
+        ({"body": b"\xff\xfe{", "content_type": "text/plain"}, "not what its content type promises"),
+        ({"body": b"[" * 100_000}, "not what its content type promises"),
+        ({"body": b'"\\ud800"'}, "\\ud800"),
+        ({"body": b"x" * 200_000, "content_type": "text/plain"}, "Only the beginning is shown"),
+        ({"body": b"x", "content_type": "text/plain", "content_encoding": "no such"}, "text, 1"),
+        ({"body": b"cos\nsystem\n.", "content_type": "application/x-python-serialize"}, "63 6f 73"),
+    ],
+    ids=["json", "text", "bytes", "broken json", "broken text", "deep", "surrogate", "long", "encoding", "pickle"],
+)
+def test_a_page_shows_any_body(values: dict[str, Any], words: str, site: str, browse: Client, make: Make) -> None:
+    message = make.message(**values)
+
+    response = browse.get(page_of(message))
+
+    assert words in response.content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("text", ["{ no json", "[1, 2]", '"text"', "", "7"])
+def test_headers_that_are_no_object_do_not_break_a_page(text: str, browse: Client, make: Make) -> None:
+    message = make.message()
+    set_raw(message, "default", text)
+
+    assert browse.get(list_of("message")).status_code == 200
+    assert browse.get(page_of(message)).status_code == 200
+
+
+@pytest.mark.django_db
+def test_headers_that_are_no_utf8_do_not_break_a_page(browse: Client, make: Make) -> None:
+    message = make.message()
+    with connections["default"].cursor() as cursor:
+        cursor.execute("PRAGMA ignore_check_constraints = 1")
+        cursor.execute("UPDATE django_mq_message SET headers = CAST(x'ff22' AS TEXT) WHERE id = %s", [message.pk])
+        cursor.execute("PRAGMA ignore_check_constraints = 0")
+
+    page = browse.get(page_of(message))
+
+    assert "not valid JSON" in page.content.decode()
+
+
+def test_nothing_of_a_message_reaches_the_page_unescaped(site: str, browse: Client, make: Make) -> None:
+    message = make.message(
+        DEAD,
+        body=f'{{"{SCRIPT}": "{SCRIPT}"}}'.encode(),
+        headers={SCRIPT: SCRIPT, "nested": [SCRIPT]},
+        properties={SCRIPT: SCRIPT},
+        type=SCRIPT,
+        correlation_id=SCRIPT,
+        group_key=SCRIPT,
+        content_encoding=SCRIPT,
+        dead_reason=SCRIPT,
+    )
+    words = dict.fromkeys(("queue_name", "worker", "error", "detail", "traceback"), SCRIPT)
+    attempt = make.attempt(message_id=message.message_id, **words)
+
+    pages = [list_of("message"), page_of(message), list_of("attempt"), page_of(attempt)]
+    for address in [*pages, f"{list_of('message')}?type={SCRIPT}&q={SCRIPT}"]:
+        assert "<script>alert" not in browse.get(address).content.decode()
+
+
+def test_a_message_that_is_gone_sends_the_reader_back(site: str, browse: Client, make: Make) -> None:
+    message = make.message()
+    address = page_of(message)
+    message.delete()
+
+    response = browse.get(address, follow=True)
+
+    assert response.status_code == 200
+    assert response.redirect_chain
+
+
+def test_a_scheduled_message_says_when_it_is_due(site: str, browse: Client, make: Make) -> None:
+    make.message(SCHEDULED, deliver_at=timezone.now() + timedelta(days=1))
+
+    assert "due " in browse.get(list_of("message")).content.decode()

@@ -1,0 +1,63 @@
+"""The reference pages say what the code says."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import MISSING, fields
+from typing import Any
+
+import pytest
+from django.core.management import get_commands
+
+from django_mq import checks, errors
+from django_mq.conf import QueueSettings, Settings
+from django_mq.engine.states import MOVES
+from tests.docs.pages import DOCS, rows
+
+REFERENCE = DOCS / "reference"
+
+
+def default_of(field: Any) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+@pytest.mark.parametrize(("heading", "options"), [("DJANGO_MQ", Settings), ("QUEUES", QueueSettings)])
+def test_the_settings_page_has_every_setting_with_its_default(heading: str, options: type) -> None:
+    documented = {name: cells[0].strip("`") for name, cells in rows(REFERENCE / "settings.md", heading).items()}
+
+    assert documented == {field.name: repr(default_of(field)) for field in fields(options)}
+
+
+def test_the_states_page_has_the_engines_table_of_moves() -> None:
+    moves = rows(REFERENCE / "states.md", "Moves")
+    documented = {state: set(re.findall(r"`(\w+)`", " ".join(cells))) for state, cells in moves.items()}
+
+    assert documented == {
+        state.name.lower(): {target.name.lower() for target in targets} for state, targets in MOVES.items()
+    }
+
+
+def test_the_checks_page_has_an_anchor_for_every_id() -> None:
+    ids = set(re.findall(r"\b[EW]\d{3}\b", inspect.getsource(checks)))
+    anchors = re.findall(r"^\(django_mq\.(\w+)\)=$", (REFERENCE / "checks.md").read_text(), re.MULTILINE)
+
+    assert sorted(anchors) == sorted(ids)
+
+
+def test_the_errors_page_has_every_error() -> None:
+    defined = {
+        name
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and value.__module__ == errors.__name__
+    }
+    documented = re.findall(r"^\| `(\w+)` \|", (REFERENCE / "errors.md").read_text(), re.MULTILINE)
+
+    assert sorted(documented) == sorted(defined)
+
+
+def test_the_commands_page_has_every_command() -> None:
+    commands = {name for name, app in get_commands().items() if app == "django_mq"}
+    documented = re.findall(r"^## (mq_\w+)$", (REFERENCE / "commands.md").read_text(), re.MULTILINE)
+
+    assert sorted(documented) == sorted(commands)

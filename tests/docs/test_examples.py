@@ -1,0 +1,104 @@
+"""What the pages tell a reader to write is right: it is run, or at least understood."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq import conf
+from django_mq.api import browse, publish
+from django_mq.delivery import handlers
+from django_mq.delivery.worker import Worker
+from django_mq.engine.states import DEAD, READY, SCHEDULED
+from tests.docs.pages import DOCS, README, name, pages, python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_django import Settings
+
+on_sqlite = pytest.mark.django_db(databases=["default"], transaction=True)
+
+
+def execute(*texts: str, **given: Any) -> dict[str, Any]:
+    """Run examples one after the other, as one module, and return its names."""
+    module: dict[str, Any] = {"__name__": "tests.docs.example", **given}
+    for text in texts:
+        exec(text, module)
+    return module
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    """Whatever handlers the examples register are forgotten afterwards."""
+    before = set(handlers.discover())
+    yield
+    for queue in set(handlers.discover()) - before:
+        handlers.forget(queue)
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_every_example_is_python_and_imports_what_there_is(page: Path) -> None:
+    for text in python(page):
+        imports = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom))
+
+        for node in imports:
+            if node.module and node.module.startswith("django_mq"):
+                module = importlib.import_module(node.module)
+                assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_every_example_of_settings_can_be_loaded(page: Path, settings: Settings) -> None:
+    for text in python(page):
+        if "DJANGO_MQ" in text:
+            databases: dict[str, Any] = {"default": {}}
+            module = execute(text, INSTALLED_APPS=[], DATABASES=databases)
+            # The second alias of an example is not an alias of the tests.
+            settings.DJANGO_MQ = {**module["DJANGO_MQ"], "DATABASE": "default"}
+
+            assert set(conf.load().QUEUES) == set(module["DJANGO_MQ"].get("QUEUES", {}))
+
+
+@on_sqlite
+@pytest.mark.usefixtures("registered")
+def test_the_readme_publishes_and_handles(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    (declaring,) = (text for text in python(README) if text.startswith("DJANGO_MQ"))
+    (publishing,) = (text for text in python(README) if "def place" in text)
+    (handling,) = (text for text in python(README) if "@consumer" in text)
+    settings.DJANGO_MQ = execute(declaring)["DJANGO_MQ"]
+
+    execute(publishing)["place"](SimpleNamespace(pk=7, save=lambda: None))
+    execute(handling)
+    Worker([handlers.handler_of("receipts")], threads=1).run(until_empty=True)
+
+    assert capsys.readouterr().out == "receipt for order 7 attempt 1\n"
+
+
+@on_sqlite
+def test_messages_are_scheduled_and_prioritised_as_the_page_says(settings: Settings) -> None:
+    settings.DJANGO_MQ = {"AUTO_DECLARE": True}
+
+    execute(*python(DOCS / "how-to" / "schedule-and-prioritise.md"))
+
+    assert len(list(browse("reminders", states=[SCHEDULED]))) == 3
+    assert len(list(browse("offers"))) == 1
+    assert [message.priority for message in browse("receipts", states=[READY])] == [9]
+
+
+@on_sqlite
+@pytest.mark.usefixtures("registered")
+def test_handlers_choose_outcomes_as_the_page_says(settings: Settings) -> None:
+    settings.DJANGO_MQ = {"QUEUES": {"receipts": {}}}
+    execute(python(DOCS / "how-to" / "consume-natively.md")[0])
+
+    publish("receipts", {})
+    Worker([handlers.handler_of("receipts")], threads=1).run(until_empty=True)
+
+    (dead,) = browse("receipts", states=[DEAD])
+    assert dead.dead_reason == "Reject: no order"
