@@ -81,7 +81,8 @@ def test_killed_workers_do_not_dead_letter_what_they_never_started(site: Site) -
 
     with site.worker("-c", "1", "-Q", "strict", name="third"):
         site.open("gate")
-        wait_until(lambda: site.states()["ready"] == site.states()["claimed"] == 0, site.story)
+        # One look: of two, the first might see them claimed, and the second ready again.
+        wait_until(lambda: not site.states().keys() & {"ready", "claimed"}, site.story)
 
     assert len(site.diary(phase="done")) >= 5
     assert site.states()["dead"] <= 1
