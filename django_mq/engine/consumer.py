@@ -3,7 +3,8 @@
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.credit import Credit, WindowCredit
+from django_mq.engine.credit.base import Credit
+from django_mq.engine.credit.window import WindowCredit
 from django_mq.engine.view import View
 
 if TYPE_CHECKING:

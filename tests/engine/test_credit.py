@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.credit import PrefetchCredit, WindowCredit
+from django_mq.engine.credit.prefetch import PrefetchCredit
+from django_mq.engine.credit.window import WindowCredit
 from django_mq.errors import OutOfRange
 
 
