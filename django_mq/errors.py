@@ -78,8 +78,53 @@ class OutOfRange(MQError, ValueError):
     """A number given to the engine lies outside its range."""
 
 
+class UncountedUnit(MQError, ValueError):
+    """This credit mode does not count in that unit; leave it out, or choose another mode."""
+
+
 class UnknownState(MQError):
     """The state is not one of those the entry table names."""
+
+
+class UnknownListKind(MQError, LookupError):
+    """No list of this kind is known; register it first."""
+
+
+class ListKindTaken(MQError, ValueError):
+    """A list of this kind is registered already; choose another name."""
+
+
+class ListKeyMissing(MQError, ValueError):
+    """This kind of list needs a key: the name of a header."""
+
+
+class SubscriptionRefused(MQError):
+    """The queue does not take this consumer now."""
+
+
+class ExclusiveConsumerExists(SubscriptionRefused):
+    """Another consumer has the queue for itself; wait until it leaves."""
+
+
+class ConsumersExist(SubscriptionRefused):
+    """The queue has consumers already; wait until they leave, or do not ask for it exclusively."""
+
+
+class AccessRefused(SubscriptionRefused):
+    """The queue belongs to somebody else."""
+
+
+class TooManyConsumers(SubscriptionRefused):
+    """The queue has as many consumers as it may have; wait until one leaves, or raise its max_consumers."""
+
+
+class MalformedSelector(MQError, ValueError):
+    """The selector cannot be read; its text is wrong at ``position``."""
+
+    def __init__(self, message: str | None = None, *, position: int = 0) -> None:
+        super().__init__(message)
+        #: Where in the text, counted from 0.
+        self.position = position
 
 
 # Stores and notifications: foreign errors, translated once at the boundary.

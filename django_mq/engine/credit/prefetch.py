@@ -12,8 +12,14 @@ class PrefetchCredit(WindowCredit):
     __slots__ = ()
 
     def allows(self, size: int) -> bool:
-        return (self.messages is None or self.outstanding < self.messages) and (
-            self.size_bytes is None
-            or self.outstanding_bytes + size <= self.size_bytes
-            or (self.outstanding_bytes == 0 and self.size_bytes > 0)
-        )
+        return self.is_open and (not self.outstanding_bytes or super().allows(size))
+
+    def take(self, size: int) -> bool:
+        if self.outstanding_bytes:
+            return super().take(size)
+        if not self.is_open:
+            return False
+        self.outstanding += 1
+        self.outstanding_bytes = size
+        self._look_again()
+        return True
