@@ -1,0 +1,75 @@
+"""Of the messages with one key, only the latest."""
+
+from typing import TYPE_CHECKING, Any
+
+from django_mq.engine.groups.base import header_text
+from django_mq.engine.lists.base import EntryList
+from django_mq.engine.lists.fifo import FifoList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from django_mq.engine.entry import Entry
+
+
+class LastValueList(EntryList):
+    """A list in which an entry replaces the older one of the same header ``key`` (Qpid).
+
+    The new value stands where ``inner`` puts it, not where the old one stood. An older value
+    that somebody holds stays with them, and is worthless when it is given back. What was added
+    later is the later value, by arrival number, not by the time it became due.
+
+    Entries without the header are never replaced. ``inner`` gives the order, and must keep
+    all it is given; first come, first served if none is named.
+    """
+
+    __slots__ = ("_inner", "_key", "_latest")
+
+    def __init__(self, key: str, inner: EntryList | None = None) -> None:
+        self._key = key
+        self._inner = FifoList() if inner is None else inner
+        #: By key, until it is gone for good: it may be claimed or scheduled, and still beats
+        #: an older value that is given back.
+        self._latest: dict[str, Entry] = {}
+
+    def add(self, entry: "Entry") -> "Entry | None":
+        value = header_text(entry.message, self._key)
+        if value is None:
+            return self._inner.add(entry)
+        latest = self._latest.get(value)
+        if latest is not None and latest.arrival > entry.arrival:
+            return entry
+        self._latest[value] = entry
+        replaced = latest is not None and latest is not entry and self._inner.remove(latest)
+        self._inner.add(entry)
+        return latest if replaced else None
+
+    def forget(self, entry: "Entry") -> None:
+        value = header_text(entry.message, self._key)
+        if value is not None and self._latest.get(value) is entry:
+            del self._latest[value]
+        self._inner.forget(entry)
+
+    def head(self) -> "Entry | None":
+        return self._inner.head()
+
+    def next(self, entry: "Entry") -> "Entry | None":
+        return self._inner.next(entry)
+
+    def remove(self, entry: "Entry") -> bool:
+        return self._inner.remove(entry)
+
+    def __iter__(self) -> "Iterator[Entry]":
+        return iter(self._inner)
+
+    def __len__(self) -> int:
+        return len(self._inner)
+
+    def position(self, entry: "Entry") -> Any:
+        return self._inner.position(entry)
+
+    def heads(self) -> "Iterable[Entry]":
+        return self._inner.heads()
+
+    def least_significant(self) -> "Iterator[Entry]":
+        return self._inner.least_significant()
