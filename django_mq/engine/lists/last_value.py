@@ -40,7 +40,7 @@ class LastValueList(EntryList):
         if latest is not None and latest.arrival > entry.arrival:
             return entry
         self._latest[value] = entry
-        replaced = latest is not None and latest is not entry and self._inner.remove(latest)
+        replaced = latest is not None and self._inner.remove(latest)
         self._inner.add(entry)
         return latest if replaced else None
 

@@ -33,8 +33,9 @@ def make_list(kind: str, *, key: str | None, levels: int) -> "EntryList":
 
 def register_list(kind: str, factory: ListFactory) -> None:
     """Let queues stand in an order of your own; raises ListKindTaken if the name is in use."""
-    if _factories.setdefault(kind, factory) is not factory:
+    if kind in _factories:
         raise ListKindTaken(f"There is a list of the kind {kind!r} already; choose another name.")
+    _factories[kind] = factory
 
 
 def _fifo(*, key: str | None, levels: int) -> FifoList:  # noqa: ARG001

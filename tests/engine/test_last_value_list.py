@@ -1,0 +1,204 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from django_mq.engine.entry import Entry
+from django_mq.engine.lists.fifo import FifoList
+from django_mq.engine.lists.last_value import LastValueList
+from django_mq.engine.lists.priority import PriorityList
+from django_mq.engine.lists.sorted import SortedList
+from tests.engine.builders import message, names
+
+
+def keyed(arrival: int, key: object = "x", **place: Any) -> Entry:
+    headers = {} if key is None else {"k": key}
+    return Entry(message(f"m{arrival}", headers=headers), arrival=arrival, **place)
+
+
+@pytest.fixture
+def entries() -> LastValueList:
+    return LastValueList("k")
+
+
+def test_a_new_value_replaces_the_old_one_and_stands_at_the_tail(entries: LastValueList) -> None:
+    old, other = keyed(1), keyed(2, "y")
+    entries.add(old)
+    entries.add(other)
+
+    assert entries.add(keyed(3)) is old
+
+    assert (names(entries), len(entries)) == (["m2", "m3"], 2)
+
+
+def test_entries_without_the_key_are_never_replaced(entries: LastValueList) -> None:
+    assert [entries.add(keyed(arrival, None)) for arrival in (1, 2, 3)] == [None, None, None]
+
+    assert names(entries) == ["m1", "m2", "m3"]
+
+
+def test_a_value_that_somebody_holds_stays_with_them(entries: LastValueList) -> None:
+    held = keyed(1)
+    entries.add(held)
+    entries.remove(held)
+
+    assert entries.add(keyed(2)) is None
+
+
+def test_a_superseded_value_that_is_given_back_is_worthless(entries: LastValueList) -> None:
+    held = keyed(1)
+    entries.add(held)
+    entries.remove(held)
+    entries.add(keyed(2))
+
+    assert entries.add(held) is held
+
+    assert names(entries) == ["m2"]
+
+
+def test_it_is_worthless_too_while_somebody_holds_the_later_value(entries: LastValueList) -> None:
+    held, later = keyed(1), keyed(2)
+    for each in (held, later):
+        entries.add(each)
+        entries.remove(each)
+
+    assert entries.add(held) is held
+
+
+def test_it_is_the_latest_again_once_the_later_value_is_gone(entries: LastValueList) -> None:
+    held, later = keyed(1), keyed(2)
+    for each in (held, later):
+        entries.add(each)
+        entries.remove(each)
+
+    entries.forget(later)
+
+    assert entries.add(held) is None
+    assert names(entries) == ["m1"]
+
+
+def test_the_latest_value_survives_being_given_back(entries: LastValueList) -> None:
+    latest = keyed(1)
+    entries.add(latest)
+    entries.remove(latest)
+
+    assert entries.add(latest) is None
+    assert names(entries) == ["m1"]
+
+
+def test_forgetting_an_older_value_does_not_unseat_the_latest(entries: LastValueList) -> None:
+    old, latest, held = keyed(2), keyed(3), keyed(1)
+    for each in (old, latest):
+        entries.add(each)
+
+    entries.forget(old)
+
+    assert entries.add(held) is held
+
+
+def test_of_two_values_the_later_arrival_wins_in_whatever_order_they_come(entries: LastValueList) -> None:
+    late = keyed(2)
+    entries.add(late)
+
+    assert entries.add(early := keyed(1)) is early
+    assert list(entries) == [late]
+
+
+def test_a_key_counts_by_its_text(entries: LastValueList) -> None:
+    number, flag = keyed(1, 1), keyed(2, True)
+    entries.add(number)
+    entries.add(flag)
+
+    assert entries.add(keyed(3, "1")) is number
+    assert names(entries) == ["m2", "m3"]
+
+
+def test_a_key_that_is_no_scalar_is_no_key(entries: LastValueList) -> None:
+    entries.add(keyed(1, ["x"]))
+
+    assert entries.add(keyed(2, ["x"])) is None
+
+
+def test_the_inner_list_gives_the_order() -> None:
+    entries = LastValueList("k", PriorityList())
+    for each in (keyed(1, "x", level=1), keyed(2, "y", level=9), keyed(3, "z", level=1)):
+        entries.add(each)
+    low_first = names(entries.least_significant())
+
+    entries.add(keyed(4, "x", level=9))
+
+    assert names(entries) == ["m2", "m4", "m3"]
+    assert names(entries.heads()) == ["m2", "m3"]
+    assert low_first == ["m1", "m3", "m2"]
+
+
+def test_next_and_position_are_those_of_the_inner_list() -> None:
+    entries = LastValueList("k", SortedList("k"))
+    last, first = keyed(1, "b"), keyed(2, "a")
+    entries.add(last)
+    entries.add(first)
+
+    assert entries.position(first) < entries.position(last)
+    assert (entries.head(), entries.next(first)) == (first, last)
+
+
+class Remembering(FifoList):
+    """A list that wants to know what is gone."""
+
+    __slots__ = ("gone",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone: list[Entry] = []
+
+    def forget(self, entry: Entry) -> None:
+        self.gone.append(entry)
+
+
+def test_the_inner_list_hears_what_is_gone() -> None:
+    inner = Remembering()
+    with_key, without = keyed(1), keyed(2, None)
+
+    for each in (with_key, without):
+        LastValueList("k", inner).forget(each)
+
+    assert inner.gone == [with_key, without]
+
+
+KEYS = st.sampled_from(["x", "y", None])
+
+
+@given(st.lists(st.tuples(st.sampled_from(["new", "take", "give back", "settle"]), KEYS, st.integers(0, 9))))
+def test_ready_values_are_the_latest_of_their_key_and_nothing_is_lost(
+    steps: list[tuple[str, str | None, int]],
+) -> None:
+    entries, alive, held = LastValueList("k"), set[Entry](), list[Entry]()
+
+    for arrival, (step, key, pick) in enumerate(steps):
+        if step == "new":
+            returned = keyed(arrival, key)
+            alive.add(returned)
+        elif step == "take":
+            if (head := entries.head()) is not None:
+                entries.remove(head)
+                held.append(head)
+            continue
+        elif not held:
+            continue
+        else:
+            returned = held.pop(pick % len(held))
+            if step == "settle":
+                alive.remove(returned)
+                entries.forget(returned)
+                continue
+        if (leaving := entries.add(returned)) is not None:
+            alive.remove(leaving)
+            entries.forget(leaving)
+
+        assert alive == set(held) | set(entries)
+        for each in entries:
+            rivals = [other for other in alive if other.message.headers == each.message.headers]
+            assert not each.message.headers or each is max(rivals, key=lambda rival: rival.arrival)
+
+    assert set(entries._latest.values()) <= alive
