@@ -145,8 +145,8 @@ class Groups(ABC):
         return self._free(list(self._owned))
 
     def _free(self, slots: "Iterable[Hashable]") -> "Entry | None":
-        skipped = (entry for slot in slots for entry in self._owned.pop(slot).skipped)
-        waiting = (entry for entry in skipped if entry.state is READY)
+        freed = [self._owned.pop(slot) for slot in slots]
+        waiting = (entry for owned in freed for entry in owned.skipped if entry.state is READY)
         return min(waiting, key=self._position, default=None)
 
     def owners(self) -> "dict[str, Consumer]":

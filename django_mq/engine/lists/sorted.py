@@ -17,6 +17,23 @@ Place = tuple[bool, str, int]
 _ARRIVAL: Final = attrgetter("arrival")
 
 
+class Places(dict["Entry", Place]):
+    """Where entries stand: known for those in the list, computed for any other.
+
+    Looking one up is no Python call, and a bisection looks up some twenty.
+    """
+
+    __slots__ = ("_header",)
+
+    def __init__(self, header: str) -> None:
+        super().__init__()
+        self._header = header
+
+    def __missing__(self, entry: "Entry") -> Place:
+        text = header_text(entry.message, self._header)
+        return (text is not None, text or "", entry.arrival)
+
+
 class SortedList(OrderedList):
     """Entries in ascending order of the text of their header ``key`` (Qpid).
 
@@ -26,25 +43,16 @@ class SortedList(OrderedList):
     places mean nothing here.
     """
 
-    __slots__ = ("_by_arrival", "_header", "_places")
+    __slots__ = ("_by_arrival", "_places")
 
     def __init__(self, key: str) -> None:
-        super().__init__(key=self._place)
-        self._header = key
-        #: Of the entries in the list: a bisection asks for some twenty of them.
-        self._places: dict[Entry, Place] = {}
+        self._places = Places(key)
+        super().__init__(key=self._places.__getitem__)
         #: The same entries, the oldest first; made when it is first asked for.
         self._by_arrival: OrderedList | None = None
 
-    def _place(self, entry: "Entry") -> Place:
-        return self._places.get(entry) or self._compute_place(entry)
-
-    def _compute_place(self, entry: "Entry") -> Place:
-        text = header_text(entry.message, self._header)
-        return (text is not None, text or "", entry.arrival)
-
     def add(self, entry: "Entry") -> "Entry | None":
-        self._places[entry] = self._compute_place(entry)
+        self._places[entry] = self._places[entry]  # computed once, and kept
         if self._by_arrival is not None:
             self._by_arrival.add(entry)
         return super().add(entry)
