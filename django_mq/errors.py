@@ -59,6 +59,10 @@ class QueueFull(PublishError):
     """The queue has reached its limit of messages."""
 
 
+class ProducerBlocked(PublishError):
+    """The producer has filled a queue and must wait until it has been emptied a little."""
+
+
 class DuplicateMessage(PublishError):
     """A live message with this id is already in the queue."""
 
@@ -80,6 +84,14 @@ class OutOfRange(MQError, ValueError):
 
 class UncountedUnit(MQError, ValueError):
     """This credit mode does not count in that unit; leave it out, or choose another mode."""
+
+
+class QueueDeleted(PublishError):
+    """The queue has been deleted."""
+
+
+class UnknownConsumer(MQError):
+    """The consumer is not subscribed to this queue."""
 
 
 class UnknownState(MQError):
@@ -116,6 +128,10 @@ class AccessRefused(SubscriptionRefused):
 
 class TooManyConsumers(SubscriptionRefused):
     """The queue has as many consumers as it may have; wait until one leaves, or raise its max_consumers."""
+
+
+class AlreadySubscribed(SubscriptionRefused):
+    """The target reads this queue already; unsubscribe from it first."""
 
 
 class MalformedSelector(MQError, ValueError):
