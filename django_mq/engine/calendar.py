@@ -1,4 +1,4 @@
-"""What time does to the entries of a queue."""
+"""When something happens in a queue by itself."""
 
 from typing import TYPE_CHECKING
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 class Calendar:
-    """The scheduled entries, and the ready ones that will expire."""
+    """The scheduled entries, and those in line that will expire."""
 
     __slots__ = ("expiring", "quiet_until", "schedule")
 
     def __init__(self) -> None:
         self.schedule = Schedule()
         self.expiring = Expiring()
-        #: Nothing becomes due or expires before this time. It may be too early, after an entry
-        #: has gone otherwise, but never too late: one comparison spares a delivery two looks.
+        #: Nothing becomes due before this time. It may be too early, after an entry has gone
+        #: otherwise, but never too late: one comparison spares a delivery a look.
         self.quiet_until = NEVER
 
     def hold(self, entry: "Entry") -> None:
@@ -27,11 +27,14 @@ class Calendar:
         self.schedule.add(entry)
         self.quiet_until = min(self.quiet_until, self.schedule.next_time())
 
-    def watch(self, entry: "Entry", expires_at: float) -> None:
-        """Note when a ready entry expires."""
+    def watch(self, entry: "Entry") -> None:
+        """Note when an entry expires that can be delivered until then."""
         self.expiring.add(entry)
-        self.quiet_until = min(self.quiet_until, expires_at)
 
     def look_again(self) -> None:
         """After what had come due was taken out: find out when the next thing happens."""
-        self.quiet_until = min(self.schedule.next_time(), self.expiring.next_time())
+        self.quiet_until = self.schedule.next_time()
+
+    def next_time(self) -> float:
+        """When anything becomes due or expires next; NEVER if nothing will."""
+        return min(self.schedule.next_time(), self.expiring.next_time())

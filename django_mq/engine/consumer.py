@@ -5,13 +5,18 @@ from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.credit.base import Credit
 from django_mq.engine.credit.window import WindowCredit
-from django_mq.engine.view import View
 
 if TYPE_CHECKING:
     from collections import OrderedDict
     from collections.abc import Callable
 
+    from django_mq.engine.client import Client
     from django_mq.engine.entry import Entry
+    from django_mq.engine.message import Message
+    from django_mq.engine.queue import Queue
+    from django_mq.engine.selectors.selector import Selector
+    from django_mq.engine.target import Target
+    from django_mq.engine.view import View
 
 #: The priority of a consumer that names none; larger is served first.
 DEFAULT_CONSUMER_PRIORITY: Final = 0
@@ -44,24 +49,40 @@ NON_ACQUIRING: Final = Interest.NON_ACQUIRING
 
 
 def _pulls_unasked(_: "Consumer") -> None:
-    """The wake-up of a consumer that pulls without being told."""
+    """The answer of a consumer that pulls without being told."""
 
 
 class Consumer:
     """Who takes messages from a queue, how many at once, and before whom.
 
-    ``wake`` is called with the consumer when there may be something for it. It is called
-    under the queue's lock: it may set an event or append to a list, and must not call the
-    queue. A consumer that was woken pulls until it is answered None.
+    ``wake`` is called with the consumer when there may be something for it, ``closed`` when
+    the queue has closed it. Both are called under the queue's lock: they may set an event or
+    append to a list, and must not call the queue. A consumer that was woken pulls until it
+    is answered None.
     """
 
     __slots__ = (
+        "auto_accept",
+        "auto_close",
+        "browser",
+        "client",
+        "closed",
         "credit",
+        "exclusive",
+        "from_tail",
         "home",
         "interest",
         "name",
+        "no_local",
         "paused",
+        "picky",
         "priority",
+        "queue",
+        "reserved",
+        "selector",
+        "stealable",
+        "target",
+        "transient",
         "unsettled",
         "view",
         "waiting_for",
@@ -74,25 +95,65 @@ class Consumer:
         credit: Credit | None = None,
         *,
         priority: int = DEFAULT_CONSUMER_PRIORITY,
+        selector: "Selector | None" = None,
         browser: bool = False,
+        from_tail: bool = False,
+        no_local: bool = False,
+        exclusive: bool = False,
+        transient: bool = False,
+        stealable: bool = False,
+        auto_accept: bool = False,
+        auto_close: bool = False,
+        client: "Client | None" = None,
         wake: "Callable[[Consumer], None]" = _pulls_unasked,
+        closed: "Callable[[Consumer], None]" = _pulls_unasked,
     ) -> None:
         self.name = name
         #: Window credit without limits if none is given.
-        self.credit = credit or WindowCredit()
+        self.credit = WindowCredit() if credit is None else credit
+        #: Larger is served first.
         self.priority = priority
+        #: Which messages it wants; None: all.
+        self.selector = selector
+        #: It sees every ready entry once and takes none.
+        self.browser = browser
+        #: It wants only what arrives after it.
+        self.from_tail = from_tail
+        #: It does not want what its own connection has published.
+        self.no_local = no_local
+        #: It wants the queue for itself.
+        self.exclusive = exclusive
+        #: A single get: it claims no exclusivity, and its going deletes no queue.
+        self.transient = transient
+        #: What it was sent may be taken back until it begins to settle.
+        self.stealable = stealable
+        #: What it was sent is accepted with the delivery.
+        self.auto_accept = auto_accept
+        #: It is closed when it has come to the end of the queue.
+        self.auto_close = auto_close
+        #: Whose it is.
+        self.client = client
         self.wake = wake
+        self.closed = closed
         self.paused = False
+        #: Whether it may pass entries over, and therefore needs a position.
+        self.picky = selector is not None or no_local
+        #: The queue it is subscribed to.
+        self.queue: Queue | None = None
+        #: The owner of its credit, if it shares it with consumers of other queues.
+        self.target: Target | None = None
         self.interest = REMOVED
         #: The set it stands in, so that leaving it needs no search.
         self.home: OrderedDict[Consumer, None] | None = None
         #: What was delivered and not yet settled, in order of delivery, with the claim number
         #: of each: credit was taken for exactly these.
         self.unsettled: dict[Entry, int] = {}
+        #: Claimed for it while it was not looking, and to be handed over first.
+        self.reserved: list[Entry] = []
         #: While blocked: the entry it is stuck at.
         self.waiting_for: Entry | None = None
-        #: Of a browser, which sees every ready entry once and takes none; else None.
-        self.view = View() if browser else None
+        #: How far it has looked; None for one that takes whatever stands first.
+        self.view: View | None = None
 
     def __repr__(self) -> str:
         return f"<Consumer {self.name} {self.interest.value}>"
@@ -102,14 +163,16 @@ class Consumer:
         """Whether it is neither paused nor out of credit."""
         return not self.paused and self.credit.is_open
 
-    @property
-    def browser(self) -> bool:
-        """Whether it only looks."""
-        return self.view is not None
-
     def wants(self, entry: "Entry") -> bool:
         """Whether this entry is for it at all."""
-        return entry.declined_by is None or self not in entry.declined_by
+        if entry.declined_by is not None and self in entry.declined_by:
+            return False
+        return not self.picky or self._selects(entry.message)
+
+    def _selects(self, message: "Message") -> bool:
+        if self.no_local and self.client is not None and message.connection == self.client.connection is not None:
+            return False
+        return self.selector is None or self.selector.matches(message)
 
     def could_take(self, entry: "Entry") -> bool:
         """Whether it wants the entry and has the credit for it."""
@@ -121,9 +184,12 @@ class Consumer:
         False, and nothing happens, if the entry was not delivered to this consumer, was
         settled before, or was delivered to it again since ``claim_number``.
         """
-        current = self.unsettled.get(entry)
-        if current is None or (claim_number is not None and claim_number != current):
+        if claim_number is None:
+            if self.unsettled.pop(entry, None) is None:
+                return False
+        elif self.unsettled.get(entry) != claim_number:
             return False
-        del self.unsettled[entry]
+        else:
+            del self.unsettled[entry]
         self.credit.give_back(entry.message.size)
         return True

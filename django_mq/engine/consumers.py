@@ -24,6 +24,7 @@ from django_mq.engine.consumer import (
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
+    from django_mq.engine.groups.base import Groups
     from django_mq.engine.view import View
 
 #: A set with an order: O(1) to append, to remove, and to find the first.
@@ -33,14 +34,35 @@ Line = OrderedDict[Consumer, None]
 class Rank:
     """The consumers of one priority that compete for entries."""
 
-    __slots__ = ("interested", "notified", "priority", "size")
+    __slots__ = ("_turn", "interested", "members", "notified", "priority")
 
     def __init__(self, priority: int) -> None:
         self.priority = priority
-        #: All of this priority, those that rest included.
-        self.size = 0
+        #: All of this priority, those that rest included, in the order they came.
+        self.members: list[Consumer] = []
+        self._turn = 0
         self.interested: Line = OrderedDict()
         self.notified: Line = OrderedDict()
+
+    def join(self, consumer: Consumer) -> None:
+        """One more; turns begin anew."""
+        self.members.append(consumer)
+        self._turn = 0
+
+    def leave(self, consumer: Consumer) -> None:
+        """One less; turns begin anew."""
+        self.members.remove(consumer)
+        self._turn = 0
+
+    def served(self, consumer: Consumer) -> None:
+        """The turn goes to the one after it."""
+        self._turn = self.members.index(consumer) + 1
+
+    def in_turn(self) -> Iterator[Consumer]:
+        """Those that compete, beginning with the one whose turn it is."""
+        for consumer in self.members[self._turn :] + self.members[: self._turn]:
+            if consumer.interest is INTERESTED or consumer.interest is NOTIFIED:
+                yield consumer
 
 
 class Consumers:
@@ -53,6 +75,8 @@ class Consumers:
         "awake",
         "blocked",
         "browsers",
+        "groups",
+        "looking_back",
         "resting",
         "top_priority",
         "views",
@@ -63,8 +87,12 @@ class Consumers:
         self.resting: Line = OrderedDict()
         self.blocked: Line = OrderedDict()
         self.browsers: Line = OrderedDict()
-        #: Of every browser, resting ones too: what arrives meanwhile must not escape them.
+        #: Of every consumer with a position, resting ones too: what arrives meanwhile must not escape them.
         self.views: dict[Consumer, View] = {}
+        #: Those whose view has something behind its position.
+        self.looking_back: Line = OrderedDict()
+        #: The queue's groups, if it has any: they decide, too, who may take what.
+        self.groups: Groups | None = None
         self._by_priority: dict[int, Rank] = {}
         self._ranks: list[Rank] = []
         #: No consumer has more; one that has as much need not look for better ones.
@@ -76,12 +104,14 @@ class Consumers:
         """Subscribe a consumer, not interested yet; False if it is subscribed already."""
         if consumer.interest is not REMOVED:
             return False
-        self._rank_for(consumer.priority).size += 1
+        self._rank_for(consumer.priority).join(consumer)
         self.all[consumer] = None
-        if consumer.view is not None:
-            self.views[consumer] = consumer.view
         self._move(consumer, NOT_INTERESTED, self.resting)
         return True
+
+    def give_position(self, consumer: Consumer, view: "View") -> None:
+        """From now on the consumer remembers how far it has looked."""
+        consumer.view = self.views[consumer] = view
 
     def _rank_for(self, priority: int) -> Rank:
         rank = self._by_priority.get(priority)
@@ -97,10 +127,11 @@ class Consumers:
             return False
         del self.all[consumer]
         self.views.pop(consumer, None)
+        self.looking_back.pop(consumer, None)
         self._move(consumer, REMOVED, None)
         rank = self._by_priority[consumer.priority]
-        rank.size -= 1
-        if not rank.size:
+        rank.leave(consumer)
+        if not rank.members:
             self._drop(rank)
         return True
 
@@ -147,8 +178,11 @@ class Consumers:
         """
         for rank in self._ranks:
             for consumer in rank.interested:
-                if consumer.wants(entry):
+                if not consumer.wants(entry):
+                    continue
+                if self.groups is None or self.groups.may_take(consumer, entry):
                     return None if self.above(consumer, entry) else consumer
+                self.groups.skipped(entry)
         return None
 
     def above(self, consumer: Consumer, entry: "Entry") -> bool:
@@ -162,9 +196,12 @@ class Consumers:
         for rank in self._ranks:
             if rank.priority <= consumer.priority:
                 break
-            if any(better.could_take(entry) for better in chain(rank.interested, rank.notified)):
+            if any(self._could_take(better, entry) for better in chain(rank.interested, rank.notified)):
                 return True
         return False
+
+    def _could_take(self, consumer: Consumer, entry: "Entry") -> bool:
+        return consumer.could_take(entry) and (self.groups is None or self.groups.may_take(consumer, entry))
 
     def idle(self) -> Iterator[Consumer]:
         """Those that are to be woken, by priority, the longest idle first."""
@@ -172,7 +209,10 @@ class Consumers:
             yield from rank.interested
 
     def in_turn(self) -> Iterator[Consumer]:
-        """Those that compete for entries, by priority, the longest idle first."""
+        """Those that compete for entries, by priority, equals in turn."""
         for rank in self._ranks:
-            yield from rank.interested
-            yield from rank.notified
+            yield from rank.in_turn()
+
+    def served(self, consumer: Consumer) -> None:
+        """It had its turn: the next of its priority follows."""
+        self._by_priority[consumer.priority].served(consumer)

@@ -1,65 +1,234 @@
 """The entries of a queue, each kept where its state belongs."""
 
+from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from django_mq.engine.calendar import Calendar
 from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED
 from django_mq.engine.dispatch import Dispatch
-from django_mq.engine.states import CLAIMED, DEAD, GONE, READY, SCHEDULED, State
+from django_mq.engine.holding import Holding
+from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, READY, SCHEDULED, STEALABLE, State
+from django_mq.engine.statistics import Statistics
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from django_mq.engine.consumer import Consumer
     from django_mq.engine.entry import Entry
     from django_mq.engine.lists.base import EntryList
 
 
-class Contents:
-    """Ready entries in line, scheduled ones in the calendar, dead ones aside.
+class Cause(Enum):
+    """Why an entry is gone; each has a counter of that name."""
 
-    A claimed entry is kept by its consumer, and only counted here.
+    ACCEPTED = "accepted"
+    EXPIRED = "expired"
+    KILLED = "killed"
+    REPLACED = "replaced"
+    #: Moved to another queue, or replaced by a copy: only its departure counts.
+    MOVED = "moved"
+
+
+class Contents:
+    """Ready entries in line, held ones beside it, scheduled ones in the calendar, dead ones aside.
+
+    A claimed entry is kept by its consumer, and only counted here. ``gone`` is called after an
+    entry has left for good, ``expired`` with one whose time has passed, already taken out.
     """
 
-    __slots__ = ("calendar", "claimed", "dead", "dispatch", "expired")
+    __slots__ = (
+        "_expired",
+        "_gone",
+        "calendar",
+        "claimed",
+        "dead",
+        "departed",
+        "dispatch",
+        "holding",
+        "statistics",
+    )
 
-    def __init__(self, ready: "EntryList") -> None:
-        self.dispatch = Dispatch(ready)
+    def __init__(
+        self, ready: "EntryList", gone: "Callable[[Entry], None]", expired: "Callable[[Entry], None]"
+    ) -> None:
+        self.dispatch = Dispatch(ready, self.expire_entry)
         self.calendar = Calendar()
+        self.holding = Holding(ready)
         self.claimed = 0
         self.dead: dict[Entry, None] = {}
-        #: Removed because they had expired, and not yet answered to anybody.
-        self.expired: list[Entry] = []
+        #: Consumers that were closed and have not settled everything yet.
+        self.departed: dict[Consumer, None] = {}
+        self.statistics = Statistics()
+        self._gone = gone
+        self._expired = expired
+
+    # Coming, going, and being held.
 
     def place(self, entry: "Entry") -> None:
-        """Keep an entry that is ready, scheduled or dead; ready ones wake a consumer."""
+        """Keep an entry that is not claimed; a ready one wakes a consumer."""
         if entry.state is READY:
-            if entry.message.expires_at is not None:
-                self.calendar.watch(entry, entry.message.expires_at)
-            self.dispatch.stand(entry)
+            if entry.expires_at is not None:
+                self.calendar.watch(entry)
+            replaced = self.dispatch.stand(entry)
+            if replaced is not None:
+                self._replace(replaced)
         elif entry.state is SCHEDULED:
             self.calendar.hold(entry)
+        elif entry.state is HELD:
+            if entry.expires_at is not None:
+                self.calendar.watch(entry)
+            self.holding.add(entry)
         elif entry.state is DEAD:
             self.dead[entry] = None
+            self.dispatch.ready.forget(entry)  # a dead value does not outdo a living one
 
-    def claim_for(self, consumer: "Consumer") -> "Entry | None":
-        """As ``Dispatch.claim_for``."""
-        entry = self.dispatch.claim_for(consumer)
-        if entry is not None and entry.state is CLAIMED:
-            self.claimed += 1
-            if entry.message.expires_at is not None:
-                self.calendar.expiring.remove(entry)
-        return entry
+    def _replace(self, entry: "Entry") -> None:
+        self.calendar.expiring.remove(entry)
+        entry.discard()
+        self.depart(entry, Cause.REPLACED)
 
-    def settled(self, entry: "Entry", consumer: "Consumer", moved: bool) -> bool:
-        """Keep a claimed entry where it now belongs, if it moved; the consumer has credit again."""
-        if moved:
-            self.claimed -= 1
-            if entry.state is not GONE:
-                self.place(entry)
+    def claimed_by(self, consumer: "Consumer", entry: "Entry") -> None:
+        """Note that an entry has just been claimed."""
+        self.claimed += 1
+        if consumer.stealable:
+            entry.lend()  # and it may still expire
+        elif entry.expires_at is not None:
+            self.calendar.expiring.remove(entry)
+
+    def settled(self, entry: "Entry", consumer: "Consumer") -> None:
+        """Keep a formerly claimed entry where it now belongs; the consumer has credit again."""
+        self.claimed -= 1
+        if consumer.stealable:
+            self.calendar.expiring.remove(entry)
+        if entry.state is GONE:
+            self.depart(entry, Cause.ACCEPTED)
+        elif entry.doomed and entry.state is not DEAD:
+            entry.discard()
+            self.depart(entry, Cause.KILLED)
+        else:
+            self.place(entry)
+        self.credited(consumer)
+        self._freed(consumer, entry)
+
+    def _freed(self, consumer: "Consumer", entry: "Entry") -> None:
+        # After the entry's state has moved: a group may be free, and the entry wait in it.
+        if self.dispatch.groups is not None:
+            self.dispatch.look_again(self.dispatch.groups.gave_up(consumer, entry))
+
+    def credited(self, consumer: "Consumer") -> None:
+        """The consumer has its credit again: whom does it concern?"""
         if consumer.interest is NOT_INTERESTED or consumer.interest is BLOCKED:
             self.dispatch.refresh(consumer)
-        return moved
+        if consumer.target is not None:
+            consumer.target.credit_changed(consumer)
+
+    def depart(self, entry: "Entry", cause: Cause) -> None:
+        """Count an entry that is gone, and tell who must know."""
+        statistics = self.statistics
+        statistics.left(entry.message.size)
+        if cause is Cause.ACCEPTED:
+            statistics.accepted += 1
+        elif cause is not Cause.MOVED:
+            setattr(statistics, cause.value, getattr(statistics, cause.value) + 1)
+        self._gone(entry)
+
+    # Taking out.
+
+    def take_out(self, entry: "Entry", cause: Cause) -> bool:
+        """Remove an entry in whatever state; its holder has its credit again. False if it is not here."""
+        if entry.is_claimed:
+            return self._take_from_holder(entry, cause)
+        if not self._take_from_place(entry):
+            return False
+        entry.discard()
+        self.depart(entry, cause)
+        return True
+
+    def _take_from_place(self, entry: "Entry") -> bool:
+        if entry.state is READY:
+            here = self.dispatch.leave(entry)
+            self.calendar.expiring.remove(entry)
+            return here
+        if entry.state is SCHEDULED:
+            return self.calendar.schedule.remove(entry)
+        if entry.state is HELD:
+            self.calendar.expiring.remove(entry)
+            return self.holding.remove(entry)
+        return self.dead.pop(entry, self) is None
+
+    def _take_from_holder(self, entry: "Entry", cause: Cause) -> bool:
+        holder = entry.owner
+        if holder is None or not self._knows(holder) or not holder.settle(entry):
+            return False
+        entry.lock(holder)
+        entry.accept(holder)
+        self.claimed -= 1
+        self.depart(entry, cause)
+        self.credited(holder)
+        self._freed(holder, entry)
+        return True
+
+    def _knows(self, holder: "Consumer") -> bool:
+        return holder in self.dispatch.consumers.all or holder in self.departed
+
+    def take_free(self, entry: "Entry", cause: Cause) -> bool:
+        """Remove an entry unless somebody holds it fast; then it goes when it is given back."""
+        if entry.state is not CLAIMED:
+            return self.take_out(entry, cause)
+        entry.doomed = True
+        return False
+
+    def steal(self, entry: "Entry", cause: Cause) -> bool:
+        """Take a stealable entry away. Its holder's settlement will be void, and return the credit."""
+        holder = entry.owner
+        if holder is None or entry.state is not STEALABLE:
+            return False
+        self.calendar.expiring.remove(entry)
+        entry.discard()
+        self.claimed -= 1
+        self.depart(entry, cause)
+        self._freed(holder, entry)
+        return True
+
+    def take_all(self, states: "Container[State]") -> "list[Entry]":
+        """Remove every entry that waits in one of these states, in order; claimed ones stay."""
+        taken = [entry for entry in self.waiting() if entry.state in states]
+        return [entry for entry in taken if self.take_out(entry, Cause.KILLED)]
+
+    # Looking.
+
+    def waiting(self) -> "Iterator[Entry]":
+        """Every entry that nobody holds: the ready ones first, in order."""
+        return chain(self.dispatch.ready, self.holding, self.calendar.schedule, self.dead)
+
+    def held(self) -> "list[Entry]":
+        """Every entry that somebody has claimed, a consumer that has left included."""
+        holders = chain(self.dispatch.consumers.all, self.departed)
+        return [each for holder in holders for each in holder.unsettled if each.owner is holder]
+
+    def stealable(self) -> "list[Entry]":
+        """Every claimed entry that may be taken back."""
+        if not any(consumer.stealable for consumer in chain(self.dispatch.consumers.all, self.departed)):
+            return []
+        return [entry for entry in self.held() if entry.state is STEALABLE]
+
+    def counts(self) -> dict[State, int]:
+        """How many entries are in each state; a held one counts as ready (Qpid)."""
+        return {
+            SCHEDULED: len(self.calendar.schedule),
+            READY: len(self.dispatch.ready) + len(self.holding),
+            CLAIMED: self.claimed,
+            DEAD: len(self.dead),
+        }
+
+    def set_aside(self, entry: "Entry") -> None:
+        """Keep an entry that nobody holds as dead."""
+        self._take_from_place(entry)
+        entry.swap(entry.state, DEAD)
+        self.place(entry)
+
+    # Time.
 
     def deliver_now(self, entry: "Entry") -> bool:
         """Make a scheduled entry ready; False if it is not here."""
@@ -78,41 +247,6 @@ class Contents:
         self.place(entry)
         return True
 
-    def take_out(self, entry: "Entry") -> bool:
-        """Remove an entry in whatever state; its holder has its credit again. False if it is not here."""
-        if entry.state is CLAIMED:
-            return self._take_from_holder(entry)
-        if entry.state is READY:
-            here = self.dispatch.leave(entry)
-            self.calendar.expiring.remove(entry)
-        elif entry.state is SCHEDULED:
-            here = self.calendar.schedule.remove(entry)
-        else:
-            here = self.dead.pop(entry, self) is None
-        return here and entry.discard()
-
-    def _take_from_holder(self, entry: "Entry") -> bool:
-        holder = entry.owner
-        if holder is None or holder not in self.dispatch.consumers.all or not holder.settle(entry):
-            return False
-        return self.settled(entry, holder, entry.accept(holder))
-
-    def take_all(self, states: "Container[State]") -> "list[Entry]":
-        """Remove every entry that waits in one of these states, in order; claimed ones stay."""
-        waiting: dict[State, Iterable[Entry]] = {
-            READY: self.dispatch.ready,
-            SCHEDULED: self.calendar.schedule,
-            DEAD: self.dead,
-        }
-        taken = [entry for state, entries in waiting.items() if state in states for entry in entries]
-        return [entry for entry in taken if self.take_out(entry)]
-
-    def catch_up(self, now: float) -> None:
-        """Do what time has brought since the last call."""
-        self.promote(now)  # first, for what became due may have expired meanwhile
-        self.expire(now)
-        self.calendar.look_again()
-
     def promote(self, now: float, most: int | None = None) -> "list[Entry]":
         """Make the due entries ready: all of them, or so many."""
         due = self.calendar.schedule.pop_until(now, most)
@@ -121,18 +255,24 @@ class Contents:
             self.place(entry)
         return due
 
-    def expire(self, now: float) -> None:
-        """Remove every ready entry that has expired."""
-        for entry in self.calendar.expiring.pop_until(now):
-            self.dispatch.leave(entry)
-            entry.discard()
-            self.expired.append(entry)
+    def unhold(self, overdue: "Iterable[Entry]") -> None:
+        """Let held entries stand ready in their places."""
+        for entry in overdue:
+            self.calendar.expiring.remove(entry)
+            entry.unhold()
+            self.place(entry)
 
-    def counts(self) -> dict[State, int]:
-        """How many entries are in each state."""
-        return {
-            SCHEDULED: len(self.calendar.schedule),
-            READY: len(self.dispatch.ready),
-            CLAIMED: self.claimed,
-            DEAD: len(self.dead),
-        }
+    def expire(self, now: float) -> "list[Entry]":
+        """Remove every entry that has expired, unless somebody holds it fast."""
+        expired = [entry for entry in self.calendar.expiring.pop_until(now) if entry.state is not CLAIMED]
+        for entry in expired:
+            self.expire_entry(entry)
+        return expired
+
+    def expire_entry(self, entry: "Entry") -> None:
+        """Remove an entry that has expired."""
+        if not self.steal(entry, Cause.EXPIRED):
+            self._take_from_place(entry)
+            entry.discard()
+            self.depart(entry, Cause.EXPIRED)
+        self._expired(entry)

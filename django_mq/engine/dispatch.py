@@ -12,104 +12,151 @@ Qpid's redesign of its delivery:
   credit does not suffice, it gets nothing, and does not look at later entries.
 """
 
-import sys
 from typing import TYPE_CHECKING
 
 from django_mq.engine.consumer import BLOCKED, NON_ACQUIRING, NOT_INTERESTED, NOTIFIED, REMOVED, Consumer
 from django_mq.engine.consumers import Consumers
-from django_mq.engine.entry import Entry
+from django_mq.engine.view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.groups.base import Groups
     from django_mq.engine.lists.base import EntryList
-    from django_mq.engine.view import View
+    from django_mq.engine.live import LiveConsumers
 
 
 class Dispatch:
-    """The ready entries, the consumers, and who is told of what."""
+    """The ready entries, the consumers, and who is told of what.
 
-    __slots__ = ("consumers", "paused", "ready")
+    ``expire`` is called with a ready entry whose time has passed, and takes it out.
+    """
 
-    def __init__(self, ready: "EntryList") -> None:
+    __slots__ = ("_expire", "consumers", "halted", "live", "ready")
+
+    def __init__(self, ready: "EntryList", expire: "Callable[[Entry], None]") -> None:
         self.ready = ready
+        self._expire = expire
         self.consumers = Consumers()
-        self.paused = False
+        #: Nothing is delivered.
+        self.halted = False
+        #: Who of the consumers may receive; None: all of them.
+        self.live: LiveConsumers | None = None
 
-    def stand(self, entry: Entry) -> None:
-        """Put a ready entry in its place, and wake one consumer for it."""
+    @property
+    def groups(self) -> "Groups | None":
+        """The queue's groups, if it has any."""
+        return self.consumers.groups
+
+    # The line.
+
+    def stand(self, entry: "Entry") -> "Entry | None":
+        """Put a ready entry in its place, and wake one consumer for it; as ``EntryList.add``."""
         consumers = self.consumers
-        self.ready.add(entry)
+        replaced = self.ready.add(entry)
+        if replaced is entry:
+            return replaced
+        if replaced is not None:
+            self._after_leaving(replaced)
         if consumers.views:
             self._show_arrival(entry)
         if consumers.blocked:
             self._unblock_behind(entry)
-        if not self.paused:
+        if not self.halted:
             consumer = consumers.to_wake(entry)
             if consumer is not None:
                 self._wake(consumer)
+        return replaced
 
-    def _show_arrival(self, entry: Entry) -> None:
-        for browser, view in self.consumers.views.items():
-            view.arrived(entry)
-            if browser.interest is NON_ACQUIRING and not (self.paused or entry.redelivered):
-                browser.wake(browser)
+    def _show_arrival(self, entry: "Entry") -> None:
+        consumers = self.consumers
+        for consumer, view in consumers.views.items():
+            if view.arrived(entry):
+                consumers.looking_back[consumer] = None
+            if consumer.interest is NON_ACQUIRING and not (self.halted or entry.redelivered):
+                consumer.wake(consumer)
 
-    def _unblock_behind(self, entry: Entry) -> None:
+    def _unblock_behind(self, entry: "Entry") -> None:
         # A consumer stuck at a large entry may be able to afford what now stands before it.
+        position = self.ready.position
         for consumer in list(self.consumers.blocked):
-            if consumer.waiting_for is not None and entry.order < consumer.waiting_for.order:
+            if consumer.waiting_for is not None and position(entry) < position(consumer.waiting_for):
                 self.consumers.become_interested(consumer)
 
     def _wake(self, consumer: Consumer) -> None:
         self.consumers.become_notified(consumer)
         consumer.wake(consumer)
 
-    def leave(self, entry: Entry) -> bool:
+    def leave(self, entry: "Entry") -> bool:
         """Take an entry out of the line; False if it was not there."""
         if not self.ready.remove(entry):
             return False
-        consumers = self.consumers
-        if consumers.views:
-            self._hide_departure(entry)
-        if consumers.blocked:
-            self._unblock_at(entry)
+        self._after_leaving(entry)
         return True
 
-    def _hide_departure(self, entry: Entry) -> None:
-        for view in self.consumers.views.values():
-            view.left(entry)
+    def _after_leaving(self, entry: "Entry") -> None:
+        consumers = self.consumers
+        if consumers.looking_back:
+            for consumer in list(consumers.looking_back):
+                consumers.views[consumer].left(entry)
+                if not consumers.views[consumer].looks_back:
+                    del consumers.looking_back[consumer]
+        if consumers.blocked:
+            for consumer in list(consumers.blocked):
+                if consumer.waiting_for is entry:
+                    self._wake(consumer)
 
-    def _unblock_at(self, entry: Entry) -> None:
-        for consumer in list(self.consumers.blocked):
-            if consumer.waiting_for is entry:
-                self._wake(consumer)
+    # Pulling.
 
-    def claim_for(self, consumer: Consumer) -> Entry | None:
+    def claim_for(self, consumer: Consumer, now: float) -> "Entry | None":
         """Give the consumer the first entry it wants, if it may have it; else None."""
         if consumer.interest is NOT_INTERESTED or consumer.interest is REMOVED:
             return None
-        if consumer.view is not None:
-            return self._show_next(consumer, consumer.view)
-        entry = None if self.paused else self._first_wanted(consumer)
-        if entry is None or self.consumers.above(consumer, entry):
+        if consumer.browser:
+            return self._show_next(consumer, now)
+        entry = None if self.halted else self.first_wanted(consumer, now)
+        if entry is None or (
+            consumer.priority < self.consumers.top_priority and self.consumers.above(consumer, entry)
+        ):
             self._stop_pulling(consumer)
             return None
         if not consumer.credit.take(entry.message.size):
             self.consumers.block(consumer, entry)
             self.hand_over()
             return None
+        self.take(consumer, entry)
+        return entry
+
+    def take(self, consumer: Consumer, entry: "Entry") -> None:
+        """Claim a ready entry for a consumer whose credit is taken already."""
         self.leave(entry)
         entry.claim(consumer)
         consumer.unsettled[entry] = entry.claim_number
+        if self.consumers.groups is not None:
+            entry.opens_group = self.consumers.groups.taken(consumer, entry)
         self._keep_pulling(consumer)
+
+    def first_wanted(self, consumer: Consumer, now: float) -> "Entry | None":
+        """The first entry that is for this consumer. What has expired on the way is taken out."""
+        entry = self._candidate(consumer)
+        while entry is not None and entry.expires_at is not None and entry.expires_at <= now:
+            self._expire(entry)
+            entry = self._candidate(consumer)
         return entry
 
-    def _first_wanted(self, consumer: Consumer) -> Entry | None:
-        entry = self.ready.head()
-        while entry is not None and not consumer.wants(entry):
-            entry = self.ready.next(entry)
-        return entry
+    def _candidate(self, consumer: Consumer) -> "Entry | None":
+        view = consumer.view
+        if view is None:
+            return self.ready.head()
+        groups = self.consumers.groups
+        while (entry := view.next_in(self.ready)) is not None:
+            if consumer.wants(entry):
+                if groups is None or consumer.browser or groups.may_take(consumer, entry):
+                    return entry
+                groups.skipped(entry)
+            view.saw(entry)
+        return None
 
     def _stop_pulling(self, consumer: Consumer) -> None:
         if consumer.interest is NOTIFIED:
@@ -123,27 +170,70 @@ class Dispatch:
         elif consumer.interest is not NOTIFIED:
             self.consumers.become_notified(consumer)
 
-    def _show_next(self, browser: Consumer, view: "View") -> Entry | None:
-        entry = None if self.paused else view.next_in(self.ready)
+    def _show_next(self, browser: Consumer, now: float) -> "Entry | None":
+        entry = None if self.halted else self.first_wanted(browser, now)
         if entry is None or not browser.credit.take(entry.message.size):
             return None
-        view.saw(entry)
+        if browser.view is not None:
+            browser.view.saw(entry)
         browser.unsettled[entry] = entry.claim_number
         if not browser.credit.is_open:
             self.consumers.rest(browser)
         return entry
 
-    def heads(self) -> "Iterator[Entry]":
-        """The first ready entry of each level that has one."""
-        entry = self.ready.head()
-        while entry is not None:
-            yield entry
-            # Behind the last place a level can have stands the next level.
-            entry = self.ready.next(Entry(entry.message, level=entry.level, place=sys.maxsize))
+    def next_in_turn(self, now: float) -> Consumer | None:
+        """The consumer that may have an entry now: highest priority, equals in turn."""
+        if not self.halted:
+            for consumer in list(self.consumers.in_turn()):
+                entry = self.first_wanted(consumer, now)
+                if entry is not None and consumer.credit.allows(entry.message.size):
+                    return consumer
+        self._send_to_sleep(now)
+        return None
+
+    def is_bound(self, entry: "Entry") -> bool:
+        """Whether an entry went to its consumer because of its group: then it used up no turn."""
+        groups = self.consumers.groups
+        return groups is not None and not entry.opens_group and groups.group_of(entry.message) is not None
+
+    def _send_to_sleep(self, now: float) -> None:
+        # As if each had pulled in vain: what comes next must wake them.
+        for consumer in list(self.consumers.in_turn()):
+            self.claim_for(consumer, now)
+
+    # Interest.
+
+    def subscribe(self, consumer: Consumer) -> bool:
+        """Add a consumer, with a position if it needs one; False if it is subscribed already."""
+        if not self.consumers.add(consumer):
+            return False
+        self.give_position_if_needed(consumer)
+        return True
+
+    def give_position_if_needed(self, consumer: Consumer) -> None:
+        """As ``give_position``, for a consumer that may pass something over."""
+        if consumer.browser or consumer.picky or consumer.from_tail or self.consumers.groups is not None:
+            self.give_position(consumer)
+
+    def give_position(self, consumer: Consumer) -> None:
+        """Let a consumer remember what it has passed over, unless it does already."""
+        if consumer.view is None:
+            view = View(self.ready, again=not consumer.browser, from_tail=consumer.from_tail)
+            self.consumers.give_position(consumer, view)
+
+    def look_again(self, entry: "Entry | None") -> None:
+        """A group is free: let everybody who has passed this entry of it look again from there."""
+        if entry is None:
+            return
+        for consumer, view in self.consumers.views.items():
+            if not consumer.browser:
+                view.move_back(entry)
+        while self.hand_over():
+            pass
 
     def wanted(self, most: int) -> int:
         """How many more entries these consumers could have, at most ``most``."""
-        if self.paused:
+        if self.halted:
             return 0
         waiting = len(self.ready)
         free = 0
@@ -154,28 +244,11 @@ class Dispatch:
             free += more
         return max(0, min(most, free - waiting))
 
-    def next_in_turn(self) -> Consumer | None:
-        """The consumer that may have an entry now: highest priority, then longest idle."""
-        if not self.paused:
-            for consumer in self.consumers.in_turn():
-                entry = self._first_wanted(consumer)
-                if entry is not None and consumer.credit.allows(entry.message.size):
-                    if consumer.interest is NOTIFIED:
-                        self.consumers.become_notified(consumer)  # the last of those awake
-                    return consumer
-        self._send_to_sleep()
-        return None
-
-    def _send_to_sleep(self) -> None:
-        # As if each had pulled in vain: what comes next must wake them.
-        for consumer in list(self.consumers.in_turn()):
-            self.claim_for(consumer)
-
     def refresh(self, consumer: Consumer) -> None:
         """Its credit or its wish for work may have changed: sort it in, and wake whom it concerns."""
         if consumer.interest is REMOVED:
             return
-        if not consumer.desires_work:
+        if not consumer.desires_work or not (self.live is None or self.live.is_live(consumer)):
             self._withdraw(consumer)
         elif consumer.interest is NOT_INTERESTED or consumer.interest is BLOCKED:
             self.consumers.become_interested(consumer)
@@ -187,25 +260,25 @@ class Dispatch:
             self.hand_over()
 
     def _tell(self, consumer: Consumer) -> None:
-        if consumer.view is None:
+        if not consumer.browser:
             self.hand_over()
-        elif not self.paused and consumer.view.next_in(self.ready) is not None:
+        elif not self.halted and self._candidate(consumer) is not None:
             consumer.wake(consumer)
 
     def resume(self) -> None:
         """Deliver again: wake as many consumers as there are entries for."""
-        self.paused = False
-        for browser in self.consumers.browsers:
+        self.halted = False
+        for browser in list(self.consumers.browsers):
             self._tell(browser)
         while self.hand_over():
             pass
 
     def hand_over(self) -> bool:
         """Wake one more consumer if more entries are ready than consumers are awake."""
-        if self.paused or self.consumers.awake >= len(self.ready):
+        if self.halted or self.consumers.awake >= len(self.ready):
             return False
         for consumer in self.consumers.idle():
-            entry = self._first_wanted(consumer)
+            entry = self._candidate(consumer)
             if entry is not None and not self.consumers.above(consumer, entry):
                 self._wake(consumer)
                 return True

@@ -7,7 +7,18 @@ swap, so the queue's lock must be held; the queue does that.
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.states import CLAIMED, DEAD, GONE, MOVES, READY, SCHEDULED, State, check_move
+from django_mq.engine.states import (
+    CLAIMED,
+    DEAD,
+    GONE,
+    HELD,
+    MOVES,
+    READY,
+    SCHEDULED,
+    STEALABLE,
+    State,
+    check_move,
+)
 
 if TYPE_CHECKING:
     from django_mq.engine.consumer import Consumer
@@ -26,9 +37,12 @@ class Entry:
         "attempts",
         "claim_number",
         "declined_by",
+        "doomed",
         "due_at",
+        "expires_at",
         "level",
         "message",
+        "opens_group",
         "order",
         "owner",
         "place",
@@ -58,8 +72,10 @@ class Entry:
         #: Least first: higher levels, then lower places, then earlier arrivals.
         self.order = (-level, place, arrival)
         self.state = state
-        #: While scheduled: when it becomes ready, in seconds.
+        #: While scheduled or held: when it becomes ready, in seconds.
         self.due_at = due_at
+        #: From this time on it is worthless here: the message's own time, within the queue's bounds.
+        self.expires_at = message.expires_at
         #: Deliveries that count: this one included while it is claimed.
         self.attempts = attempts
         #: Whether it may have been delivered before.
@@ -70,11 +86,20 @@ class Entry:
         self.claim_number = 0
         #: Consumers it is not for; None as long as there are none.
         self.declined_by: set[Consumer] | None = None
+        #: Removed while somebody held it: it goes, instead of going back, when it is given back.
+        self.doomed = False
+        #: Whether the latest delivery made its consumer the owner of its group.
+        self.opens_group = False
         #: Whatever a store needs to find its row again.
         self.receipt = receipt
 
     def __repr__(self) -> str:
         return f"<Entry {self.message.id} {self.state.name.lower()} {self.order}>"
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether a consumer holds it."""
+        return self.state is CLAIMED or self.state is STEALABLE
 
     def swap(self, old: State, new: State) -> bool:
         """Move from ``old`` to ``new`` if it is in ``old``; raises IllegalMove if none may."""
@@ -87,23 +112,48 @@ class Entry:
 
     def become_due(self) -> bool:
         """Scheduled to ready."""
-        if not self.swap(SCHEDULED, READY):
+        return self._ripen(SCHEDULED)
+
+    def hold(self) -> bool:
+        """Ready to held: it keeps its place, and may not be taken."""
+        return self.swap(READY, HELD)
+
+    def unhold(self) -> bool:
+        """Held to ready."""
+        return self._ripen(HELD)
+
+    def _ripen(self, state: State) -> bool:
+        if not self.swap(state, READY):
             return False
         self.due_at = None
         return True
 
     def claim(self, owner: "Consumer") -> bool:
         """Ready to claimed by ``owner``; the attempt counts from here."""
-        if not self.swap(READY, CLAIMED):
+        # Spelt out, as is ``accept``: these two moves are made for every message.
+        if self.state is not READY:
             return False
+        self.state = CLAIMED
         self.owner = owner
         self.attempts += 1
         self.claim_number += 1
         return True
 
+    def lend(self) -> bool:
+        """Claimed to stealable: delivered, and the queue may take it back."""
+        return self.swap(CLAIMED, STEALABLE)
+
+    def lock(self, owner: "Consumer") -> bool:
+        """Stealable to claimed: ``owner`` begins to settle. True, too, if it was never stealable."""
+        return self.owner is owner and (self.state is CLAIMED or self.swap(STEALABLE, CLAIMED))
+
     def accept(self, owner: "Consumer") -> bool:
         """Claimed by ``owner`` to gone."""
-        return self._leave(owner, GONE)
+        if self.owner is not owner or self.state is not CLAIMED:
+            return False
+        self.state = GONE
+        self.owner = None
+        return True
 
     def release(self, owner: "Consumer", due_at: float | None = None) -> bool:
         """As fail, but as if this attempt had not been."""

@@ -4,13 +4,53 @@ A message is expired from ``expires_at`` on, that instant included, as in Artemi
 delivers at the exact instant. "Until nine" is read as "not at nine".
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django_mq.engine.timeline import NEVER, Timeline
+from django_mq.errors import OutOfRange
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
     from django_mq.engine.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """What a queue makes of a message's time to live; all in seconds, None is off.
+
+    ``least`` prolongs a shorter life but gives none to a message that lives for ever; ``most``
+    ends any longer one, the endless included (Qpid). ``default`` is for messages without an
+    end of their own only, and then the only rule (Artemis' expiry delay). ``endless`` forgets
+    every end.
+    """
+
+    least: float | None = None
+    most: float | None = None
+    default: float | None = None
+    endless: bool = False
+
+    def __post_init__(self) -> None:
+        for bound in (self.least, self.most, self.default):
+            if bound is not None and bound < 0:
+                raise OutOfRange(f"A time to live is not negative: {bound}.")
+
+    def end(self, expires_at: float | None, arrived_at: float) -> float | None:
+        """When a message that arrives now expires in this queue; None: never."""
+        if self.endless:
+            return None
+        if self.default is not None:
+            return arrived_at + self.default if expires_at is None else expires_at
+        if expires_at is not None and self.least is not None:
+            expires_at = max(expires_at, arrived_at + self.least)
+        if self.most is not None:
+            latest = arrived_at + self.most
+            expires_at = latest if expires_at is None else min(expires_at, latest)
+        return expires_at
+
+
+#: The message's own time, and nothing else.
+UNBOUNDED = Lifetime()
 
 
 def is_expired(message: "Message", now: float) -> bool:
@@ -20,15 +60,14 @@ def is_expired(message: "Message", now: float) -> bool:
 
 def expiry_order(entry: "Entry") -> tuple[float, int]:
     """Earliest expiry first."""
-    expires_at = entry.message.expires_at
-    return NEVER if expires_at is None else expires_at, entry.arrival
+    return NEVER if entry.expires_at is None else entry.expires_at, entry.arrival
 
 
 class Expiring(Timeline):
     """Ready entries that have an expiry, in the order they expire.
 
-    Only ready ones: a scheduled message becomes due first, and a claimed one expires when
-    it is given back, because work that has begun cannot be undone.
+    Only those that stand in line: a scheduled message becomes due first, and a claimed one
+    expires when it is given back, because work that has begun cannot be undone.
     """
 
     __slots__ = ()

@@ -31,6 +31,10 @@ class Message:
     content_type: str = ""
     correlation_id: str | None = None
     reply_to: str | None = None
+    #: Two messages with one of these are the same, however often it was published.
+    duplicate_id: str | None = None
+    #: Of the publisher, for consumers that do not want what they have published themselves.
+    connection: str | None = None
     published_at: float | None = None
     #: Not before this time.
     deliver_at: float | None = None

@@ -1,8 +1,19 @@
-"""What a browser has seen of a queue."""
+"""How far a consumer has looked into a queue (Qpid's "last seen" and "released" positions).
+
+A consumer that may take whatever stands first needs no position. One that passes entries
+over (because of a selector, a group, a refusal) would look at the same ones again and again;
+and a browser takes nothing, so only its position tells what it has been shown.
+
+Qpid moves the position back to what came to stand behind it, and then walks over everything
+in between once more. Here the position stays, and what came behind it is remembered: each
+entry is looked at once, however often others come and go.
+"""
 
 from typing import TYPE_CHECKING
 
 from django_mq.engine.lists.fifo import FifoList
+from django_mq.engine.lists.ordered import OrderedList
+from django_mq.engine.states import READY
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
@@ -10,36 +21,65 @@ if TYPE_CHECKING:
 
 
 class View:
-    """A browser's way through the ready entries: each is shown once, none is taken.
+    """A way through the ready entries of one list.
 
-    An entry that arrives ahead of the browser's position is remembered and shown too; one
-    that was given back is not, for the browser has seen it, or has passed it while somebody
-    held it. In Qpid a higher-priority arrival makes a browser read again all it had read.
+    ``again`` says whether entries that were given back are looked at again. A browser
+    does not: it has seen them, or has passed them while somebody held them. ``from_tail``
+    begins behind everything that stands there now.
     """
 
-    __slots__ = ("_behind", "_last_seen")
+    __slots__ = ("_behind", "_last_seen", "_line", "_resume", "again")
 
-    def __init__(self) -> None:
+    def __init__(self, line: "EntryList | None" = None, *, again: bool = False, from_tail: bool = False) -> None:
+        self._line = FifoList() if line is None else line
+        self.again = again
         self._last_seen: Entry | None = None
-        #: New arrivals that stand before the last entry seen; some may be gone again.
-        self._behind = FifoList()
+        #: Where to look again; it comes before the position.
+        self._resume: Entry | None = None
+        #: Entries that came to stand before the last one seen.
+        self._behind = OrderedList(self._line.position)
+        if from_tail:
+            for entry in self._line:
+                self._last_seen = entry
 
-    def arrived(self, entry: "Entry") -> None:
-        """A ready entry came to stand in the queue."""
-        if self._last_seen is not None and not entry.redelivered and entry.order < self._last_seen.order:
-            self._behind.add(entry)
+    @property
+    def looks_back(self) -> bool:
+        """Whether anything stands behind the position that is still to be looked at."""
+        return len(self._behind) > 0
+
+    def arrived(self, entry: "Entry") -> bool:
+        """A ready entry came to stand in the line; whether it must be looked back for."""
+        last = self._last_seen
+        if last is None or (entry.redelivered and not self.again):
+            return False
+        position = self._line.position
+        if position(entry) > position(last):
+            return False
+        self._behind.add(entry)
+        return True
 
     def left(self, entry: "Entry") -> None:
-        """An entry left the queue's line."""
+        """An entry left the line."""
         self._behind.remove(entry)
+
+    def move_back(self, entry: "Entry") -> None:
+        """Look again from this entry on, if it was passed."""
+        position = self._line.position
+        if self._last_seen is None or position(entry) > position(self._last_seen):
+            return
+        if self._resume is None or position(entry) < position(self._resume):
+            self._resume = entry
 
     def next_in(self, ready: "EntryList") -> "Entry | None":
         """The first entry not yet seen; it counts as unseen until ``saw`` is called."""
-        if len(self._behind):
+        if self._behind:
             return self._behind.head()
+        if self._resume is not None:
+            return self._resume if self._resume.state is READY else ready.next(self._resume)
         return ready.head() if self._last_seen is None else ready.next(self._last_seen)
 
     def saw(self, entry: "Entry") -> None:
-        """The entry that ``next_in`` answered was shown."""
+        """The entry that ``next_in`` answered was shown, or passed over."""
         if not self._behind.remove(entry):
+            self._resume = None
             self._last_seen = entry

@@ -6,6 +6,7 @@ from django_mq.engine.consumer import Consumer
 from django_mq.engine.entry import Entry
 from django_mq.engine.lists.fifo import FifoList
 from django_mq.engine.queue import Queue
+from django_mq.engine.rules import Rules
 from django_mq.engine.states import State
 from django_mq.errors import IllegalMove, OutOfRange
 from tests.engine.builders import drain, entry, message, names, publish, subscribe
@@ -35,7 +36,7 @@ def test_messages_are_delivered_by_priority_then_in_order_of_arrival(queue: Queu
 
 
 def test_a_queue_of_one_level_knows_no_priority() -> None:
-    queue = Queue(levels=1)
+    queue = Queue(rules=Rules(levels=1))
     publish(queue, "a", priority=0)
     publish(queue, "b", priority=9)
 
@@ -44,7 +45,7 @@ def test_a_queue_of_one_level_knows_no_priority() -> None:
 
 def test_a_queue_of_no_level_is_refused() -> None:
     with pytest.raises(OutOfRange):
-        Queue(levels=0)
+        Queue(rules=Rules(levels=0))
 
 
 def test_a_queue_stands_in_whatever_order_its_list_keeps() -> None:
@@ -200,7 +201,7 @@ def test_the_order_of_due_messages_is_the_same_however_late_they_are_noticed() -
 
 
 def test_in_a_queue_that_keeps_places_a_due_message_stands_where_it_arrived() -> None:
-    queue = Queue(due_first=False)
+    queue = Queue(rules=Rules(due_first=False))
     publish(queue, "1")
     publish(queue, "2", deliver_at=10.0)
     publish(queue, "3")

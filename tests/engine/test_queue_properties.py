@@ -9,7 +9,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit.window import WindowCredit
 from django_mq.engine.entry import Entry
+from django_mq.engine.fate import Fate
 from django_mq.engine.queue import Queue
+from django_mq.engine.rules import Rules
 from django_mq.engine.states import State
 from tests.engine.builders import message, names
 
@@ -47,7 +49,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.published = 0
         self.paused = False
         self.models: dict[str, Model] = {}
-        self.queue = Queue(levels=4)
+        self.queue = Queue(rules=Rules(levels=4))
         self.consumers = [Consumer(name, WindowCredit(*limits)) for name, limits in LIMITS.items()]
         for consumer in self.consumers:
             self.queue.add_consumer(consumer)
@@ -110,12 +112,12 @@ class QueueMachine(RuleBasedStateMachine):
             model = self.models[claim[0].message.id]
             model.holder, model.ready_at = None, retry_at or 0.0
 
-    def check(self, claim: Claim, took_effect: bool) -> bool:
+    def check(self, claim: Claim, took_effect: Fate) -> bool:
         """A settlement takes effect exactly if the claim it names still stands."""
         entry, consumer, claim_number = claim
         model = self.models.get(entry.message.id)
         stands = model is not None and (model.holder, model.claim_number) == (consumer, claim_number)
-        assert took_effect == stands
+        assert bool(took_effect) == stands
         return stands
 
     @rule(seconds=st.sampled_from([1, 2]))

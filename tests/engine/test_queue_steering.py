@@ -1,5 +1,6 @@
 from django_mq.engine.lists.fifo import FifoList
 from django_mq.engine.queue import Queue
+from django_mq.engine.rules import Rules
 from django_mq.engine.states import State
 from tests.engine.builders import drain, names, publish, subscribe
 
@@ -37,7 +38,7 @@ def test_only_what_is_scheduled_here_can_be_delivered_now() -> None:
 
 
 def test_a_release_until_a_time_keeps_its_place_and_counts_nothing() -> None:
-    queue = Queue(due_first=False)
+    queue = Queue(rules=Rules(due_first=False))
     consumer = subscribe(queue)
     publish(queue, "first", "second")
     held = queue.deliver(consumer, 0.0)
@@ -59,7 +60,7 @@ def test_the_heads_are_the_first_entries_of_the_levels_that_have_any() -> None:
 
 
 def test_a_queue_of_one_level_has_one_head_and_an_empty_one_none() -> None:
-    queue = Queue(entries=FifoList(), levels=1)
+    queue = Queue(rules=Rules(levels=1), entries=FifoList())
 
     assert queue.heads() == []
     publish(queue, "first", "second")

@@ -9,7 +9,7 @@ from django_mq.errors import IllegalMove
 def test_the_numbers_stored_in_rows_never_change() -> None:
     numbers = {state.name: int(state) for state in State}
 
-    assert numbers == {"SCHEDULED": 0, "READY": 1, "CLAIMED": 2, "DEAD": 3, "HELD": 4, "GONE": 5}
+    assert numbers == {"SCHEDULED": 0, "READY": 1, "CLAIMED": 2, "DEAD": 3, "HELD": 4, "GONE": 5, "STEALABLE": 6}
 
 
 @pytest.mark.parametrize(("old", "new"), list(product(State, State)))

@@ -1,10 +1,10 @@
 """What a queue asks of the list its ready entries stand in."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from django_mq.engine.entry import Entry
 
@@ -19,8 +19,13 @@ class EntryList(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def add(self, entry: "Entry") -> None:
-        """Put an entry in its place; it must not be in the list already."""
+    def add(self, entry: "Entry") -> "Entry | None":
+        """Put an entry in its place; it must not be in the list already.
+
+        Answers the entry that has to leave the queue for it: one that it replaces, which is out
+        of the list by then, or ``entry`` itself, not added, if it is worthless by now. Nearly
+        always None.
+        """
 
     @abstractmethod
     def head(self) -> "Entry | None":
@@ -41,3 +46,19 @@ class EntryList(ABC):
     @abstractmethod
     def __len__(self) -> int:
         """How many entries stand in the list."""
+
+    def position(self, entry: "Entry") -> Any:
+        """What the list is ordered by, least first; it never changes for an entry."""
+        return entry.order
+
+    def heads(self) -> "Iterable[Entry]":
+        """The first entry of each part of the list that is served in order of arrival."""
+        head = self.head()
+        return () if head is None else (head,)
+
+    def least_significant(self) -> "Iterator[Entry]":
+        """The entries in the order in which a full queue gives them up: the oldest first."""
+        return iter(self)
+
+    def forget(self, entry: "Entry") -> None:  # noqa: B027
+        """The entry is gone for good; it was in the list, or somebody held it. Most need not know."""

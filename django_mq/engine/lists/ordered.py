@@ -33,12 +33,15 @@ class OrderedList(EntryList):
         self._runs: list[list[Entry]] = []  # none of them empty
         self._length = 0
 
-    def add(self, entry: "Entry") -> None:
+    def position(self, entry: "Entry") -> Any:
+        return self._key(entry)
+
+    def add(self, entry: "Entry") -> "Entry | None":
         self._length += 1
         runs = self._runs
         if not runs:
             runs.append([entry])
-            return
+            return None
         tail = runs[-1]
         if self._key(entry) < self._key(tail[-1]):
             self._insert(entry)
@@ -46,6 +49,7 @@ class OrderedList(EntryList):
             tail.append(entry)
         else:
             runs.append([entry])
+        return None
 
     def _insert(self, entry: "Entry") -> None:
         at = bisect_left(self._runs, self._key(entry), key=self._last_key)

@@ -52,6 +52,12 @@ class PriorityList(EntryList):
             self._filled &= ~(1 << entry.level)
         return True
 
+    def heads(self) -> "Iterator[Entry]":
+        return (head for line in reversed(self._lines) if (head := line.head()) is not None)
+
+    def least_significant(self) -> "Iterator[Entry]":
+        return chain.from_iterable(self._lines)
+
     def __iter__(self) -> "Iterator[Entry]":
         return chain.from_iterable(reversed(self._lines))
 

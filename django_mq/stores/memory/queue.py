@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from django_mq.engine.queue import Queue
+from django_mq.engine.rules import Rules
 from django_mq.stores.records import QueueRecord
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class BrokerQueue:
         self.paused_reason = ""
         self.paused_until: datetime | None = None
         levels = 1 if settings.kind == "fifo" else settings.levels
-        self.engine = Queue(name, levels=levels, due_first=settings.due_order == "due_first")
+        self.engine = Queue(name, Rules(levels=levels, due_first=settings.due_order == "due_first"))
         #: Every message here, whatever its state: an id may be here once.
         self.rows: dict[UUID, Row] = {}
 

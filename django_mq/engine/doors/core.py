@@ -1,0 +1,129 @@
+"""What stands behind the doors of a queue: its parts, its lock, and how an entry leaves."""
+
+from collections.abc import Callable
+from threading import RLock
+from typing import TYPE_CHECKING, Final
+
+from django_mq.engine.afterlife import Afterlife
+from django_mq.engine.alerts import Alerts
+from django_mq.engine.contents import Contents
+from django_mq.engine.duplicates import DuplicateIds
+from django_mq.engine.exclusivity import Admission
+from django_mq.engine.gate import Gate
+from django_mq.engine.lists.registry import make_list
+from django_mq.engine.live import LiveConsumers
+from django_mq.engine.room import Room
+from django_mq.engine.rules import Rules
+from django_mq.errors import QueueDeleted
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from django_mq.engine.alerts import Alert
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.groups.base import Groups
+    from django_mq.engine.lists.base import EntryList
+    from django_mq.engine.queue import Queue
+
+#: Finds another queue by its name; None if there is none.
+Resolve = Callable[[str], "Queue | None"]
+
+_DEFAULT_RULES: Final = Rules()
+
+
+def _knows_no_other(_: str) -> None:
+    """The answer of a queue that stands alone."""
+
+
+class Core:
+    """A queue without doors."""
+
+    def __init__(
+        self,
+        name: str = "",
+        rules: Rules = _DEFAULT_RULES,
+        *,
+        entries: "EntryList | None" = None,
+        lock: "AbstractContextManager[object] | None" = None,
+        resolve: Resolve = _knows_no_other,
+    ) -> None:
+        self.name = name
+        #: Queues that dead letters or targets join share one lock; it must be reentrant.
+        self.lock = RLock() if lock is None else lock
+        self.deleted = False
+        self._paused = False
+        self._arrivals = 0
+        #: The latest time this queue was told.
+        self._now = 0.0
+        if entries is None:
+            entries = make_list(rules.kind, key=rules.key, levels=rules.levels)
+        self._contents = Contents(entries, self._gone, self._expired)
+        self._dispatch = self._contents.dispatch
+        self._calendar = self._contents.calendar
+        self._room = Room(self._contents)
+        self._duplicates = DuplicateIds(rules.duplicates)
+        self._admission = Admission(rules.exclusivity, rules.max_consumers)
+        self._expired_unasked: list[Entry] = []
+        #: What the limits of the rules' ``alerts`` have found, oldest first; yours to empty.
+        self.alerts: list[Alert] = []
+        self._resolve = resolve
+        self._follow(rules)
+
+    def _follow(self, rules: Rules) -> None:
+        old, self.rules = getattr(self, "rules", None), rules
+        self._plain = rules.plain
+        if old is None or old.groups is not rules.groups:
+            self._dispatch.consumers.groups = self._make_groups(rules)
+        if old is None or old.max_live != rules.max_live:
+            self._dispatch.live = self._choose_live(rules.max_live)
+        self.placement = rules.placement
+        self._afterlife = Afterlife(self.name, rules, self._resolve)
+        self._gate = Gate(rules.consumers_before, rules.delay_before)
+        self._alerts = None if rules.alerts is None else Alerts(rules.alerts)
+        self._duplicates.resize(rules.duplicates)
+        self._admission.policy, self._admission.max_consumers = rules.exclusivity, rules.max_consumers
+        self._room.set(rules.overflow, rules.limits, rules.resume_percent, ready_only=rules.ring_of_ready)
+
+    def _make_groups(self, rules: Rules) -> "Groups | None":
+        return None if rules.groups is None else rules.groups(position=self._dispatch.ready.position)
+
+    def _choose_live(self, most: int | None) -> LiveConsumers | None:
+        if most is None:
+            return None
+        live = LiveConsumers(most)
+        for consumer in self._dispatch.consumers.all:
+            live.add(consumer)
+        return live
+
+    def _refuse_if_deleted(self) -> None:
+        if self.deleted:
+            raise QueueDeleted
+
+    def _gone(self, entry: "Entry") -> None:
+        """An entry has left for good."""
+        dispatch = self._dispatch
+        dispatch.ready.forget(entry)
+        if dispatch.groups is not None:
+            dispatch.groups.gone(entry)
+        if self._room.flow.stopped:
+            self._room.freed()
+
+    def _expired(self, entry: "Entry") -> None:
+        """An entry has left because its time had passed."""
+        if not self._afterlife.expired(entry, self._now):
+            self._expired_unasked.append(entry)
+
+    def _promote(self, now: float, most: int | None = None) -> "list[Entry]":
+        due = self._contents.promote(now, most)
+        self._calendar.look_again()
+        if not self._plain:
+            for entry in due:
+                self._room.check(entry)
+        return due
+
+    def _halt_or_go(self) -> None:
+        """Deliver if the queue is neither paused nor waiting for consumers."""
+        if self._paused or not self._gate.is_open:
+            self._dispatch.halted = True
+        elif self._dispatch.halted:
+            self._dispatch.resume()

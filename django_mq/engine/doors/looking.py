@@ -1,0 +1,81 @@
+"""The door of those who only look."""
+
+from typing import TYPE_CHECKING
+
+from django_mq.engine.doors.timekeeping import Timekeeping
+from django_mq.engine.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.engine.consumer import Consumer
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.overflow import Producer
+    from django_mq.engine.states import State
+    from django_mq.engine.statistics import Statistics
+
+
+class Looking(Timekeeping):
+    """Says what is here, and changes nothing."""
+
+    def browse(self) -> "Iterator[Entry]":
+        """The ready entries in order; takes nothing, and bears changes while it goes on."""
+        view = View(self._dispatch.ready)
+        while True:
+            with self.lock:
+                entry = view.next_in(self._dispatch.ready)
+            if entry is None:
+                return
+            view.saw(entry)
+            yield entry
+
+    def heads(self) -> "list[Entry]":
+        """The first ready entry of each level that has one, the highest level first."""
+        with self.lock:
+            return list(self._dispatch.ready.heads())
+
+    def entries(self) -> "list[Entry]":
+        """Every entry, whatever its state, in the order of the queue."""
+        with self.lock:
+            everything = [*self._contents.waiting(), *self._contents.held()]
+            return sorted(everything, key=self._dispatch.ready.position)
+
+    def scheduled(self) -> "list[Entry]":
+        """The scheduled entries in the order they become due."""
+        with self.lock:
+            return list(self._calendar.schedule)
+
+    def consumers(self) -> "list[Consumer]":
+        """Who is subscribed, the oldest first."""
+        with self.lock:
+            return list(self._dispatch.consumers.all)
+
+    def group_owners(self) -> "dict[str, Consumer]":
+        """The message groups that have an owner."""
+        with self.lock:
+            return {} if self._dispatch.groups is None else self._dispatch.groups.owners()
+
+    def counts(self) -> "dict[State, int]":
+        """How many entries are scheduled, ready (held ones included), claimed and dead."""
+        with self.lock:
+            return self._contents.counts()
+
+    @property
+    def statistics(self) -> "Statistics":
+        """The counters; read them, and reset them with ``reset_statistics`` only."""
+        return self._contents.statistics
+
+    def reset_statistics(self) -> None:
+        """Count from zero. What is here is the most there has been."""
+        with self.lock:
+            self._contents.statistics.reset(len(self._dispatch.ready))
+
+    @property
+    def flow_stopped(self) -> bool:
+        """Whether the queue has told its producers to wait."""
+        return self._room.flow.stopped
+
+    def waiting_producers(self) -> "list[Producer]":
+        """The producers it has told to wait."""
+        with self.lock:
+            return list(self._room.flow)

@@ -1,0 +1,120 @@
+"""The producers' door."""
+
+from typing import TYPE_CHECKING
+
+from django_mq.engine.contents import Cause
+from django_mq.engine.doors.serving import Serving
+from django_mq.engine.states import CLAIMED, GONE
+from django_mq.errors import DuplicateMessage, IllegalMove
+
+if TYPE_CHECKING:
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.message import Message
+    from django_mq.engine.overflow import Producer
+
+
+class Publishing(Serving):
+    """Adds messages and entries."""
+
+    def publish(
+        self, message: "Message", now: float, *, producer: "Producer | None" = None, immediate: bool = False
+    ) -> "Entry":
+        """Add a message, and answer its entry: scheduled or held if its time is to come, else ready.
+
+        The entry is ``gone`` if the message was not kept: dropped because the queue is full and
+        its policy says so, because nobody consumes and it needs somebody who does, or, with
+        ``immediate``, because no consumer can take it at once. One that can, has it then.
+
+        Raises QueueFull, ProducerBlocked, DuplicateMessage or QueueDeleted; nothing is added then.
+        """
+        with self.lock:
+            if self._plain and message.duplicate_id is None and producer is None and not immediate:
+                return self._enter(message, now)
+            self.admit(message, producer)
+            return self._enter_checked(message, now, producer, immediate)
+
+    def admit(self, message: "Message", producer: "Producer | None" = None) -> None:
+        """Raise what ``publish`` would raise; a duplicate id counts as used from here on."""
+        with self.lock:
+            self._refuse_if_deleted()
+            if message.duplicate_id is not None and message.duplicate_id in self._duplicates:
+                raise DuplicateMessage
+            self._room.admit(message, producer)
+            if message.duplicate_id is not None:
+                self._duplicates.add(message.duplicate_id)
+
+    def reserve(self, message: "Message") -> None:
+        """As ``publish`` would begin; ``publish_reserved`` or ``unreserve`` must follow."""
+        with self.lock:
+            self.admit(message)
+            self._room.reserve(message)
+
+    def unreserve(self, message: "Message") -> None:
+        """The reserved message does not come."""
+        with self.lock:
+            self._room.unreserve(message)
+            if message.duplicate_id is not None:
+                self._duplicates.forget(message.duplicate_id)
+
+    def publish_reserved(self, message: "Message", now: float) -> "Entry":
+        """As ``publish``, for a reserved message."""
+        with self.lock:
+            self._room.unreserve(message)
+            return self._enter_checked(message, now, None, immediate=False)
+
+    def _enter(self, message: "Message", now: float) -> "Entry":
+        self._now = now
+        self._arrivals += 1
+        entry = self.placement.entry(message, self._arrivals, now)
+        self._contents.statistics.arrived(message.size)
+        self._contents.place(entry)
+        return entry
+
+    def _enter_checked(
+        self, message: "Message", now: float, producer: "Producer | None", immediate: bool
+    ) -> "Entry":
+        if self._unwelcome(message):
+            entry = self.placement.entry(message, 0, now)
+            entry.discard()
+            return entry
+        entry = self._enter(message, now)
+        if immediate and not self._reserve(entry, now):
+            self._contents.take_out(entry, Cause.MOVED)
+        if entry.state is not GONE:
+            self._room.check(entry, producer)
+            self._watch(message, now)
+        return entry
+
+    def _unwelcome(self, message: "Message") -> bool:
+        if self.rules.purge_on_no_consumers and not self._dispatch.consumers.all:
+            return True
+        return not self._room.admit(message)
+
+    def _reserve(self, entry: "Entry", now: float) -> bool:
+        """Claim the entry for a consumer that would be given it if it pulled now."""
+        for consumer in list(self._dispatch.consumers.in_turn()):
+            if self._dispatch.first_wanted(consumer, now) is not entry:
+                continue
+            if self._claim_for(consumer, now) is entry:
+                consumer.reserved.append(entry)
+                consumer.wake(consumer)
+                return True
+        return False
+
+    def _watch(self, message: "Message", now: float) -> None:
+        if self._alerts is not None:
+            statistics = self._contents.statistics
+            self.alerts += self._alerts.check_arrival(now, statistics.depth, statistics.depth_bytes, message.size)
+
+    def offer(self, entry: "Entry") -> None:
+        """Add an entry made elsewhere: one that a store has claimed, or has kept over a restart.
+
+        Its arrival number must be its own in this queue. Raises IllegalMove for one that is
+        claimed or gone.
+        """
+        with self.lock:
+            if entry.state is CLAIMED or entry.state is GONE:
+                raise IllegalMove(f"An entry that is {entry.state.name.lower()} cannot be offered.")
+            self._arrivals = max(self._arrivals, entry.arrival)
+            self._contents.statistics.arrived(entry.message.size)
+            self._contents.place(entry)

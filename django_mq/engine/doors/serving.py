@@ -1,0 +1,114 @@
+"""What consumers are given."""
+
+from typing import Any
+
+from django_mq.engine.consumer import REMOVED, Consumer
+from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.doors.subscribing import Subscribing
+from django_mq.engine.entry import Entry
+from django_mq.errors import UnknownConsumer
+
+
+class Serving(Subscribing):
+    """Gives consumers what they may have."""
+
+    def refresh(self, consumer: Consumer) -> None:
+        """To be called after its credit was resized or stopped, or its ``paused`` was changed."""
+        with self.lock:
+            self._dispatch.refresh(consumer)
+
+    def wanted(self, most: int) -> int:
+        """How many more entries a store should claim for these consumers, at most ``most``.
+
+        It is their free credit less what is ready here already. Unlimited credit wants
+        ``most`` entries to be ready.
+        """
+        with self.lock:
+            return self._dispatch.wanted(most)
+
+    def deliver(self, consumer: Consumer, now: float) -> Entry | None:
+        """Claim the first entry for a consumer; None if there is none that it may have now.
+
+        To a browser the entry is only shown. Raises UnknownConsumer for another queue's.
+        """
+        with self.lock:
+            if consumer.queue is not self:
+                self._refuse_stranger(consumer)
+                return None
+            if consumer.reserved:
+                return consumer.reserved.pop(0)
+            self._tell_time(now)
+            if self._contents.holding:
+                self._contents.unhold(self._contents.holding.seen_by(consumer, now))
+            entry = self._claim_for(consumer, now)
+            if self.rules.hold:
+                self._contents.holding.looked(consumer, entry)
+            if entry is None and consumer.auto_close:
+                self._close_at_end(consumer, now)
+            return entry
+
+    def _refuse_stranger(self, consumer: Consumer) -> None:
+        if consumer.interest is not REMOVED:
+            raise UnknownConsumer
+
+    def _tell_time(self, now: float) -> None:
+        self._now = now
+        if now >= self._calendar.quiet_until:
+            self._promote(now)
+        if not self._gate.is_open:
+            self._count_consumers()
+
+    def _claim_for(self, consumer: Consumer, now: float) -> Entry | None:
+        entry = self._dispatch.claim_for(consumer, now)
+        if entry is None:
+            return None
+        if not consumer.browser:
+            self._claimed(consumer, entry)
+        if consumer.target is not None:
+            consumer.target.credit_changed(consumer)
+        return entry
+
+    def _claimed(self, consumer: Consumer, entry: Entry) -> None:
+        self._contents.claimed_by(consumer, entry)
+        if self._dispatch.groups is not None:
+            self._dispatch.look_again(self._dispatch.groups.delivered(consumer, entry))
+        if consumer.auto_accept:
+            self._settle(entry, consumer, None, Entry.accept)
+
+    def _close_at_end(self, consumer: Consumer, now: float) -> None:
+        """Close a consumer that has seen everything; one that is only short of credit stays."""
+        if consumer.interest is REMOVED or self._dispatch.halted or not consumer.desires_work:
+            return
+        if self._dispatch.first_wanted(consumer, now) is None:
+            self.remove_consumer(consumer, give_back=False)
+            consumer.closed(consumer)
+
+    def deliver_next(self, now: float) -> tuple[Consumer, Entry] | None:
+        """Claim the first entry for the consumer whose turn it is; None if none may have one."""
+        with self.lock:
+            self._tell_time(now)
+            for browser in list(self._dispatch.consumers.browsers):
+                shown = self._claim_for(browser, now)
+                if shown is not None:
+                    return browser, shown
+            consumer = self._dispatch.next_in_turn(now)
+            if consumer is None:
+                return None
+            entry = self._claim_for(consumer, now)
+            if entry is None:
+                return None
+            if not self._dispatch.is_bound(entry):
+                self._dispatch.consumers.served(consumer)
+            return consumer, entry
+
+    def get(self, now: float, **options: Any) -> tuple[Consumer, Entry] | None:
+        """Claim one entry for a consumer that exists for this only; it may settle it as any other.
+
+        ``options`` are those of a consumer.
+        """
+        consumer = Consumer("get", WindowCredit(1), transient=True, **options)
+        with self.lock:
+            self.add_consumer(consumer)
+            entry = self.deliver(consumer, now)
+            self.remove_consumer(consumer, give_back=False)
+        return None if entry is None else (consumer, entry)

@@ -1,0 +1,114 @@
+"""How deliveries end.
+
+Each settlement answers what it did. It is void, and changes nothing but the consumer's
+credit, if the entry is no longer the consumer's; settled twice, it does not even do that.
+``claim_number``, as read at delivery, tells two deliveries to one consumer apart.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from django_mq.engine.contents import Cause
+from django_mq.engine.doors.core import Core
+from django_mq.engine.entry import Entry
+from django_mq.engine.fate import ACCEPTED, DISCARDED, RETURNED, VOID, Fate
+from django_mq.engine.states import GONE, READY, STEALABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.engine.consumer import Consumer
+
+
+class Settling(Core):
+    """Accepts, gives back, and buries."""
+
+    def accept(self, entry: Entry, consumer: "Consumer", claim_number: int | None = None) -> Fate:
+        """Done: the entry is gone."""
+        with self.lock:
+            return self._settle(entry, consumer, claim_number, Entry.accept)
+
+    def release(
+        self, entry: Entry, consumer: "Consumer", claim_number: int | None = None, *, retry_at: float | None = None
+    ) -> Fate:
+        """Back to its place, at once or at ``retry_at``; the attempt does not count."""
+        with self.lock:
+            return self._settle(entry, consumer, claim_number, partial(Entry.release, due_at=retry_at))
+
+    def decline(self, entry: Entry, consumer: "Consumer", claim_number: int | None = None) -> Fate:
+        """Back to its place for the others; this consumer is not offered it again."""
+        with self.lock:
+            fate = self._settle(entry, consumer, claim_number, Entry.decline)
+            if fate and consumer.queue is self:
+                self._dispatch.give_position(consumer)
+            return fate
+
+    def fail(
+        self,
+        entry: Entry,
+        consumer: "Consumer",
+        claim_number: int | None = None,
+        *,
+        retry_at: float | None = None,
+        now: float | None = None,
+    ) -> Fate:
+        """Back to its place, at once, at ``retry_at``, or when the queue's backoff says; the attempt counts.
+
+        Dead, as ``reject``, if it has failed as often as the queue allows.
+        """
+        with self.lock:
+            self._now = self._now if now is None else now
+            if entry.owner is consumer and self._afterlife.is_dead(entry):
+                return self._bury(entry, consumer, claim_number, "max attempts")
+            if retry_at is None and self.rules.backoff is not None:
+                retry_at = self._now + self.rules.backoff.delay(entry.attempts)
+                retry_at = None if retry_at <= self._now else retry_at
+            return self._settle(entry, consumer, claim_number, partial(Entry.fail, due_at=retry_at))
+
+    def reject(
+        self, entry: Entry, consumer: "Consumer", claim_number: int | None = None, *, now: float | None = None
+    ) -> Fate:
+        """Dead: sent to the dead-letter queue, or kept aside until it is redriven or removed."""
+        with self.lock:
+            self._now = self._now if now is None else now
+            return self._bury(entry, consumer, claim_number, "rejected")
+
+    def begin_settle(self, entry: Entry, consumer: "Consumer") -> bool:
+        """From now on the entry cannot be taken back; False if it is not the consumer's any more."""
+        with self.lock:
+            return entry in consumer.unsettled and entry.lock(consumer)
+
+    def _settle(
+        self,
+        entry: Entry,
+        consumer: "Consumer",
+        claim_number: int | None,
+        move: "Callable[[Entry, Consumer], bool]",
+    ) -> Fate:
+        if consumer.queue is not self or not consumer.settle(entry, claim_number):
+            return VOID
+        if entry.state is STEALABLE:
+            entry.lock(consumer)
+        contents = self._contents
+        if not move(entry, consumer):
+            contents.credited(consumer)
+            fate = VOID
+        else:
+            contents.settled(entry, consumer)
+            fate = ACCEPTED if move is Entry.accept else self._returned(entry)
+        if contents.departed and not consumer.unsettled:
+            contents.departed.pop(consumer, None)
+        return fate
+
+    def _returned(self, entry: Entry) -> Fate:
+        if entry.state is READY and not self._plain:
+            self._room.check(None)
+        return DISCARDED if entry.state is GONE else RETURNED
+
+    def _bury(self, entry: Entry, consumer: "Consumer", claim_number: int | None, cause: str) -> Fate:
+        if not self._settle(entry, consumer, claim_number, Entry.reject):
+            return VOID
+        fate = self._afterlife.dead(entry, self._now, cause)
+        if not fate.kept:
+            self._contents.take_out(entry, Cause.KILLED)
+        return fate

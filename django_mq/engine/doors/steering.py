@@ -1,0 +1,165 @@
+"""The operators' door."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from django_mq.engine.afterlife import ORIGIN_QUEUE
+from django_mq.engine.contents import Cause
+from django_mq.engine.doors.publishing import Publishing
+from django_mq.engine.states import DEAD, HELD, READY, SCHEDULED, State
+from django_mq.errors import IllegalMove, OutOfRange
+
+if TYPE_CHECKING:
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.message import Message
+    from django_mq.engine.queue import Queue
+    from django_mq.engine.rules import Rules
+
+#: What a purge takes: everything that has yet to be delivered.
+UNDELIVERED: Final = (READY, HELD, SCHEDULED)
+
+
+class Steering(Publishing):
+    """Pauses, removes, moves, and changes the rules."""
+
+    def pause(self) -> None:
+        """Deliver nothing; everything else goes on."""
+        with self.lock:
+            self._paused = True
+            self._halt_or_go()
+
+    def resume(self) -> None:
+        """Deliver again."""
+        with self.lock:
+            self._paused = False
+            self._halt_or_go()
+
+    @property
+    def paused(self) -> bool:
+        """Whether delivery is paused."""
+        return self._paused
+
+    def deliver_now(self, entry: "Entry") -> bool:
+        """Make a scheduled entry ready before its time, in its place; False if it is not scheduled here."""
+        with self.lock:
+            return self._contents.deliver_now(entry)
+
+    def redrive(self, entry: "Entry") -> bool:
+        """Make a dead entry ready again, in its place, its attempts forgotten."""
+        with self.lock:
+            return self._contents.redrive(entry)
+
+    def remove(self, entry: "Entry") -> bool:
+        """Take an entry away in whatever state; False if it was not here.
+
+        A consumer that holds it has its credit again, and its settlement will be void.
+        """
+        with self.lock:
+            return self._contents.take_out(entry, Cause.KILLED)
+
+    def discard(self, entry: "Entry") -> bool:
+        """Take an entry away if nobody holds it fast; False if it goes only when it is given back."""
+        with self.lock:
+            return self._contents.steal(entry, Cause.KILLED) or self._contents.take_free(entry, Cause.KILLED)
+
+    def cancel(self, entry: "Entry") -> bool:
+        """Take a scheduled entry away, as if it had been accepted; False if it is not scheduled here."""
+        with self.lock:
+            return entry.state is SCHEDULED and self._contents.take_out(entry, Cause.ACCEPTED)
+
+    def purge(self, states: Collection[State] = UNDELIVERED) -> "list[Entry]":
+        """Remove and answer all entries in these states; claimed ones stay with their consumers."""
+        with self.lock:
+            return self._contents.take_all(states)
+
+    def clear(self) -> int:
+        """Remove everything: at once what can be taken, which is counted; the rest when it is given back."""
+        with self.lock:
+            entries = [*self._contents.held(), *self._contents.waiting()]
+            return sum([self.discard(entry) for entry in entries])
+
+    def move(self, entry: "Entry", target: "Queue", now: float) -> bool:
+        """Move an entry that nobody holds; False if it cannot be taken.
+
+        It arrives as a new one, with its schedule and its end. Raises IllegalMove if the target
+        is this queue, and as ``publish`` if the target refuses it; nothing is moved then.
+        """
+        if target is self:
+            raise IllegalMove("A message cannot be moved to the queue it is in.")
+        with self.lock, target.lock:
+            if entry.state not in UNDELIVERED and entry.state is not DEAD:
+                return False
+            target.publish(self._travelling(entry), now)
+            return self._contents.take_out(entry, Cause.MOVED)
+
+    def copy(self, entry: "Entry", target: "Queue", now: float, *, new_id: str) -> "Entry":
+        """Add a copy of an entry in whatever state to a queue; raises as ``publish``."""
+        with self.lock, target.lock:
+            return target.publish(replace(self._travelling(entry), id=new_id), now)
+
+    def _travelling(self, entry: "Entry") -> "Message":
+        due_at = entry.due_at if entry.state is SCHEDULED or entry.state is HELD else None
+        return replace(entry.message, deliver_at=due_at, duplicate_id=None)
+
+    def change_priority(
+        self, entry: "Entry", priority: int, now: float, *, new_id: str | None = None
+    ) -> "Entry | None":
+        """Replace a ready entry by a copy of another priority, last in its level.
+
+        None, and nothing happens, if it is not ready or has this priority already. Raises
+        OutOfRange unless the priority lies in 0..9.
+        """
+        if not 0 <= priority <= 9:
+            raise OutOfRange(f"A priority lies in 0..9, not {priority}.")
+        with self.lock:
+            if entry.state is not READY or entry.message.priority == priority:
+                return None
+            message = replace(entry.message, priority=priority, id=new_id or entry.message.id, deliver_at=None)
+            self._contents.take_out(entry, Cause.MOVED)
+            return self._enter(message, now)
+
+    def bury(self, entry: "Entry", now: float) -> bool:
+        """Make an entry that nobody holds a dead letter; False if somebody does."""
+        with self.lock:
+            self._now = now
+            if entry.state not in UNDELIVERED:
+                return False
+            fate = self._afterlife.dead(entry, now, "buried")
+            if not fate.kept:
+                return self._contents.take_out(entry, Cause.KILLED)
+            self._contents.set_aside(entry)
+            return True
+
+    def retry(self, now: float) -> int:
+        """Send every message that died or expired elsewhere back to where it came from; how many went."""
+        with self.lock:
+            return sum([self._go_back(entry, now) for entry in list(self._contents.waiting())])
+
+    def _go_back(self, entry: "Entry", now: float) -> bool:
+        name = entry.message.headers.get(ORIGIN_QUEUE)
+        origin = self._resolve(name) if isinstance(name, str) else None
+        return origin is not None and origin is not self and self.move(entry, origin, now)
+
+    def close_group(self, group: str) -> None:
+        """Let somebody else own a group."""
+        with self.lock:
+            if self._dispatch.groups is not None:
+                self._dispatch.look_again(self._dispatch.groups.close(group))
+
+    def reset_groups(self) -> None:
+        """Let all groups find new owners."""
+        with self.lock:
+            if self._dispatch.groups is not None:
+                self._dispatch.look_again(self._dispatch.groups.reset())
+
+    def change(self, rules: "Rules") -> None:
+        """Follow other rules from now on. Raises IllegalMove for another kind of list."""
+        if (rules.kind, rules.key) != (self.rules.kind, self.rules.key):
+            raise IllegalMove("A queue keeps its kind and key for life; make another queue and move the messages.")
+        with self.lock:
+            self._follow(rules)
+            for consumer in list(self._dispatch.consumers.all):
+                self._dispatch.give_position_if_needed(consumer)
+                self._dispatch.refresh(consumer)
+            self._halt_or_go()

@@ -1,0 +1,117 @@
+"""How consumers come and go, and how the queue ends."""
+
+from typing import TYPE_CHECKING, cast
+
+from django_mq.engine.consumer import REMOVED, Consumer
+from django_mq.engine.contents import Cause
+from django_mq.engine.doors.settling import Settling
+from django_mq.engine.entry import Entry
+from django_mq.errors import IllegalMove
+
+if TYPE_CHECKING:
+    from django_mq.engine.exclusivity import Admission
+    from django_mq.engine.queue import Queue
+
+
+class Subscribing(Settling):
+    """Lets consumers in and out."""
+
+    @property
+    def admission(self) -> "Admission":
+        """Who may subscribe, and to whom the queue belongs."""
+        return self._admission
+
+    def add_consumer(self, consumer: Consumer) -> bool:
+        """Subscribe a consumer; False if it is subscribed already.
+
+        Raises ExclusiveConsumerExists, ConsumersExist, AccessRefused or TooManyConsumers if the
+        queue may not be shared so, QueueDeleted, and IllegalMove if it still holds entries.
+        """
+        with self.lock:
+            self._refuse_if_deleted()
+            if consumer.interest is not REMOVED:
+                return False
+            if consumer.unsettled:
+                raise IllegalMove("The consumer still holds entries of the queue it has left; settle them first.")
+            self._admission.admit(consumer, self._dispatch.consumers.all)
+            consumer.queue = cast("Queue", self)
+            consumer.browser = consumer.browser or self.rules.nondestructive
+            self._dispatch.subscribe(consumer)
+            if self._dispatch.live is not None:
+                self._dispatch.live.add(consumer)
+            if self._dispatch.groups is not None:
+                self._dispatch.look_again(self._dispatch.groups.joined(consumer))
+            self._count_consumers()
+            self._dispatch.refresh(consumer)
+            return True
+
+    def remove_consumer(self, consumer: Consumer, *, give_back: bool = True) -> list[Entry]:
+        """Unsubscribe a consumer; release what it holds, and answer that in order of delivery.
+
+        Without ``give_back`` it keeps what it holds, and may still settle it.
+        """
+        with self.lock:
+            # Out of every set first, so that nothing it gives back is meant for it again.
+            was_here = self._forget(consumer)
+            released = self._take_back(consumer) if give_back else []
+            if consumer.unsettled:
+                self._contents.departed[consumer] = None
+            self._dispatch.hand_over()
+            if was_here:
+                self._left_alone(consumer)
+            return released
+
+    def _forget(self, consumer: Consumer) -> bool:
+        dispatch = self._dispatch
+        if not dispatch.consumers.remove(consumer):
+            return False
+        consumer.view = None
+        self._contents.holding.gone(consumer)
+        self._admission.left(consumer, dispatch.consumers.all)
+        if dispatch.live is not None:
+            promoted = dispatch.live.remove(consumer)
+            if promoted is not None:
+                dispatch.refresh(promoted)
+        if dispatch.groups is not None:
+            self._dispatch.look_again(dispatch.groups.left(consumer))
+        self._count_consumers()
+        return True
+
+    def _take_back(self, consumer: Consumer) -> list[Entry]:
+        consumer.reserved.clear()
+        unsettled = list(consumer.unsettled)
+        return [entry for entry in unsettled if self._settle(entry, consumer, None, Entry.release)]
+
+    def _left_alone(self, consumer: Consumer) -> None:
+        """Do what the queue does when its last consumer has gone."""
+        if consumer.transient or self._dispatch.consumers.all:
+            return
+        if self.rules.purge_on_no_consumers:
+            for entry in list(self._contents.waiting()):
+                self._contents.take_out(entry, Cause.KILLED)
+        if self.rules.auto_delete:
+            self.delete(self._now)
+
+    def _count_consumers(self) -> None:
+        self._gate.look(len(self._dispatch.consumers.all), self._contents.claimed, self._now)
+        self._halt_or_go()
+
+    def delete(self, now: float) -> None:
+        """Close the queue for ever: its consumers are closed, and what nobody holds becomes dead letters.
+
+        What a consumer still holds follows when it is given back.
+        """
+        with self.lock:
+            if self.deleted:
+                return
+            self.deleted, self._plain, self._now = True, False, now
+            for consumer in list(self._dispatch.consumers.all):
+                self.remove_consumer(consumer, give_back=False)
+                consumer.closed(consumer)
+            for entry in [*self._contents.stealable(), *self._contents.waiting()]:
+                self._expel(entry, now)
+
+    def _expel(self, entry: "Entry", now: float) -> None:
+        self._afterlife.dead(entry, now, "queue deleted")
+        if not self._contents.steal(entry, Cause.KILLED):
+            self._contents.take_out(entry, Cause.KILLED)

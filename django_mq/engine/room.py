@@ -1,0 +1,125 @@
+"""Whether there is room in a queue, and how it is made.
+
+Everything in the queue counts, whatever its state; of a ring that counts ready messages only,
+those. A queue may stay over its limit for a while: what a consumer holds fast is not evicted.
+"""
+
+from typing import TYPE_CHECKING
+
+from django_mq.engine.contents import Cause
+from django_mq.engine.overflow import Overflow, Producer, ProducerFlow
+from django_mq.errors import ProducerBlocked, QueueFull
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.engine.contents import Contents
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.message import Message
+    from django_mq.engine.overflow import Limits
+
+
+class Room:
+    """The limits of one queue, and its policy when they are exceeded."""
+
+    __slots__ = (
+        "_contents",
+        "_evicting",
+        "flow",
+        "limits",
+        "policy",
+        "ready_only",
+        "reserved",
+        "reserved_bytes",
+        "resume_at",
+    )
+
+    def __init__(self, contents: "Contents") -> None:
+        self._contents = contents
+        self._evicting = False
+        self.flow = ProducerFlow()
+        #: Admitted to open units of work, and not here yet.
+        self.reserved = 0
+        self.reserved_bytes = 0
+
+    def set(self, policy: Overflow, limits: "Limits", resume_percent: float, *, ready_only: bool) -> None:
+        """Follow these rules from now on."""
+        self.policy = policy
+        self.limits = limits
+        self.resume_at = limits.share(resume_percent)
+        self.ready_only = ready_only
+        self.check(None)
+        if policy is not Overflow.FLOW and self.flow.stopped:
+            self.flow.resume()
+
+    def admit(self, message: "Message", producer: Producer | None = None) -> bool:
+        """Whether a message may come in; False: it is to be dropped.
+
+        Raises QueueFull if it is refused, ProducerBlocked if its producer has to wait.
+        """
+        if producer is not None and producer.blocked:
+            raise ProducerBlocked
+        if self.policy is not Overflow.REJECT and self.policy is not Overflow.DROP:
+            return True
+        if not self._exceeded(1 + self.reserved, message.size + self.reserved_bytes):
+            return True
+        if self.policy is Overflow.REJECT:
+            raise QueueFull
+        return False
+
+    def reserve(self, message: "Message") -> None:
+        """A message was admitted and will come, or be given up, later."""
+        self.reserved += 1
+        self.reserved_bytes += message.size
+
+    def unreserve(self, message: "Message") -> None:
+        """It has come, or was given up."""
+        self.reserved -= 1
+        self.reserved_bytes -= message.size
+
+    def check(self, newcomer: "Entry | None", producer: Producer | None = None) -> None:
+        """Something came to stand here: act if it is too much. The newcomer is not evicted."""
+        if self.policy is Overflow.RING:
+            self._evict(newcomer)
+        elif self.policy is Overflow.FLOW:
+            if self._exceeded():
+                self.flow.stop(producer)
+            else:
+                self.freed()
+
+    def freed(self) -> None:
+        """Something is gone: let producers go on if it is enough."""
+        if not self.flow.stopped:
+            return
+        statistics = self._contents.statistics
+        if not self.resume_at.exceeded_by(statistics.depth, statistics.depth_bytes):
+            self.flow.resume()
+
+    def _exceeded(self, more: int = 0, more_bytes: int = 0) -> bool:
+        statistics = self._contents.statistics
+        messages, size_bytes = statistics.depth, statistics.depth_bytes
+        if self.ready_only:
+            messages = len(self._contents.dispatch.ready)
+        return self.limits.exceeded_by(messages + more, size_bytes + more_bytes)
+
+    def _evict(self, newcomer: "Entry | None") -> None:
+        if self._evicting:  # an eviction may free a group, wake, and come back here
+            return
+        self._evicting = True
+        try:
+            while self._exceeded():
+                victim = next((each for each in self._evictable() if each is not newcomer), None)
+                if victim is None:
+                    break
+                if not self._contents.steal(victim, Cause.REPLACED):
+                    self._contents.take_out(victim, Cause.REPLACED)
+        finally:
+            self._evicting = False
+
+    def _evictable(self) -> "Iterator[Entry]":
+        ready = self._contents.dispatch.ready.least_significant()
+        lent = [] if self.ready_only else self._contents.stealable()
+        if not lent:
+            return ready
+        # Rare, and rather slow than wrong: of all that can be taken, the oldest of the lowest level.
+        return iter(sorted([*lent, *ready], key=lambda each: (each.level, each.place, each.arrival)))

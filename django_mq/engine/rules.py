@@ -1,0 +1,103 @@
+"""What one queue does with its messages: everything that can be chosen for it."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from django_mq.engine.duplicates import DEFAULT_SIZE as DEFAULT_DUPLICATES
+from django_mq.engine.exclusivity import Exclusivity
+from django_mq.engine.expiry import UNBOUNDED, Lifetime
+from django_mq.engine.levels import MOST_LEVELS, check_levels
+from django_mq.engine.overflow import DEFAULT_RESUME_PERCENT, Limits, Overflow
+from django_mq.engine.placement import Placement
+from django_mq.errors import OutOfRange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.engine.alerts import AlertLimits
+    from django_mq.engine.backoff import Backoff
+    from django_mq.engine.groups.base import Groups
+
+#: Kinds of list that know no priority.
+ONE_LEVEL: Final = frozenset({"fifo", "sorted"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The settings of a queue. The defaults are a priority queue of ten levels without limits.
+
+    Raises OutOfRange for what cannot be.
+    """
+
+    #: The order it stands in: fifo, priority, sorted, last_value, or a registered kind.
+    kind: str = "priority"
+    #: The header a sorted queue sorts by, or a last-value queue keeps one message per value of.
+    key: str | None = None
+    levels: int = MOST_LEVELS
+    #: Whether due messages stand at the head of their level (Artemis), or where they arrived.
+    due_first: bool = True
+    #: Whether a message whose time is to come stands in line, held (Qpid), or is scheduled.
+    hold: bool = False
+
+    #: Failed deliveries after which a message is dead; None is unlimited.
+    max_attempts: int | None = None
+    #: The wait after a failure; None is none.
+    backoff: "Backoff | None" = None
+    #: The queue that dead letters go to; without one they stay here, as ``dead``.
+    dead_letter_queue: str | None = None
+    #: Whether dead letters that have nowhere to go are kept.
+    keep_dead: bool = True
+    #: The queue that expired messages go to; without one they are dropped.
+    expiry_queue: str | None = None
+    #: Whether a dead letter or an expired message forgets when it expires.
+    ends_forgotten: bool = True
+    lifetime: Lifetime = UNBOUNDED
+
+    limits: Limits = field(default_factory=Limits)
+    overflow: Overflow = Overflow.NONE
+    #: Whether the limits of a ring count ready messages only (Artemis), or all (Qpid).
+    ring_of_ready: bool = False
+    resume_percent: float = DEFAULT_RESUME_PERCENT
+    #: How many duplicate ids are remembered; 0 is none.
+    duplicates: int = DEFAULT_DUPLICATES
+    alerts: "AlertLimits | None" = None
+
+    #: Makes the queue's groups, given ``position``: what is early in its list. None: there are no groups.
+    groups: "Callable[..., Groups] | None" = None
+    exclusivity: Exclusivity = Exclusivity.NONE
+    max_consumers: int | None = None
+    #: How many consumers may receive at a time; the others stand by.
+    max_live: int | None = None
+    #: How many consumers must be there before anything is delivered, or how long to wait for them.
+    consumers_before: int = 0
+    delay_before: float | None = None
+    #: Whether consumers only look.
+    nondestructive: bool = False
+    #: Whether the queue goes when its last consumer goes.
+    auto_delete: bool = False
+    #: Whether messages need somebody who consumes.
+    purge_on_no_consumers: bool = False
+
+    @property
+    def placement(self) -> Placement:
+        """Where and for how long messages stand."""
+        levels = 1 if self.kind in ONE_LEVEL else self.levels
+        return Placement(levels, self.due_first, self.hold, self.lifetime)
+
+    @property
+    def plain(self) -> bool:
+        """Whether an arrival needs no look at how full the queue is and who is there."""
+        return self.overflow is Overflow.NONE and not self.purge_on_no_consumers and self.alerts is None
+
+    def __post_init__(self) -> None:
+        check_levels(self.levels)
+        if not 0 < self.resume_percent <= 100:
+            raise OutOfRange(
+                f"Producers resume at more than 0 and at most 100 percent, not {self.resume_percent}."
+            )
+        for name in ("max_attempts", "max_consumers", "max_live"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise OutOfRange(f"{name} is at least 1, or None; not {value}.")
+        if self.duplicates < 0 or self.consumers_before < 0:
+            raise OutOfRange("duplicates and consumers_before are not negative.")

@@ -1,0 +1,92 @@
+"""Publications and settlements that take effect together or not at all."""
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from django_mq.errors import DuplicateMessage, IllegalMove, PublishError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from django_mq.engine.consumer import Consumer
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.message import Message
+    from django_mq.engine.queue import Queue
+
+
+class Phase(Enum):
+    """How far a unit of work has come."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled back"
+
+
+class UnitOfWork:
+    """One unit of work, for one thread.
+
+    A message is admitted when it is published and stands in its queue from the commit on, where
+    a schedule that has passed meanwhile is due at once. An entry whose settlement has begun
+    cannot be taken from its consumer. What was settled in a unit that is rolled back has failed.
+
+    A duplicate, or a message that is refused, spoils the whole unit: ``commit`` rolls back, and
+    raises what was wrong.
+    """
+
+    def __init__(self, lock: "AbstractContextManager[object]") -> None:
+        self._lock = lock
+        self.phase = Phase.OPEN
+        self._publications: list[tuple[Queue, Message]] = []
+        self._settlements: list[tuple[Queue, Entry, Consumer, int]] = []
+        self._spoiled_by: PublishError | None = None
+
+    def publish(self, queue: "Queue", message: "Message") -> None:
+        """Publish with the commit. Raises as ``Queue.publish``, except for a duplicate."""
+        self._check_open()
+        with self._lock:
+            try:
+                queue.reserve(message)
+            except PublishError as error:
+                self._spoiled_by = self._spoiled_by or error
+                if not isinstance(error, DuplicateMessage):
+                    raise
+            else:
+                self._publications.append((queue, message))
+
+    def accept(self, queue: "Queue", entry: "Entry", consumer: "Consumer") -> bool:
+        """Accept with the commit; False if the entry is not the consumer's any more."""
+        self._check_open()
+        with self._lock:
+            if any(each is entry for _, each, _, _ in self._settlements) or not queue.begin_settle(
+                entry, consumer
+            ):
+                return False
+            self._settlements.append((queue, entry, consumer, entry.claim_number))
+            return True
+
+    def commit(self, now: float) -> None:
+        """Let everything take effect, settlements first: they make room."""
+        self._check_open()
+        if self._spoiled_by is not None:
+            self.rollback(now)
+            raise self._spoiled_by
+        with self._lock:
+            self.phase = Phase.COMMITTED
+            for queue, entry, consumer, claim_number in self._settlements:
+                queue.accept(entry, consumer, claim_number)
+            for queue, message in self._publications:
+                queue.publish_reserved(message, now)
+
+    def rollback(self, now: float) -> None:
+        """Let nothing take effect: what was settled goes back to its place, as failed."""
+        self._check_open()
+        with self._lock:
+            self.phase = Phase.ROLLED_BACK
+            for queue, message in self._publications:
+                queue.unreserve(message)
+            for queue, entry, consumer, claim_number in self._settlements:
+                queue.fail(entry, consumer, claim_number, now=now)
+
+    def _check_open(self) -> None:
+        if self.phase is not Phase.OPEN:
+            raise IllegalMove(f"The unit of work is {self.phase.value} already; begin another.")
