@@ -85,7 +85,7 @@ def test_a_restart_of_postgresql_loses_nothing(sites: Sites, postgresql_server: 
             wait_until(lambda: "onnection to broker lost" in worker.log or "cannot be" in worker.log)
             postgresql_server.start()
             site.open("gate")
-            wait_until(lambda: _table_is_empty(site), seconds=60)
+            wait_until(lambda: _table_is_empty(site), site.story)
 
             assert worker.stop() == 0
         runs = Counter(line["name"] for line in site.diary(task="late"))
@@ -104,6 +104,8 @@ def test_reconnecting_leaves_nothing_behind(on_postgresql: Site) -> None:
     site = on_postgresql
     with site.worker() as worker:
         settled(site, "warm")
+        # The keeper's connection belongs to it, too, and is there once the session has been renewed.
+        wait_until(lambda: any(session.heartbeat_at > session.started_at for session in site.sessions()))
         first = _belongings(worker.process)
 
         for number in range(5):
@@ -111,7 +113,7 @@ def test_reconnecting_leaves_nothing_behind(on_postgresql: Site) -> None:
             settled(site, f"after cut {number}")
 
         wait_until(lambda: _belongings(worker.process) <= first, lambda: f"{first}: {_belongings(worker.process)}")
-        assert len(wait_until(site.sessions)) == 1
+        wait_until(lambda: len(site.sessions()) == 1, lambda: f"one session: {site.sessions()}")
         assert worker.stop() == 0
 
 

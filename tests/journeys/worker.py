@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from tests.services.processes import tethered, wait_until_gone
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from celery import Celery
-
-#: Longest wait for a worker that stops in order.
-STOP_SECONDS = 30.0
 
 
 class Worker:
@@ -74,7 +71,7 @@ class Worker:
 
     def ask(self, question: str, app: Celery) -> Any:
         """Return the worker's answer to ``celery inspect QUESTION``."""
-        inspect = app.control.inspect([self.name], timeout=10, limit=1)
+        inspect = app.control.inspect([self.name], timeout=PATIENCE_SECONDS, limit=1)
         return (getattr(inspect, question)() or {}).get(self.name, ())
 
     def signal(self, signum: signal.Signals) -> None:
@@ -85,7 +82,7 @@ class Worker:
     def wait(self) -> int:
         """Return the exit code when it has ended."""
         assert self._process is not None
-        wait_until(lambda: not self.running, self._story("to end"), seconds=STOP_SECONDS)
+        wait_until(lambda: not self.running, self._story("to end"))
         return self._process.wait()
 
     def stop(self) -> int:
