@@ -13,6 +13,7 @@ from django_mq.conf import QueueSettings
 from django_mq.delivery.handlers import Handler
 from django_mq.delivery.worker import Worker
 from django_mq.stores.records import Claimed, QueueRecord
+from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,5 +81,5 @@ def running(*handlers: Handler, using: str, threads: int = 2, name: str = "") ->
         yield worker
     finally:
         worker.stop()
-        thread.join(30)
+        thread.join(PATIENCE_SECONDS)
         assert not thread.is_alive(), "the worker did not stop"

@@ -19,7 +19,7 @@ from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlem
 from django_mq.stores.registry import private_store, shared_store
 from tests.delivery.builders import a_handler, running
 from tests.settings.databases import from_url
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,13 +77,13 @@ def test_a_worker_outlives_a_restart_of_the_database(on_postgresql: str, postgre
 
     def handle(message: Any) -> None:
         begun.release()
-        gate.wait(60)
+        gate.wait(PATIENCE_SECONDS)
         seen.append(message.body)
 
     publish_many([("orders", number) for number in range(50)])
     with running(a_handler(handle), using=on_postgresql, threads=4):
         for _ in range(4):
-            assert begun.acquire(timeout=30)
+            assert begun.acquire(timeout=PATIENCE_SECONDS)
 
         postgresql_server.restart()
         gate.set()

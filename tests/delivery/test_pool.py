@@ -12,7 +12,7 @@ from django_mq.delivery.executing import Attempt
 from django_mq.delivery.pool import Pool
 from django_mq.stores.records import Settlement, Verdict
 from tests.delivery.builders import a_claimed, a_handler, a_policy
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,8 +54,8 @@ def test_as_many_attempts_run_at_a_time_as_there_are_slots() -> None:
     counter, together, gate = Counter(), threading.Barrier(3), threading.Event()
 
     def handle(_: Any) -> None:
-        together.wait(10)
-        gate.wait(10)
+        together.wait(PATIENCE_SECONDS)
+        gate.wait(PATIENCE_SECONDS)
 
     for _ in range(4):
         counter.add(handle)
@@ -80,7 +80,7 @@ def test_an_idle_thread_begins_when_it_is_woken() -> None:
 
 def test_a_handler_that_never_returns_is_given_up_and_others_go_on() -> None:
     counter, never = Counter(), threading.Event()
-    stuck = counter.add(lambda _: never.wait(30), time_limit_seconds=0.01)
+    stuck = counter.add(lambda _: never.wait(PATIENCE_SECONDS), time_limit_seconds=0.01)
     with pool_of(1, counter) as pool:
         given_up = wait_until(pool.abandon_overdue)
 
@@ -100,7 +100,7 @@ def test_an_outcome_that_comes_after_the_time_limit_is_ignored() -> None:
     counter, gate, left = Counter(), threading.Event(), threading.Event()
 
     def handle(_: Any) -> None:
-        gate.wait(10)
+        gate.wait(PATIENCE_SECONDS)
         left.set()
 
     counter.add(handle, time_limit_seconds=0.01)
@@ -109,14 +109,14 @@ def test_an_outcome_that_comes_after_the_time_limit_is_ignored() -> None:
         before = threading.active_count()
         gate.set()
 
-        assert left.wait(10)
+        assert left.wait(PATIENCE_SECONDS)
         wait_until(lambda: threading.active_count() < before, "the given up thread to end")
     assert counter.done == []
 
 
 def test_a_time_limit_that_is_not_over_leaves_the_attempt_alone() -> None:
     counter, gate = Counter(), threading.Event()
-    attempt = counter.add(lambda _: gate.wait(10), time_limit_seconds=3600)
+    attempt = counter.add(lambda _: gate.wait(PATIENCE_SECONDS), time_limit_seconds=3600)
     with pool_of(1, counter) as pool:
         wait_until(lambda: pool.running)
         assert attempt.deadline is not None
@@ -128,7 +128,7 @@ def test_a_time_limit_that_is_not_over_leaves_the_attempt_alone() -> None:
 
 def test_what_is_disowned_is_never_settled_and_its_slot_is_free() -> None:
     counter, gate = Counter(), threading.Event()
-    counter.add(lambda _: gate.wait(10))
+    counter.add(lambda _: gate.wait(PATIENCE_SECONDS))
     with pool_of(1, counter) as pool:
         wait_until(lambda: pool.running)
 
@@ -143,7 +143,7 @@ def test_what_is_disowned_is_never_settled_and_its_slot_is_free() -> None:
 
 def test_a_stopped_pool_begins_nothing() -> None:
     counter, gate = Counter(), threading.Event()
-    counter.add(lambda _: gate.wait(10))
+    counter.add(lambda _: gate.wait(PATIENCE_SECONDS))
     with pool_of(1, counter) as pool:
         wait_until(lambda: pool.running)
         counter.add(lambda _: None)
