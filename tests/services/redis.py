@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import signal
 import socket
@@ -15,13 +16,26 @@ from redis.exceptions import TimeoutError as NoReplyError
 
 from tests.services.server import Server, UnavailableError
 
+#: Below the ports that systems give to the calling end of a connection: while a server is away,
+#: no call can be given its port, not even one that tries to reach that very server.
+PORTS = range(10_000, 32_000)
+
 
 def find_free_port() -> int:
-    """Return a port of the loopback that nobody listens on now."""
+    """Return a port of the loopback that nobody listens on now, and that no call will be given."""
+    # Not the generator of ``random``: a test run may have seeded that, and another run alike.
+    return next(port for port in iter(lambda: secrets.choice(PORTS), None) if is_free(port))
+
+
+def is_free(port: int) -> bool:
+    """Return whether a server could listen on the port now."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def find_program() -> str:

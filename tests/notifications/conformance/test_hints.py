@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from django_mq.notifications.base import Notifier
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def wait_for(wake: Wake, *topics: str) -> None:
     heard: set[str] = set()
     while not set(topics) <= heard:
-        assert wake.wait(30), f"{set(topics) - heard} did not come"
+        assert wake.wait(PATIENCE_SECONDS), f"{set(topics) - heard} did not come"
         heard |= wake.take_topics()
 
 
@@ -56,7 +56,7 @@ def test_only_subscribed_topics_are_heard(notifier: Notifier, ears: Ears) -> Non
     notifier.send(["q:other"])
     notifier.send(["q:orders"])
 
-    assert wake.wait(30)
+    assert wake.wait(PATIENCE_SECONDS)
     assert wake.take_topics() == {"q:orders"}
 
 
