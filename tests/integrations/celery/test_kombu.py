@@ -11,6 +11,7 @@ from kombu import Connection, Consumer, Producer, Queue
 from kombu.exceptions import ChannelError
 
 from django_mq.models import History, Message
+from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,13 +60,20 @@ def drain(connection: Connection, timeout: float = 0.2) -> None:
             connection.drain_events(timeout=timeout)
 
 
+def receive(connection: Connection, inbox: Inbox, count: int) -> None:
+    """Receive so many messages in all, however long they take, and then until nothing comes."""
+    while len(inbox.messages) < count:
+        connection.drain_events(timeout=PATIENCE_SECONDS)
+    drain(connection)
+
+
 def test_a_consumer_receives_in_order_and_acknowledges(
     connection: Connection, channel: Channel, rows: Rows, committed_database: str
 ) -> None:
     publish(channel, 1, 2, 3)
     inbox = Inbox(channel, THINGS)
 
-    drain(connection)
+    receive(connection, inbox, 3)
     for message in inbox.messages:
         message.ack()
     connection.close()
@@ -96,7 +104,7 @@ def test_draining_wakes_for_a_message_of_another_connection(
 
     thread = threading.Thread(target=publish_apart)
     thread.start()
-    connection.drain_events(timeout=10)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
     thread.join()
 
     assert inbox.bodies == ["hello"]
@@ -113,19 +121,19 @@ def test_no_consumer_holds_more_than_its_prefetch(connection: Connection, channe
     publish(channel, *range(10))
     inbox = Inbox(channel, THINGS, prefetch=3)
 
-    drain(connection)
+    receive(connection, inbox, 3)
     assert inbox.bodies == [0, 1, 2]
 
     inbox.messages[1].ack()
-    drain(connection)
+    receive(connection, inbox, 4)
     assert inbox.bodies == [0, 1, 2, 3]
 
 
 def test_the_rows_claimed_are_those_of_the_prefetch(connection: Connection, channel: Channel, rows: Rows) -> None:
     publish(channel, *range(10))
-    Inbox(channel, THINGS, prefetch=3)
+    inbox = Inbox(channel, THINGS, prefetch=3)
 
-    drain(connection)
+    receive(connection, inbox, 3)
 
     assert [row.state for row in rows()].count(Message.Status.CLAIMED) == 3
 
@@ -134,8 +142,8 @@ def test_what_is_not_acknowledged_comes_back_when_the_connection_closes(
     connection: Connection, channel: Channel, rows: Rows
 ) -> None:
     publish(channel, 1, 2)
-    Inbox(channel, THINGS)
-    drain(connection)
+    inbox = Inbox(channel, THINGS)
+    receive(connection, inbox, 2)
 
     connection.close()
 
@@ -147,10 +155,10 @@ def test_a_requeued_message_comes_back_in_its_place_and_is_counted(
 ) -> None:
     publish(channel, 1, 2)
     inbox = Inbox(channel, THINGS, prefetch=1)
-    connection.drain_events(timeout=5)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
 
     inbox.messages[0].requeue()
-    connection.drain_events(timeout=5)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
 
     assert inbox.bodies == [1, 1]
     assert rows()[0].attempts == 1
@@ -159,7 +167,7 @@ def test_a_requeued_message_comes_back_in_its_place_and_is_counted(
 def test_a_rejected_message_is_dead(connection: Connection, channel: Channel, rows: Rows) -> None:
     publish(channel, 1)
     inbox = Inbox(channel, THINGS)
-    connection.drain_events(timeout=5)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
 
     inbox.messages[0].reject()
     connection.close()
@@ -171,7 +179,7 @@ def test_a_rejected_message_is_dead(connection: Connection, channel: Channel, ro
 def test_a_settled_message_cannot_be_settled_twice(connection: Connection, channel: Channel, rows: Rows) -> None:
     publish(channel, 1)
     inbox = Inbox(channel, THINGS)
-    connection.drain_events(timeout=5)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
 
     inbox.messages[0].ack()
     channel.basic_reject(inbox.messages[0].delivery_tag, requeue=True)
@@ -186,7 +194,7 @@ def test_a_consumer_without_acknowledgements_is_done_at_once(
     publish(channel, 1, 2)
     inbox = Inbox(channel, THINGS, no_ack=True)
 
-    drain(connection)
+    receive(connection, inbox, 2)
     connection.close()
 
     assert inbox.bodies == [1, 2]
@@ -196,7 +204,7 @@ def test_a_consumer_without_acknowledgements_is_done_at_once(
 def test_a_cancelled_consumer_receives_nothing_more(connection: Connection, channel: Channel, rows: Rows) -> None:
     publish(channel, *range(5))
     inbox = Inbox(channel, THINGS)
-    connection.drain_events(timeout=5)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
 
     inbox.consumer.cancel()
     drain(connection)
@@ -209,10 +217,10 @@ def test_a_cancelled_consumer_receives_nothing_more(connection: Connection, chan
 def test_recovering_gives_everything_back(connection: Connection, channel: Channel) -> None:
     publish(channel, 1, 2)
     inbox = Inbox(channel, THINGS)
-    drain(connection)
+    receive(connection, inbox, 2)
 
     channel.basic_recover(requeue=True)
-    drain(connection)
+    receive(connection, inbox, 4)
 
     assert inbox.bodies == [1, 2, 1, 2]
 
@@ -225,7 +233,7 @@ def test_two_channels_consume_two_queues_with_credit_of_their_own(
     with connection.channel() as second:
         few, many = Inbox(channel, THINGS, prefetch=1), Inbox(second, OTHERS, prefetch=10)
 
-        drain(connection)
+        receive(connection, many, 3)
 
         assert few.bodies == ["a"]
         assert many.bodies == ["x", "y", "z"]
@@ -236,7 +244,7 @@ def test_several_queues_share_by_priority(connection: Connection, channel: Chann
     publish(channel, "high", queue="others", priority=8)
     inbox = Inbox(channel, THINGS, OTHERS)
 
-    drain(connection)
+    receive(connection, inbox, 2)
 
     assert inbox.bodies == ["high", "low"]
 
@@ -263,7 +271,7 @@ def test_a_callback_that_raises_is_the_callers_affair(
         raise ZeroDivisionError
 
     with Consumer(channel, [THINGS], on_message=refuse), pytest.raises(ZeroDivisionError):
-        connection.drain_events(timeout=5)
+        connection.drain_events(timeout=PATIENCE_SECONDS)
     connection.close()
 
     assert [row.state for row in rows()] == [Message.Status.READY] * 2
@@ -272,7 +280,7 @@ def test_a_callback_that_raises_is_the_callers_affair(
 def test_acknowledging_in_another_thread_wakes_the_consumer(connection: Connection, channel: Channel) -> None:
     publish(channel, 1, 2)
     inbox = Inbox(channel, THINGS, prefetch=1)
-    connection.drain_events(timeout=5)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
     transport = connection.transport
     transport.intake.hear()
 
@@ -281,7 +289,7 @@ def test_acknowledging_in_another_thread_wakes_the_consumer(connection: Connecti
     thread.join()
 
     assert transport.intake.wake.wait(0)
-    connection.drain_events(timeout=5)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
     assert inbox.bodies == [1, 2]
 
 
@@ -302,7 +310,7 @@ def test_a_simple_queue_works(connection: Connection) -> None:
     with connection.SimpleQueue("simple") as simple:
         simple.put({"a": 1})
         assert simple.qsize() == 1
-        message = simple.get(timeout=5)
+        message = simple.get(timeout=PATIENCE_SECONDS)
         message.ack()
 
         assert message.payload == {"a": 1}

@@ -9,6 +9,7 @@ from kombu import Connection, Consumer, Exchange, Producer, Queue
 
 from django_mq.models import Queue as QueueRow
 from django_mq.models import VolatileBinding, VolatileMessage
+from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -38,8 +39,8 @@ def test_a_command_reaches_every_listener_once(connection: Connection, url: str,
         first_bodies, second_bodies = inbox(connection, ear("one", COMMANDS)), inbox(second, ear("two", COMMANDS))
 
         Producer(connection.default_channel, COMMANDS).publish({"method": "ping"})
-        connection.drain_events(timeout=5)
-        second.drain_events(timeout=5)
+        connection.drain_events(timeout=PATIENCE_SECONDS)
+        second.drain_events(timeout=PATIENCE_SECONDS)
 
     assert first_bodies == second_bodies == [{"method": "ping"}]
     assert not rows()
@@ -50,7 +51,7 @@ def test_events_are_routed_by_topic(connection: Connection) -> None:
 
     for key in ("task.sent", "worker.online", "task.done.well"):
         Producer(connection.default_channel, EVENTS).publish(key, routing_key=key)
-    connection.drain_events(timeout=5)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
 
     assert tasks == ["task.sent", "task.done.well"]
 
@@ -66,7 +67,7 @@ def test_a_reply_finds_a_queue_that_was_bound_a_moment_ago(connection: Connectio
         answer.publish("hello", routing_key="second")
 
     while not bodies:
-        connection.drain_events(timeout=5)
+        connection.drain_events(timeout=PATIENCE_SECONDS)
     assert bodies == ["hello"]
 
 
@@ -95,7 +96,7 @@ def test_a_command_inside_a_transaction_neither_waits_nor_fails(
     with transaction.atomic(using=committed_database):
         app.send_task("note")  # SQLite's write lock is held from here on
         app.control.broadcast("ping")
-    connection.drain_events(timeout=5)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
 
     assert bodies[0]["method"] == "ping"
 

@@ -21,7 +21,7 @@ from django_mq.stores.memory.broker import broker_named, empty_brokers
 from django_mq.stores.memory.history import Outcome
 from django_mq.stores.registry import MEMORY, shared_store
 from tests.stores.builders import claim, declare, open_session
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from django_mq.stores.memory.store import MemoryStore
 
 URL = "django-mq:///:memory:"
+#: How Celery's worker for tests is started: waited for as long as for anything else.
+IN_TIME = {"perform_ping_check": False, "shutdown_timeout": PATIENCE_SECONDS}
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +55,7 @@ def connection() -> Iterator[Connection]:
 def test_a_message_goes_through_a_simple_queue(connection: Connection) -> None:
     with connection.SimpleQueue("things") as things:
         things.put({"a": 1})
-        message = things.get(timeout=5)
+        message = things.get(timeout=PATIENCE_SECONDS)
         message.ack()
 
         assert message.payload == {"a": 1}
@@ -64,10 +66,10 @@ def test_a_message_goes_through_a_simple_queue(connection: Connection) -> None:
 def test_an_unacknowledged_message_comes_back_to_another_connection(connection: Connection) -> None:
     with Connection(URL) as careless, careless.SimpleQueue("things") as things:
         things.put("kept")
-        assert things.get(timeout=5).payload == "kept"
+        assert things.get(timeout=PATIENCE_SECONDS).payload == "kept"
 
     with connection.SimpleQueue("things") as things:
-        message = things.get(timeout=5)
+        message = things.get(timeout=PATIENCE_SECONDS)
         assert (message.payload, message.delivery_info["redelivered"]) == ("kept", True)
         message.ack()
 
@@ -92,7 +94,7 @@ def test_the_higher_priority_comes_first(connection: Connection) -> None:
         for priority in (1, 9, 5):
             things.put(priority, priority=priority)
 
-        assert [things.get(timeout=5).payload for _ in range(3)] == [9, 5, 1]
+        assert [things.get(timeout=PATIENCE_SECONDS).payload for _ in range(3)] == [9, 5, 1]
 
 
 # Celery
@@ -121,14 +123,14 @@ def app() -> Iterator[Celery]:
 
 def heard(app: Celery, count: int) -> list[str]:
     """What the first so many runs have noted."""
-    return [app.ran.get(timeout=20) for _ in range(count)]
+    return [app.ran.get(timeout=PATIENCE_SECONDS) for _ in range(count)]
 
 
 @pytest.mark.parametrize("pool", ["solo", "threads"])
 def test_a_worker_in_a_thread_runs_tasks(app: Celery, store: MemoryStore, pool: str) -> None:
     app.tasks["note"].delay("before")
 
-    with start_worker(app, pool=pool, concurrency=1, perform_ping_check=False):
+    with start_worker(app, pool=pool, concurrency=1, **IN_TIME):
         app.tasks["note"].delay("during")
 
         assert heard(app, 2) == ["before", "during"]
@@ -140,7 +142,7 @@ def test_a_waiting_worker_runs_tasks_by_priority(app: Celery) -> None:
     for priority in (0, 9, 4):
         app.tasks["note"].apply_async((str(priority),), priority=priority)
 
-    with start_worker(app, pool="solo", perform_ping_check=False):
+    with start_worker(app, pool="solo", **IN_TIME):
         assert heard(app, 3) == ["9", "4", "0"]
 
 
@@ -148,7 +150,7 @@ def test_a_task_for_later_waits_in_the_queue_until_somebody_says_now(app: Celery
     app.tasks["note"].apply_async(("later",), eta=timezone.now() + timedelta(hours=1))
     app.tasks["note"].delay("now")
 
-    with start_worker(app, pool="solo", perform_ping_check=False):
+    with start_worker(app, pool="solo", **IN_TIME):
         assert heard(app, 1) == ["now"]
         assert store.counts()["celery"].scheduled == 1
 
@@ -157,28 +159,28 @@ def test_a_task_for_later_waits_in_the_queue_until_somebody_says_now(app: Celery
 
 
 def test_a_task_runs_when_it_is_due(app: Celery) -> None:
-    with start_worker(app, pool="solo", perform_ping_check=False):
+    with start_worker(app, pool="solo", **IN_TIME):
         app.tasks["note"].apply_async(("due",), countdown=0.2)
 
         assert heard(app, 1) == ["due"]
 
 
 def test_a_task_retries(app: Celery) -> None:
-    with start_worker(app, pool="solo", perform_ping_check=False):
+    with start_worker(app, pool="solo", **IN_TIME):
         app.tasks["stubborn"].delay("try")
 
         assert heard(app, 3) == ["try 0", "try 1", "try 2"]
 
 
 def test_a_worker_answers_a_ping(app: Celery) -> None:
-    with start_worker(app, pool="solo", perform_ping_check=False) as worker:
-        [answer] = app.control.ping(timeout=20, limit=1)
+    with start_worker(app, pool="solo", **IN_TIME) as worker:
+        [answer] = app.control.ping(timeout=PATIENCE_SECONDS, limit=1)
 
         assert answer == {worker.hostname: {"ok": "pong"}}
 
 
 def test_a_stopped_worker_leaves_nothing_claimed(app: Celery, store: MemoryStore) -> None:
-    with start_worker(app, pool="solo", perform_ping_check=False):
+    with start_worker(app, pool="solo", **IN_TIME):
         app.tasks["note"].delay("word")
         heard(app, 1)
 

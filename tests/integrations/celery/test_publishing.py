@@ -239,10 +239,15 @@ def test_publishing_opens_no_connection_beside_djangos_own(app: Celery, committe
 
     app.send_task("note")
 
-    assert _server_connections(committed_database) == before
+    # A connection of an earlier test may be closing still.
+    assert _server_connections(committed_database) <= before
 
 
-def _server_connections(alias: str) -> int:
+def _server_connections(alias: str) -> set[int]:
+    """The process ids of the server's that serve clients: the server's own come and go."""
     with connections[alias].cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
-        return int(cursor.fetchone()[0])
+        cursor.execute(
+            "SELECT pid FROM pg_stat_activity"
+            " WHERE datname = current_database() AND backend_type = 'client backend'"
+        )
+        return {pid for (pid,) in cursor.fetchall()}

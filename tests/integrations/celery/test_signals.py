@@ -12,7 +12,7 @@ from django.db import connections
 from kombu import Connection, Consumer, Producer, Queue
 
 from django_mq.models import Message
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def in_the_middle_of_a_claim(alias: str, act: Callable[[], None]) -> Iterator[No
             held.set()
             wait_until(lambda: _somebody_waits(cursor))
             signal.pthread_kill(main, signal.SIGUSR2)
-            acted.wait(20)
+            acted.wait(PATIENCE_SECONDS)
             cursor.execute("ROLLBACK")
         connection.close()
 
@@ -45,7 +45,7 @@ def in_the_middle_of_a_claim(alias: str, act: Callable[[], None]) -> Iterator[No
     thread = threading.Thread(target=hold)
     previous = signal.signal(signal.SIGUSR2, handler)
     thread.start()
-    held.wait(20)
+    held.wait(PATIENCE_SECONDS)
     yield
     thread.join()
     signal.signal(signal.SIGUSR2, previous)
@@ -69,8 +69,8 @@ def test_settling_and_cancelling_in_the_middle_of_a_claim(
         Producer(channel).publish(body, routing_key="things")
     consumer.qos(prefetch_count=2)
     consumer.consume()
-    connection.drain_events(timeout=5)
-    connection.drain_events(timeout=5)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
+    connection.drain_events(timeout=PATIENCE_SECONDS)
     received[0].ack()
 
     def shut_down() -> None:
