@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.conftest import skip_or_fail
 from tests.services.server import UnavailableError
@@ -23,7 +23,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: As root, as in a container, Chromium runs only without its sandbox.
 ARGUMENTS = ["--no-sandbox"] if os.geteuid() == 0 else []
 #: Longest wait for anything on a page; a slow machine must not fail a test.
-PATIENCE_MILLISECONDS = 20_000
+PATIENCE_MILLISECONDS = 60_000
 #: Names a folder for screenshots; without it none are made.
 FOLDER_VARIABLE = "SCREENSHOTS"
 
@@ -35,10 +35,11 @@ def browsing(base_url: str, *, dark: bool = False) -> Iterator[Page]:
     if path is None:
         skip_or_fail(UnavailableError("There is no Chromium on PATH; Debian's package is called chromium."))
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, timeout=PATIENCE_MILLISECONDS)
         scheme = "dark" if dark else "light"
         page = browser.new_page(base_url=base_url, viewport={"width": 1440, "height": 900}, color_scheme=scheme)
         page.set_default_timeout(PATIENCE_MILLISECONDS)
+        expect.set_options(timeout=PATIENCE_MILLISECONDS)
         try:
             yield page
         finally:
@@ -51,6 +52,8 @@ def log_in(page: Page) -> None:
     page.get_by_label("Username").fill("operator")
     page.get_by_label("Password").fill("operator")
     page.get_by_role("button", name="Log in").click()
+    # Leaving before the answer has come would leave the cookie behind.
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
 
 
 def picture(page: Page, name: str) -> None:

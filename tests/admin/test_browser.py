@@ -90,6 +90,7 @@ def test_hostile_rows_run_nothing_on_any_page(
             picture(page, f"{name} {'dark' if dark else 'light'}")
         page.goto(pages["queue page"])
         page.get_by_role("button", name="Purge").click()
+        expect(page.locator("body.delete-confirmation")).to_be_visible()
         picture(page, f"purge {'dark' if dark else 'light'}")
 
     assert complaints == []
