@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,9 @@ SERVICES = pytest.StashKey[Services]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare the servers of this session; none is started yet."""
+    # A shell starts what runs in its background deaf to Ctrl-C, and so would be every process of a test.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[SERVICES] = Services()
 
 

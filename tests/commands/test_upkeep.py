@@ -10,7 +10,7 @@ from django_mq.api import publish
 from django_mq.delivery.declaring import declare
 from django_mq.models import History, Message
 from django_mq.stores.registry import shared_store
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from tests.commands.conftest import Run, Shop
@@ -35,7 +35,7 @@ def test_in_a_loop_it_goes_on_until_it_is_told_to_stop(committed_database: str, 
         publish("here", ttl=0)
         wait_until(lambda: not Message.objects.using(committed_database).exists())
     keeper.send_signal(signal.SIGTERM)
-    said, _ = keeper.communicate(timeout=60)
+    said, _ = keeper.communicate(timeout=PATIENCE_SECONDS)
 
     assert keeper.returncode == 0, said
     assert History.objects.using(committed_database).count() == 2

@@ -14,7 +14,7 @@ from django_mq.delivery.declaring import declare
 from django_mq.delivery.handlers import consumer, forget
 from django_mq.models import History, Message, WorkerSession
 from django_mq.stores.registry import shared_store
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def test_it_says_what_it_does_and_ends_when_nothing_is_left(committed_database: 
     publish(committed_database, "orders", 30)
 
     worker = shop.start("--queues=orders", "--until-empty", "--name=picker", "--threads=3")
-    said, _ = worker.communicate(timeout=60)
+    said, _ = worker.communicate(timeout=PATIENCE_SECONDS)
 
     assert worker.returncode == 0, said
     assert "picker consumes orders (credit 10) of database 'default' with 3 threads." in said
@@ -54,7 +54,7 @@ def test_a_killed_workers_messages_are_finished_by_another_exactly(committed_dat
     heir = shop.start("--queues=gated")
     wait_until(lambda: not Message.objects.using(committed_database).exists(), "the heir to finish")
     heir.terminate()
-    said, _ = heir.communicate(timeout=60)
+    said, _ = heir.communicate(timeout=PATIENCE_SECONDS)
 
     assert heir.returncode == 0, said
     begun = Counter(map(int, shop.lines))
@@ -74,7 +74,7 @@ def test_the_first_signal_waits_for_what_runs(committed_database: str, shop: Sho
     worker.send_signal(signal.SIGTERM)
     wait_until(lambda: Message.objects.using(committed_database).filter(state=STATUS.READY).count() == 8)
     shop.gate.touch()
-    said, _ = worker.communicate(timeout=60)
+    said, _ = worker.communicate(timeout=PATIENCE_SECONDS)
 
     assert worker.returncode == 0, said
     assert "a second signal gives them back" in said
@@ -90,7 +90,7 @@ def test_the_second_signal_gives_back_what_runs_and_ends_at_once(committed_datab
     worker.send_signal(signal.SIGINT)
     wait_until(lambda: Message.objects.using(committed_database).filter(state=STATUS.READY).count() == 8)
     worker.send_signal(signal.SIGINT)
-    said, _ = worker.communicate(timeout=60)
+    said, _ = worker.communicate(timeout=PATIENCE_SECONDS)
 
     assert worker.returncode == 3, said
     rows = Message.objects.using(committed_database).values_list("state", "attempts")
@@ -102,7 +102,7 @@ def test_without_migrations_it_says_what_to_do(shop: Shop, tmp_path: object) -> 
     shop._environment["DATABASE_URL"] = f"sqlite:///{tmp_path}/empty.sqlite3"
 
     worker = shop.start("--queues=orders")
-    said, _ = worker.communicate(timeout=60)
+    said, _ = worker.communicate(timeout=PATIENCE_SECONDS)
 
     assert worker.returncode == 1
     assert "run manage.py migrate" in said
