@@ -1,0 +1,18 @@
+"""What can be wrong with a file of scenarios, or with one of them."""
+
+from collections.abc import Collection
+
+
+class ScenarioError(Exception):
+    """The scenarios cannot be run."""
+
+
+class MalformedScenarioError(ScenarioError):
+    """Something is missing, or of the wrong type."""
+
+
+class UnknownWordError(ScenarioError):
+    """A word that the vocabulary does not have, or that nobody has taught the adapter."""
+
+    def __init__(self, what: str, word: object, known: Collection[str]) -> None:
+        super().__init__(f"unknown {what} {word!r}; known: {', '.join(sorted(known))}")
