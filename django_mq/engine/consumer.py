@@ -76,6 +76,7 @@ class Consumer:
         "no_local",
         "paused",
         "picky",
+        "plain",
         "priority",
         "queue",
         "reserved",
@@ -138,6 +139,8 @@ class Consumer:
         self.paused = False
         #: Whether it may pass entries over, and therefore needs a position.
         self.picky = selector is not None or no_local
+        #: Whether it takes whatever stands first, and nothing more is to be said of it.
+        self.plain = not (self.picky or browser or from_tail or stealable or auto_accept or auto_close)
         #: The queue it is subscribed to.
         self.queue: Queue | None = None
         #: The owner of its credit, if it shares it with consumers of other queues.

@@ -76,6 +76,7 @@ class Consumers:
         "blocked",
         "browsers",
         "groups",
+        "idle",
         "looking_back",
         "resting",
         "top_priority",
@@ -99,6 +100,8 @@ class Consumers:
         self.top_priority = 0
         #: How many have been told of work and are still pulling.
         self.awake = 0
+        #: How many wait to be told.
+        self.idle = 0
 
     def add(self, consumer: Consumer) -> bool:
         """Subscribe a consumer, not interested yet; False if it is subscribed already."""
@@ -161,13 +164,16 @@ class Consumers:
         self._move(consumer, NOT_INTERESTED, self.resting)
 
     def _move(self, consumer: Consumer, interest: Interest, home: Line | None) -> None:
-        self.awake += (interest is NOTIFIED) - (consumer.interest is NOTIFIED)
+        old = consumer.interest
+        if old is not interest:
+            self.awake += (interest is NOTIFIED) - (old is NOTIFIED)
+            self.idle += (interest is INTERESTED) - (old is INTERESTED)
+            consumer.interest = interest
         if consumer.home is not None:
             del consumer.home[consumer]
         if home is not None:
             home[consumer] = None
         consumer.home = home
-        consumer.interest = interest
         consumer.waiting_for = None
 
     def to_wake(self, entry: "Entry") -> Consumer | None:
@@ -203,7 +209,7 @@ class Consumers:
     def _could_take(self, consumer: Consumer, entry: "Entry") -> bool:
         return consumer.could_take(entry) and (self.groups is None or self.groups.may_take(consumer, entry))
 
-    def idle(self) -> Iterator[Consumer]:
+    def sleepers(self) -> Iterator[Consumer]:
         """Those that are to be woken, by priority, the longest idle first."""
         for rank in self._ranks:
             yield from rank.interested

@@ -65,6 +65,17 @@ class Contents:
 
     # Coming, going, and being held.
 
+    def arrive(self, entry: "Entry") -> None:
+        """Keep an entry that is new here."""
+        statistics = self.statistics
+        statistics.arrived(entry.message.size)
+        if entry.state is READY and entry.expires_at is None:
+            replaced = self.dispatch.stand(entry)
+            if replaced is not None:
+                self._replace(replaced)
+        else:
+            self.place(entry)
+
     def place(self, entry: "Entry") -> None:
         """Keep an entry that is not claimed; a ready one wakes a consumer."""
         if entry.state is READY:
@@ -95,6 +106,21 @@ class Contents:
             entry.lend()  # and it may still expire
         elif entry.expires_at is not None:
             self.calendar.expiring.remove(entry)
+
+    def accepted(self, entry: "Entry", consumer: "Consumer") -> None:
+        """Accept what a plain consumer holds in a queue where that concerns nobody else."""
+        del consumer.unsettled[entry]
+        size = entry.message.size
+        consumer.credit.give_back(size)
+        entry.state = GONE
+        entry.owner = None
+        self.claimed -= 1
+        statistics = self.statistics
+        statistics.dequeued += 1
+        statistics.dequeued_bytes += size
+        statistics.accepted += 1
+        if consumer.interest is NOT_INTERESTED or consumer.interest is BLOCKED:
+            self.dispatch.refresh(consumer)
 
     def settled(self, entry: "Entry", consumer: "Consumer") -> None:
         """Keep a formerly claimed entry where it now belongs; the consumer has credit again."""

@@ -54,10 +54,10 @@ class Entry:
     def __init__(
         self,
         message: "Message",
-        *,
         level: int = 0,
         place: int = 0,
         arrival: int = 0,
+        *,
         state: State = READY,
         due_at: float | None = None,
         attempts: int = 0,

@@ -1,6 +1,6 @@
 """How a queue turns a message into an entry with a place in it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from django_mq.engine.entry import Entry
@@ -26,21 +26,22 @@ class Placement:
     due_first: bool = True
     hold: bool = False
     lifetime: Lifetime = UNBOUNDED
+    #: The level of each priority on the scale.
+    _levels: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_levels(self.levels)
+        by_priority = tuple(level_of(priority, self.levels) for priority in range(10))
+        object.__setattr__(self, "_levels", by_priority)
 
     def entry(self, message: "Message", arrival: int, now: float) -> Entry:
         """The message's entry: scheduled or held if its time is still to come, else ready."""
-        entry = Entry(
-            message,
-            level=level_of(message.priority, self.levels),
-            place=0 if message.deliver_at is None else self._place(message.deliver_at),
-            arrival=arrival,
-        )
-        if message.deliver_at is not None and message.deliver_at > now:
+        priority, due_at = message.priority, message.deliver_at
+        level = self._levels[priority] if 0 <= priority <= 9 else level_of(priority, self.levels)
+        entry = Entry(message, level, 0 if due_at is None else self._place(due_at), arrival)
+        if due_at is not None and due_at > now:
             entry.state = HELD if self.hold else SCHEDULED
-            entry.due_at = message.deliver_at
+            entry.due_at = due_at
         if self.lifetime is not UNBOUNDED:
             entry.expires_at = self.lifetime.end(message.expires_at, now)
         return entry

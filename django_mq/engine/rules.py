@@ -89,6 +89,12 @@ class Rules:
         """Whether an arrival needs no look at how full the queue is and who is there."""
         return self.overflow is Overflow.NONE and not self.purge_on_no_consumers and self.alerts is None
 
+    @property
+    def short(self) -> bool:
+        """Whether a delivery, too, concerns nobody else: no group, no held entry, no gate."""
+        gated = self.consumers_before > 0 or self.delay_before is not None
+        return self.plain and self.groups is None and not self.hold and not gated
+
     def __post_init__(self) -> None:
         check_levels(self.levels)
         if not 0 < self.resume_percent <= 100:

@@ -71,6 +71,7 @@ class Target:
         name = options.pop("name", f"{self.name} in {queue.name}")
         consumer = Consumer(name, self.credit, wake=self._wake, **options)
         consumer.target, consumer.paused = self, self.paused
+        consumer.plain = False  # what it is sent concerns the others, too
         # Before it can be woken: a pull that did not know the queue would answer None.
         self._subscriptions += ((queue, consumer),)
         try:

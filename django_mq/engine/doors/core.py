@@ -10,6 +10,7 @@ from django_mq.engine.contents import Contents
 from django_mq.engine.duplicates import DuplicateIds
 from django_mq.engine.exclusivity import Admission
 from django_mq.engine.gate import Gate
+from django_mq.engine.lists.base import EntryList
 from django_mq.engine.lists.registry import make_list
 from django_mq.engine.live import LiveConsumers
 from django_mq.engine.room import Room
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from django_mq.engine.alerts import Alert
     from django_mq.engine.entry import Entry
     from django_mq.engine.groups.base import Groups
-    from django_mq.engine.lists.base import EntryList
     from django_mq.engine.queue import Queue
 
 #: Finds another queue by its name; None if there is none.
@@ -72,6 +72,8 @@ class Core:
     def _follow(self, rules: Rules) -> None:
         old, self.rules = getattr(self, "rules", None), rules
         self._plain = rules.plain
+        #: Whether a delivery and its settlement concern nobody but the consumer and the entry.
+        self._short = rules.short and type(self._dispatch.ready).forget is EntryList.forget
         if old is None or old.groups is not rules.groups:
             self._dispatch.consumers.groups = self._make_groups(rules)
         if old is None or old.max_live != rules.max_live:

@@ -66,8 +66,7 @@ class Publishing(Serving):
         self._now = now
         self._arrivals += 1
         entry = self.placement.entry(message, self._arrivals, now)
-        self._contents.statistics.arrived(message.size)
-        self._contents.place(entry)
+        self._contents.arrive(entry)
         return entry
 
     def _enter_checked(
@@ -116,5 +115,4 @@ class Publishing(Serving):
             if entry.state is CLAIMED or entry.state is GONE:
                 raise IllegalMove(f"An entry that is {entry.state.name.lower()} cannot be offered.")
             self._arrivals = max(self._arrivals, entry.arrival)
-            self._contents.statistics.arrived(entry.message.size)
-            self._contents.place(entry)
+            self._contents.arrive(entry)

@@ -26,11 +26,12 @@ RUN_LENGTH: Final = 512
 class OrderedList(EntryList):
     """A list in ascending order of ``key``, which must be unique and never change."""
 
-    __slots__ = ("_key", "_length", "_runs")
+    __slots__ = ("_key", "_length", "runs")
 
     def __init__(self, key: "Callable[[Entry], Any]") -> None:
         self._key = key
-        self._runs: list[list[Entry]] = []  # none of them empty
+        #: None of them is empty.
+        self.runs: list[list[Entry]] = []
         self._length = 0
 
     def position(self, entry: "Entry") -> Any:
@@ -38,7 +39,7 @@ class OrderedList(EntryList):
 
     def add(self, entry: "Entry") -> "Entry | None":
         self._length += 1
-        runs = self._runs
+        runs = self.runs
         if not runs:
             runs.append([entry])
             return None
@@ -52,30 +53,30 @@ class OrderedList(EntryList):
         return None
 
     def _insert(self, entry: "Entry") -> None:
-        at = bisect_left(self._runs, self._key(entry), key=self._last_key)
-        run = self._runs[at]
+        at = bisect_left(self.runs, self._key(entry), key=self._last_key)
+        run = self.runs[at]
         insort(run, entry, key=self._key)
         if len(run) > 2 * RUN_LENGTH:
-            self._runs.insert(at + 1, run[RUN_LENGTH:])
+            self.runs.insert(at + 1, run[RUN_LENGTH:])
             del run[RUN_LENGTH:]
 
     def _last_key(self, run: "list[Entry]") -> Any:
         return self._key(run[-1])
 
     def head(self) -> "Entry | None":
-        runs = self._runs
+        runs = self.runs
         return runs[0][0] if runs else None
 
     def next(self, entry: "Entry") -> "Entry | None":
         key = self._key(entry)
-        at = bisect_right(self._runs, key, key=self._last_key)
-        if at == len(self._runs):
+        at = bisect_right(self.runs, key, key=self._last_key)
+        if at == len(self.runs):
             return None
-        run = self._runs[at]
+        run = self.runs[at]
         return run[bisect_right(run, key, key=self._key)]
 
     def remove(self, entry: "Entry") -> bool:
-        runs = self._runs
+        runs = self.runs
         at = index = 0
         if not runs or runs[0][0] is not entry:
             at, index = self._find(entry)
@@ -90,16 +91,16 @@ class OrderedList(EntryList):
 
     def _find(self, entry: "Entry") -> tuple[int, int]:
         key = self._key(entry)
-        at = bisect_left(self._runs, key, key=self._last_key)
-        if at < len(self._runs):
-            run = self._runs[at]
+        at = bisect_left(self.runs, key, key=self._last_key)
+        if at < len(self.runs):
+            run = self.runs[at]
             index = bisect_left(run, key, key=self._key)
             if run[index] is entry:
                 return at, index
         return -1, -1
 
     def __iter__(self) -> "Iterator[Entry]":
-        return chain.from_iterable(self._runs)
+        return chain.from_iterable(self.runs)
 
     def __len__(self) -> int:
         return self._length

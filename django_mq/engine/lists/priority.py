@@ -36,7 +36,7 @@ class PriorityList(EntryList):
 
     def head(self) -> "Entry | None":
         levels = self._filled
-        return self._lines[levels.bit_length() - 1].head() if levels else None
+        return self._lines[levels.bit_length() - 1].runs[0][0] if levels else None
 
     def next(self, entry: "Entry") -> "Entry | None":
         following = self._lines[entry.level].next(entry)
@@ -48,7 +48,7 @@ class PriorityList(EntryList):
         if not line.remove(entry):
             return False
         self._length -= 1
-        if line.head() is None:
+        if not line.runs:
             self._filled &= ~(1 << entry.level)
         return True
 
