@@ -80,10 +80,12 @@ def test_an_escaped_text_fits_itself_only(text: str, escape: str) -> None:
     assert not matcher(text + "x")
 
 
-@pytest.mark.parametrize("pattern", ["%a" * 30 + "%b", "%a_" * 30 + "%b", "%_" * 100 + "b", "%" * 500 + "b"])
+@pytest.mark.parametrize("pattern", ["%a" * 6 + "%b", "%a_" * 6 + "%b", "%_" * 6 + "b", "%" * 500 + "b"])
 def test_many_wildcards_do_not_take_for_ever(pattern: str) -> None:
+    # A matcher that tries every way to cut the text needs half a minute here, not centuries: a test
+    # that hangs inside a regular expression cannot be stopped from Python.
     matcher = matcher_of(pattern)
-    started = time.perf_counter()
+    started = time.process_time()
 
-    assert not matcher("a" * 20_000)
-    assert time.perf_counter() - started < 5
+    assert not matcher("a" * 80)
+    assert time.process_time() - started < 1

@@ -153,6 +153,7 @@ def test_a_text_too_long_is_refused_where_it_becomes_so() -> None:
     "text",
     [
         "a = 1 OR " * 1800 + "a = 0",
+        "(a = 0) AND NOT -a = 1 AND " * 500 + "a = 0",
         "a <> 1 AND " * 1400 + "a = 0",
         "a" + " + 1 - 1" * 2000 + " = 0",
         "a" + " * 1" * 4000 + " = 0",
