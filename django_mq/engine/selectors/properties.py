@@ -5,11 +5,10 @@ header that has the name of a property cannot be asked for.
 """
 
 from collections.abc import Callable, Mapping
-from math import isfinite
 from typing import Final
 
 from django_mq.engine.message import Message
-from django_mq.engine.selectors.values import Expression, Value, value_of
+from django_mq.engine.selectors.values import Expression, Value, number, value_of
 
 
 def named(name: str) -> Expression:
@@ -34,7 +33,11 @@ def _property(read: Callable[[Message], object]) -> Expression:
 
 def _milliseconds(seconds: object) -> object:
     """A time as JMS counts it; None for what is none."""
-    return round(seconds * 1000) if isinstance(seconds, int | float) and isfinite(seconds) else None
+    time = value_of(seconds)
+    if type(time) is not int and type(time) is not float:
+        return None
+    milliseconds = number(time * 1000)
+    return None if milliseconds is None else round(milliseconds)
 
 
 def _published(message: Message) -> object:

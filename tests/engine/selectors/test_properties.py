@@ -67,6 +67,12 @@ def test_the_names_of_properties_are_case_sensitive_too() -> None:
     assert Selector("jmsPriority = 'mine' AND JMSPriority = 4").matches(message(headers={"jmsPriority": "mine"}))
 
 
+@pytest.mark.parametrize("time", [float("inf"), float("nan"), 1e308, 10**400, -1e308, "soon", True, None])
+@pytest.mark.parametrize("name", ["JMSTimestamp", "JMSDeliveryTime"])
+def test_a_time_that_is_none_has_no_value(name: str, time: Any) -> None:
+    assert Selector(f"{name} IS NULL").matches(message(published_at=time))
+
+
 ANYTHING = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(), st.lists(st.none())
 )
