@@ -166,9 +166,9 @@ class Consumers:
     def _move(self, consumer: Consumer, interest: Interest, home: Line | None) -> None:
         old = consumer.interest
         if old is not interest:
+            consumer.interest = interest
             self.awake += (interest is NOTIFIED) - (old is NOTIFIED)
             self.idle += (interest is INTERESTED) - (old is INTERESTED)
-            consumer.interest = interest
         if consumer.home is not None:
             del consumer.home[consumer]
         if home is not None:

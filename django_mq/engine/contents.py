@@ -67,10 +67,11 @@ class Contents:
 
     def arrive(self, entry: "Entry") -> None:
         """Keep an entry that is new here."""
-        statistics = self.statistics
-        statistics.arrived(entry.message.size)
-        if entry.state is READY and entry.expires_at is None:
-            replaced = self.dispatch.stand(entry)
+        self.statistics.arrived(entry.message.size)
+        consumers = self.dispatch.consumers
+        noticed = consumers.idle or consumers.views or consumers.blocked
+        if entry.state is READY and entry.expires_at is None and not noticed:
+            replaced = self.dispatch.ready.add(entry)
             if replaced is not None:
                 self._replace(replaced)
         else:

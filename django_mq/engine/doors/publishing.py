@@ -29,7 +29,11 @@ class Publishing(Serving):
         """
         with self.lock:
             if self._plain and message.duplicate_id is None and producer is None and not immediate:
-                return self._enter(message, now)
+                self._now = now
+                self._arrivals = arrival = self._arrivals + 1
+                entry = self.placement.entry(message, arrival, now)
+                self._contents.arrive(entry)
+                return entry
             self.admit(message, producer)
             return self._enter_checked(message, now, producer, immediate)
 

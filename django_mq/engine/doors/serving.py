@@ -33,7 +33,15 @@ class Serving(Subscribing):
         """
         with self.lock:
             if self._short and consumer.plain and consumer.queue is self and not consumer.reserved:
-                return self._deliver_plain(consumer, now)
+                self._now = now
+                if now >= self._calendar.quiet_until:
+                    self._promote(now)
+                entry = self._dispatch.claim_head(consumer, now)
+                if entry is not None:
+                    self._contents.claimed += 1
+                    if entry.expires_at is not None:
+                        self._calendar.expiring.remove(entry)
+                return entry
             if consumer.queue is not self:
                 self._refuse_stranger(consumer)
                 return None
@@ -48,17 +56,6 @@ class Serving(Subscribing):
             if entry is None and consumer.auto_close:
                 self._close_at_end(consumer, now)
             return entry
-
-    def _deliver_plain(self, consumer: Consumer, now: float) -> Entry | None:
-        self._now = now
-        if now >= self._calendar.quiet_until:
-            self._promote(now)
-        entry = self._dispatch.claim_head(consumer, now)
-        if entry is not None:
-            self._contents.claimed += 1
-            if entry.expires_at is not None:
-                self._calendar.expiring.remove(entry)
-        return entry
 
     def _refuse_stranger(self, consumer: Consumer) -> None:
         if consumer.interest is not REMOVED:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from django_mq.engine.entry import Entry
 
-#: Entries in one run. Removing at the head moves the rest of the run up: 4 KiB at most.
-RUN_LENGTH: Final = 512
+#: Entries in one run. Removing at the head moves the rest of the run up: 2 KiB at most.
+RUN_LENGTH: Final = 256
 
 
 class OrderedList(EntryList):
@@ -82,9 +82,8 @@ class OrderedList(EntryList):
             at, index = self._find(entry)
             if at < 0:
                 return False
-        run = runs[at]
-        del run[index]
-        if not run:
+        del runs[at][index]
+        if not runs[at]:
             del runs[at]
         self._length -= 1
         return True
