@@ -17,7 +17,7 @@ class Scenario:
     steps: Sequence[Json]
     expect: Json
     #: What may be met instead of ``expect``; see ``judging``.
-    alternative: Json | str | None = None
+    alternative: object = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The vocabulary drawn from Qpid: consumers pull, one message at a time."""

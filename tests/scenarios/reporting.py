@@ -1,0 +1,22 @@
+"""Says how the scenarios went: one line each, and a summary."""
+
+from collections import Counter
+
+from tests.scenarios.judging import Verdict
+
+
+def line(name: str, verdict: Verdict) -> str:
+    """One scenario's line."""
+    if not verdict.passed:
+        return f"{name} failed: {verdict.difference}"
+    return f"{name} passed ({verdict.met})" if verdict.met else f"{name} passed"
+
+
+def summary(verdicts: list[Verdict], unusable_files: int) -> str:
+    """The last line."""
+    passed = sum(verdict.passed for verdict in verdicts)
+    text = f"{len(verdicts)} scenarios: {passed} passed, {len(verdicts) - passed} failed"
+    met = Counter(verdict.met for verdict in verdicts if verdict.met)
+    if met:
+        text += f"; with an alternative: {met['expect']} met expect, {met['alternative']} the alternative"
+    return text + (f"; files that could not be used: {unusable_files}" if unusable_files else "")

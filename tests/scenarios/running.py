@@ -1,0 +1,28 @@
+"""Runs the scenarios of a file, one by one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.scenarios.adapter import Adapter
+from tests.scenarios.errors import ScenarioError
+from tests.scenarios.judging import Verdict, judge
+from tests.scenarios.loading import load, name_of, read_scenario
+from tests.scenarios.vocabularies import adapter_for
+
+
+def run_file(path: Path) -> Iterator[tuple[str, Verdict]]:
+    """Each scenario's id with its verdict; raises a ScenarioError if the file is of no use."""
+    content = load(path)
+    adapter = adapter_for(content.vocabulary)
+    for position, value in enumerate(content.scenarios):
+        yield name_of(value, position), run_scenario(adapter, value)
+
+
+def run_scenario(adapter: Adapter, value: object) -> Verdict:
+    """The verdict on one scenario as the file has it; never raises."""
+    try:
+        return judge(adapter.run(read_scenario(value)))
+    except ScenarioError as error:
+        return Verdict(passed=False, difference=str(error))
+    except Exception as error:  # noqa: BLE001 (a crash is this scenario's failure; the others must still run)
+        return Verdict(passed=False, difference=f"{type(error).__name__}: {error}")
