@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connections
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from tests.services.environment import Services
 from tests.services.postgresql import PostgreSQL
@@ -37,6 +39,10 @@ ALIASES = {"default": "sqlite", "postgresql": "postgresql"}
 SERVED = ("postgresql",)
 
 SERVICES = pytest.StashKey[Services]()
+
+# How long an example takes says something of the machine, and nothing of what the example is about.
+hypothesis_settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("any machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
