@@ -104,11 +104,11 @@ def test_an_unknown_queue_has_nothing(store: Store, session: int) -> None:
 def test_a_claim_takes_due_messages_itself_and_never_before_their_time(
     store: Store, orders: str, session: int
 ) -> None:
-    held = publish(store, delay_seconds=10)
+    held = publish(store, delay_seconds=1000)
 
-    pass_time(store, 9)
+    pass_time(store, 900)
     early = claim(store, session)
-    pass_time(store, 1.5)
+    pass_time(store, 101)
     on_time = claim(store, session)
 
     assert (early, ids(on_time)) == ([], [held])
@@ -120,7 +120,7 @@ def test_a_claim_says_how_long_until_the_earliest_due_message(store: Store, orde
 
     due = look(store, session).next_due_seconds
 
-    assert due == pytest.approx(30, abs=5)
+    assert due == pytest.approx(30, abs=15)
 
 
 def test_a_claim_that_brings_messages_also_says_when_the_next_is_due(
@@ -131,7 +131,7 @@ def test_a_claim_that_brings_messages_also_says_when_the_next_is_due(
 
     due = look(store, session).next_due_seconds
 
-    assert due == pytest.approx(1000, abs=5)
+    assert due == pytest.approx(1000, abs=15)
 
 
 def test_due_messages_of_a_queue_come_before_ordinary_ones_in_due_order(
@@ -175,11 +175,11 @@ def test_a_paused_queue_delivers_nothing_until_it_is_resumed(store: Store, order
 
 def test_a_pause_may_end_by_itself(store: Store, orders: str, session: int) -> None:
     publish(store)
-    store.set_paused(orders, paused=True, seconds=60)
+    store.set_paused(orders, paused=True, seconds=1000)
 
-    pass_time(store, 59)
+    pass_time(store, 900)
     during = claim(store, session)
-    pass_time(store, 2)
+    pass_time(store, 101)
     after = claim(store, session)
 
     assert (len(during), len(after)) == (0, 1)
