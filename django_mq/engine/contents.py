@@ -67,7 +67,11 @@ class Contents:
 
     def arrive(self, entry: "Entry") -> None:
         """Keep an entry that is new here."""
-        self.statistics.arrived(entry.message.size)
+        statistics, size = self.statistics, entry.message.size
+        statistics.enqueued = enqueued = statistics.enqueued + 1
+        statistics.enqueued_bytes = enqueued_bytes = statistics.enqueued_bytes + size
+        statistics.most_depth = max(statistics.most_depth, enqueued - statistics.dequeued)
+        statistics.most_depth_bytes = max(statistics.most_depth_bytes, enqueued_bytes - statistics.dequeued_bytes)
         consumers = self.dispatch.consumers
         noticed = consumers.idle or consumers.views or consumers.blocked
         if entry.state is READY and entry.expires_at is None and not noticed:

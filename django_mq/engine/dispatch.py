@@ -119,7 +119,6 @@ class Dispatch:
             or entry.expires_at is not None
             or consumer.priority < self.consumers.top_priority
             or interest is NOT_INTERESTED
-            or interest is REMOVED
             or not consumer.credit.take(entry.message.size)
         ):
             return self.claim_for(consumer, now)

@@ -43,7 +43,6 @@ class Entry:
         "level",
         "message",
         "opens_group",
-        "order",
         "owner",
         "place",
         "receipt",
@@ -69,8 +68,6 @@ class Entry:
         self.place = place
         #: The number of its arrival, unique in the queue.
         self.arrival = arrival
-        #: Least first: higher levels, then lower places, then earlier arrivals.
-        self.order = (-level, place, arrival)
         self.state = state
         #: While scheduled or held: when it becomes ready, in seconds.
         self.due_at = due_at
@@ -95,6 +92,11 @@ class Entry:
 
     def __repr__(self) -> str:
         return f"<Entry {self.message.id} {self.state.name.lower()} {self.order}>"
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Least first: higher levels, then lower places, then earlier arrivals."""
+        return -self.level, self.place, self.arrival
 
     @property
     def is_claimed(self) -> bool:

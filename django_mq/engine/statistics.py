@@ -43,18 +43,6 @@ class Statistics:
         self.most_depth_bytes = 0
         self.most_ready = 0
 
-    def arrived(self, size: int) -> None:
-        """A message was added."""
-        self.enqueued += 1
-        self.enqueued_bytes += size
-        # Two calls of max would cost more than all the rest.
-        depth = self.enqueued - self.dequeued
-        if depth > self.most_depth:  # noqa: PLR1730
-            self.most_depth = depth
-        depth_bytes = self.enqueued_bytes - self.dequeued_bytes
-        if depth_bytes > self.most_depth_bytes:  # noqa: PLR1730
-            self.most_depth_bytes = depth_bytes
-
     def left(self, size: int) -> None:
         """A message was removed."""
         self.dequeued += 1

@@ -18,8 +18,6 @@ from django_mq.engine.rules import Rules
 from django_mq.errors import QueueDeleted
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from django_mq.engine.alerts import Alert
     from django_mq.engine.entry import Entry
     from django_mq.engine.groups.base import Groups
@@ -44,12 +42,14 @@ class Core:
         rules: Rules = _DEFAULT_RULES,
         *,
         entries: "EntryList | None" = None,
-        lock: "AbstractContextManager[object] | None" = None,
+        lock: "RLock | None" = None,
         resolve: Resolve = _knows_no_other,
     ) -> None:
         self.name = name
         #: Queues that dead letters or targets join share one lock; it must be reentrant.
         self.lock = RLock() if lock is None else lock
+        # For the three calls that every message needs: the same as a with statement, at half its price.
+        self._acquire, self._release = self.lock.acquire, self.lock.release
         self.deleted = False
         self._paused = False
         self._arrivals = 0

@@ -27,7 +27,8 @@ class Publishing(Serving):
 
         Raises QueueFull, ProducerBlocked, DuplicateMessage or QueueDeleted; nothing is added then.
         """
-        with self.lock:
+        self._acquire()
+        try:
             if self._plain and message.duplicate_id is None and producer is None and not immediate:
                 self._now = now
                 self._arrivals = arrival = self._arrivals + 1
@@ -36,6 +37,8 @@ class Publishing(Serving):
                 return entry
             self.admit(message, producer)
             return self._enter_checked(message, now, producer, immediate)
+        finally:
+            self._release()
 
     def admit(self, message: "Message", producer: "Producer | None" = None) -> None:
         """Raise what ``publish`` would raise; a duplicate id counts as used from here on."""
@@ -100,6 +103,7 @@ class Publishing(Serving):
                 continue
             if self._claim_for(consumer, now) is entry:
                 consumer.reserved.append(entry)
+                consumer.plain = False
                 consumer.wake(consumer)
                 return True
         return False

@@ -31,8 +31,9 @@ class Serving(Subscribing):
 
         To a browser the entry is only shown. Raises UnknownConsumer for another queue's.
         """
-        with self.lock:
-            if self._short and consumer.plain and consumer.queue is self and not consumer.reserved:
+        self._acquire()
+        try:
+            if self._short and consumer.plain and consumer.queue is self:
                 self._now = now
                 if now >= self._calendar.quiet_until:
                     self._promote(now)
@@ -56,6 +57,8 @@ class Serving(Subscribing):
             if entry is None and consumer.auto_close:
                 self._close_at_end(consumer, now)
             return entry
+        finally:
+            self._release()
 
     def _refuse_stranger(self, consumer: Consumer) -> None:
         if consumer.interest is not REMOVED:

@@ -8,12 +8,11 @@ credit, if the entry is no longer the consumer's; settled twice, it does not eve
 from functools import partial
 from typing import TYPE_CHECKING
 
-from django_mq.engine.consumer import REMOVED
 from django_mq.engine.contents import Cause
 from django_mq.engine.doors.core import Core
 from django_mq.engine.entry import Entry
 from django_mq.engine.fate import ACCEPTED, DISCARDED, RETURNED, VOID, Fate
-from django_mq.engine.states import CLAIMED, GONE, READY, STEALABLE
+from django_mq.engine.states import GONE, READY, STEALABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,20 +25,21 @@ class Settling(Core):
 
     def accept(self, entry: Entry, consumer: "Consumer", claim_number: int | None = None) -> Fate:
         """Done: the entry is gone."""
-        with self.lock:
+        self._acquire()
+        try:
             # The way of nearly every message first: a plain consumer that is still here.
             if (
                 self._short
                 and consumer.plain
                 and entry.owner is consumer
-                and entry.state is CLAIMED
                 and (claim_number is None or claim_number == entry.claim_number)
                 and consumer.queue is self
-                and consumer.interest is not REMOVED
             ):
                 self._contents.accepted(entry, consumer)
                 return ACCEPTED
             return self._settle(entry, consumer, claim_number, Entry.accept)
+        finally:
+            self._release()
 
     def release(
         self, entry: Entry, consumer: "Consumer", claim_number: int | None = None, *, retry_at: float | None = None

@@ -65,7 +65,7 @@ class Subscribing(Settling):
         dispatch = self._dispatch
         if not dispatch.consumers.remove(consumer):
             return False
-        consumer.view = None
+        consumer.view, consumer.plain = None, False
         self._contents.holding.gone(consumer)
         self._admission.left(consumer, dispatch.consumers.all)
         if dispatch.live is not None:

@@ -21,10 +21,11 @@ class FifoList(OrderedList):
 
     def add(self, entry: "Entry") -> "Entry | None":
         # The way of nearly every message, without the calls of the general one.
-        runs = self.runs
-        if runs:
-            tail = runs[-1]
-            if len(tail) < RUN_LENGTH and entry.order > tail[-1].order:
+        if self.runs:
+            tail = self.runs[-1]
+            last = tail[-1]
+            in_turn = entry.arrival > last.arrival and entry.place == last.place and entry.level == last.level
+            if in_turn and len(tail) < RUN_LENGTH:
                 tail.append(entry)
                 self._length += 1
                 return None
