@@ -10,8 +10,6 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.docs.pages import DOCS, blocks, python
 
 if TYPE_CHECKING:
@@ -97,7 +95,6 @@ def added_line(reader: Reader) -> None:
         reader.write(file, line)
 
 
-@pytest.mark.timeout(120)
 def test_the_quickstart_leads_from_an_empty_folder_to_handled_messages(tmp_path: Path) -> None:
     reader = Reader(tmp_path)
 
@@ -110,7 +107,6 @@ def test_the_quickstart_leads_from_an_empty_folder_to_handled_messages(tmp_path:
     assert "ForkPoolWorker" in answer
 
 
-@pytest.mark.timeout(120)
 def test_the_page_on_tests_has_tests_that_pass_in_the_quickstarts_project(tmp_path: Path) -> None:
     reader = Reader(tmp_path)
     follow(reader)
