@@ -277,8 +277,17 @@ class Dispatch:
         if not consumer.desires_work or not (self.live is None or self.live.is_live(consumer)):
             self._withdraw(consumer)
         elif consumer.interest is NOT_INTERESTED or consumer.interest is BLOCKED:
+            if self._would_be_next(consumer):
+                self._wake(consumer)  # as all that follows would end
+                return
             self.consumers.become_interested(consumer)
             self._tell(consumer)
+
+    def _would_be_next(self, consumer: Consumer) -> bool:
+        consumers = self.consumers
+        if consumers.idle or self.halted or not consumer.plain or consumer.priority < consumers.top_priority:
+            return False
+        return consumers.awake < len(self.ready)
 
     def _withdraw(self, consumer: Consumer) -> None:
         if consumer.interest is not NOT_INTERESTED:
@@ -301,11 +310,12 @@ class Dispatch:
 
     def hand_over(self) -> bool:
         """Wake one more consumer if more entries are ready than consumers are awake."""
-        if self.halted or not self.consumers.idle or self.consumers.awake >= len(self.ready):
+        consumers = self.consumers
+        if not consumers.idle or self.halted or consumers.awake >= len(self.ready):
             return False
-        for consumer in self.consumers.sleepers():
+        for consumer in consumers.sleepers():
             entry = self._candidate(consumer)
-            if entry is not None and not self.consumers.above(consumer, entry):
+            if entry is not None and not consumers.above(consumer, entry):
                 self._wake(consumer)
                 return True
         return False
