@@ -78,6 +78,7 @@ class Contents:
             replaced = self.dispatch.ready.add(entry)
             if replaced is not None:
                 self._replace(replaced)
+            statistics.most_ready = max(statistics.most_ready, len(self.dispatch.ready))
         else:
             self.place(entry)
 
@@ -89,6 +90,8 @@ class Contents:
             replaced = self.dispatch.stand(entry)
             if replaced is not None:
                 self._replace(replaced)
+            statistics = self.statistics
+            statistics.most_ready = max(statistics.most_ready, len(self.dispatch.ready))
         elif entry.state is SCHEDULED:
             self.calendar.hold(entry)
         elif entry.state is HELD:
