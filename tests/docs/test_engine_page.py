@@ -1,0 +1,157 @@
+"""The page on the engine: its examples print what it says, and its tables name what there is."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import fields
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.engine import credit, doors, groups
+from django_mq.engine.alerts import AlertLimits
+from django_mq.engine.broker import Broker
+from django_mq.engine.consumer import Consumer
+from django_mq.engine.credit.base import Credit
+from django_mq.engine.exclusivity import Exclusivity
+from django_mq.engine.expiry import Lifetime
+from django_mq.engine.fate import Fate
+from django_mq.engine.groups.base import Groups
+from django_mq.engine.lists import registry
+from django_mq.engine.message import Message
+from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.queue import Queue
+from django_mq.engine.rules import Rules
+from django_mq.engine.statistics import Statistics
+from tests.docs.pages import DOCS, blocks
+from tests.docs.test_examples import execute
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+PAGE = DOCS / "reference" / "engine.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+#: What the tables of defaults are written in.
+VOCABULARY = {"Lifetime": Lifetime, "Limits": Limits, "Overflow": Overflow, "Exclusivity": Exclusivity}
+DOORS = {door.__name__: door for door in Queue.__mro__ if door.__module__.startswith(f"{doors.__name__}.")}
+BEHIND = "Core"
+
+
+def section(heading: str) -> str:
+    """The text under a heading, up to the next one of its rank or above."""
+    rank = heading.index(" ")
+    after = TEXT.split(f"\n{heading}\n")[1]
+    return re.split(rf"\n#{{2,{rank}}} ", after)[0]
+
+
+def table(heading: str) -> dict[str, str]:
+    """What the rows under a heading name, to the second of three cells; a row may name several."""
+    rows = [line.strip("|").split(" | ") for line in section(heading).splitlines() if line.startswith("| `")]
+    return {name: cells[1].strip() if len(cells) > 2 else "" for cells in rows for name in names(cells[0])}
+
+
+def names(cell: str) -> list[str]:
+    """The names in a cell, without their parameters."""
+    return re.findall(r"`(\w+)(?:\([^`]*\))?`", cell)
+
+
+def default(cell: str) -> Any:
+    return eval(cell.strip("`"), dict(VOCABULARY))
+
+
+def public(owner: type) -> set[str]:
+    return {name for name in vars(owner) if not name.startswith("_")}
+
+
+@pytest.fixture
+def own_lists_are_forgotten() -> Iterator[None]:
+    before = set(registry._factories)
+    yield
+    for kind in set(registry._factories) - before:
+        del registry._factories[kind]
+
+
+def examples() -> list[tuple[str, str]]:
+    """Each example with what it prints."""
+    shown = blocks(PAGE, "python", "text")
+    return [(code.text, output.text) for code, output in zip(shown[::2], shown[1::2], strict=True)]
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.usefixtures("own_lists_are_forgotten")
+@pytest.mark.parametrize(("code", "output"), examples(), ids=["begin", "list", "consumers", "work", "workers"])
+def test_an_example_prints_what_the_page_says(code: str, output: str, capsys: pytest.CaptureFixture[str]) -> None:
+    execute(code)
+
+    assert capsys.readouterr().out == output
+
+
+def test_the_table_of_rules_has_every_rule_with_its_default() -> None:
+    documented = {name: default(cell) for name, cell in table("## Rules").items()}
+    rules = Rules()
+
+    assert documented == {field.name: getattr(rules, field.name) for field in fields(Rules)}
+
+
+def test_the_table_of_the_message_has_every_field_with_its_default() -> None:
+    documented = {name: default(cell) for name, cell in table("## Message").items() if cell}
+    message = Message(id="1")
+
+    assert documented == {field.name: getattr(message, field.name) for field in fields(Message)[1:]}
+    assert next(iter(table("## Message"))) == "id"
+
+
+def test_the_table_of_consumers_has_every_option_with_its_default() -> None:
+    parameters = inspect.signature(Consumer).parameters
+    documented = {name: cell for name, cell in table("## Consumers").items() if name in parameters}
+
+    assert list(documented) == list(parameters)
+    assert {name: default(cell) for name, cell in documented.items() if cell} == {
+        name: parameters[name].default for name, cell in documented.items() if cell
+    }
+
+
+@pytest.mark.parametrize("door", [name for name in DOORS if name != BEHIND])
+def test_a_doors_table_has_every_call(door: str) -> None:
+    assert set(table(f"### {door}")) - set(Fate.__members__) == public(DOORS[door])
+
+
+@pytest.mark.parametrize("door", [name for name in DOORS if name != BEHIND])
+def test_a_doors_table_gives_every_call_its_parameters(door: str) -> None:
+    written = dict(re.findall(r"`(\w+)\(([^`]*)\)`", section(f"### {door}")))
+    there = {name: inspect.signature(getattr(Queue, name)).parameters for name in written}
+
+    assert {name: re.findall(r"\w+", parameters) for name, parameters in written.items()} == {
+        name: list(parameters)[1:] for name, parameters in there.items()
+    }
+
+
+def test_the_table_of_the_broker_has_every_call() -> None:
+    assert set(table("## Seven things to know")) == public(Broker)
+
+
+@pytest.mark.parametrize(
+    ("heading", "package", "base"), [("### Credit", credit, Credit), ("### Groups", groups, Groups)]
+)
+def test_a_table_of_classes_has_all_there_are(heading: str, package: ModuleType, base: type) -> None:
+    modules = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
+    there = {
+        name
+        for module in modules
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and issubclass(value, base) and not inspect.isabstract(value)
+    }
+
+    assert set(table(heading)) == there
+
+
+def test_the_other_tables_are_complete() -> None:
+    assert set(table("## Order")) == set(registry._factories)
+    assert set(table("## Full queues")) == set(Overflow.__members__)
+    assert set(table("### Settling")) >= set(Fate.__members__)
+    counters = set(Statistics.__slots__) | {"depth", "depth_bytes"}
+    assert set(table("## Statistics and alerts")) == counters | {field.name for field in fields(AlertLimits)}
