@@ -195,6 +195,9 @@ class Contents:
         holder = entry.owner
         if holder is None or not self._knows(holder) or not holder.settle(entry):
             return False
+        if entry in holder.reserved:  # or it would be handed over, gone as it is
+            holder.reserved.remove(entry)
+        self.calendar.expiring.remove(entry)  # a stealable one is still there
         entry.lock(holder)
         entry.accept(holder)
         self.claimed -= 1
@@ -210,14 +213,17 @@ class Contents:
         """Remove an entry unless somebody holds it fast; then it goes when it is given back."""
         if entry.state is not CLAIMED:
             return self.take_out(entry, cause)
-        entry.doomed = True
+        if entry.owner is not None and self._knows(entry.owner):
+            entry.doomed = True
         return False
 
     def steal(self, entry: "Entry", cause: Cause) -> bool:
         """Take a stealable entry away. Its holder's settlement will be void, and return the credit."""
         holder = entry.owner
-        if holder is None or entry.state is not STEALABLE:
+        if holder is None or entry.state is not STEALABLE or not self._knows(holder):
             return False
+        if entry in holder.reserved:  # it was never handed over, so nobody would settle it
+            return self._take_from_holder(entry, cause)
         self.calendar.expiring.remove(entry)
         entry.discard()
         self.claimed -= 1
