@@ -123,6 +123,12 @@ class Core:
                 self._room.check(entry)
         return due
 
+    def entries(self) -> "list[Entry]":
+        """Every entry, whatever its state, in the order of the queue."""
+        with self.lock:
+            everything = [*self._contents.waiting(), *self._contents.held()]
+            return sorted(everything, key=self._dispatch.ready.position)
+
     def _halt_or_go(self) -> None:
         """Deliver if the queue is neither paused nor waiting for consumers."""
         if self._paused or not self._gate.is_open:

@@ -34,12 +34,6 @@ class Looking(Timekeeping):
         with self.lock:
             return list(self._dispatch.ready.heads())
 
-    def entries(self) -> "list[Entry]":
-        """Every entry, whatever its state, in the order of the queue."""
-        with self.lock:
-            everything = [*self._contents.waiting(), *self._contents.held()]
-            return sorted(everything, key=self._dispatch.ready.position)
-
     def scheduled(self) -> "list[Entry]":
         """The scheduled entries in the order they become due."""
         with self.lock:

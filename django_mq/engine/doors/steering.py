@@ -93,6 +93,18 @@ class Steering(Publishing):
             target.publish(self._travelling(entry), now)
             return self._contents.take_out(entry, Cause.MOVED)
 
+    def evacuate(self, target: "Queue", now: float) -> int:
+        """Move everything that nobody holds, schedules included, in the order of the queue; how much went.
+
+        Nothing is moved before its time because of it. Raises as ``move``, at the first entry
+        the target refuses; what went before has gone.
+        """
+        if target is self:
+            raise IllegalMove("A queue cannot be moved to itself.")
+        with self.lock, target.lock:
+            entries = [entry for entry in self.entries() if not entry.is_claimed]
+            return sum([self.move(entry, target, now) for entry in entries])
+
     def copy(self, entry: "Entry", target: "Queue", now: float, *, new_id: str) -> "Entry":
         """Add a copy of an entry in whatever state to a queue; raises as ``publish``."""
         with self.lock, target.lock:
