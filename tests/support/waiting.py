@@ -24,9 +24,12 @@ def wait_until(
 ) -> T:
     """Return the condition's first true value. Fails, saying what was waited for, when none comes in time."""
     deadline = time.monotonic() + seconds
+    over = False
     while not (value := condition()):
-        if time.monotonic() > deadline:
+        if over:
             story = what if isinstance(what, str) else what()
             raise AssertionError(f"waited {seconds:g} s in vain for {story}")
         time.sleep(LOOK_SECONDS)
+        # Asked before the look: a machine that was suspended gets one more.
+        over = time.monotonic() > deadline
     return value
