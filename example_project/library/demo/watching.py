@@ -49,7 +49,8 @@ class Watch:
             mininterval=0.1 if interactive else 5,
             dynamic_ncols=True,
         ) as bar:
-            while not self.over():
+            # A fast worker may be done between two looks: what was asked for is done all the same.
+            while self._kill_wanted or not self.over():
                 self.look()
                 bar.update(self.done - bar.n)
                 time.sleep(LOOK_SECONDS)
