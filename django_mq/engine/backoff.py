@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import floor, isfinite
 from random import random as system_random
 from typing import Final
 
@@ -18,7 +19,8 @@ class Backoff:
     The first failure waits ``base_seconds``, each further one ``multiplier`` times as long.
     ``jitter`` (0..1) moves the result up or down by at most that share of itself. No result
     exceeds ``cap_seconds`` (None: ten times the base): the cap comes last, so at the cap
-    jitter only shortens.
+    jitter only shortens. With ``ticks_per_second`` the grown delay is cut to whole ticks of a
+    clock that counts so many, before jitter and cap; 0 cuts nothing.
 
     >>> steps = Backoff(base_seconds=5, multiplier=2, cap_seconds=15)
     >>> [steps.delay(attempt) for attempt in (1, 2, 3, 4)]
@@ -29,10 +31,11 @@ class Backoff:
     multiplier: float = 1.0
     cap_seconds: float | None = None
     jitter: float = 0.0
+    ticks_per_second: int = 0
 
     def __post_init__(self) -> None:
-        if self.base_seconds < 0 or self.multiplier < 0 or (self.cap_seconds or 0) < 0:
-            raise OutOfRange("A backoff's base, multiplier and cap are not negative.")
+        if min(self.base_seconds, self.multiplier, self.cap_seconds or 0, self.ticks_per_second) < 0:
+            raise OutOfRange("A backoff's base, multiplier, cap and ticks are not negative.")
         if not 0 <= self.jitter <= 1:
             raise OutOfRange(f"A backoff's jitter lies in 0..1, not {self.jitter}.")
 
@@ -47,7 +50,7 @@ class Backoff:
         ``random`` answers numbers in [0, 1); it is asked twice, once for the sign and once
         for the size of the jitter, and not at all without jitter.
         """
-        delay = self._grown(attempt)
+        delay = self._cut(self._grown(attempt))
         if self.jitter:
             sign = 1 if random() < 0.5 else -1
             delay += delay * sign * self.jitter * random()
@@ -58,3 +61,8 @@ class Backoff:
             return float(self.base_seconds * self.multiplier ** max(attempt - 1, 0))
         except OverflowError:  # a message may fail for years; its delay is the cap by then
             return self.cap
+
+    def _cut(self, delay: float) -> float:
+        ticks = delay * self.ticks_per_second
+        # Rounded first: as floats, 0.29 seconds are a little less than 29 hundredths.
+        return floor(round(ticks, 6)) / self.ticks_per_second if ticks and isfinite(ticks) else delay

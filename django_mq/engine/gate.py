@@ -4,7 +4,7 @@
 class Gate:
     """Opens with the ``consumers``-th consumer, or ``delay`` seconds after the first.
 
-    It stays open until the last one has left and nothing is claimed any more.
+    It closes when the last one leaves, and does not open again while anything is still claimed.
     """
 
     __slots__ = ("_consumers", "_delay", "is_open", "opens_at")
@@ -24,9 +24,10 @@ class Gate:
     def look(self, consumers: int, claimed: int, now: float) -> bool:
         """Consumers have come or gone, or time has: answer whether it is open."""
         if self.is_open:
-            self.is_open = not self.guards or consumers > 0 or claimed > 0
+            self.is_open = not self.guards or consumers > 0
         elif consumers > 0:
-            self.is_open = self._is_due(now) or 0 < self._consumers <= consumers
+            is_time = self._is_due(now) or 0 < self._consumers <= consumers
+            self.is_open = is_time and claimed == 0
         if self.is_open or not consumers:
             self.opens_at = None
         return self.is_open

@@ -46,6 +46,13 @@ def test_a_message_that_failed_a_million_times_waits_for_the_cap() -> None:
     assert Backoff(base_seconds=1, multiplier=2).delay(1_000_000) == 10
 
 
+def test_a_delay_is_cut_to_whole_ticks_of_the_clock() -> None:
+    assert Backoff(base_seconds=3, multiplier=1.5, ticks_per_second=1).delay(2) == 4
+    assert Backoff(base_seconds=0.29, ticks_per_second=100).delay(1) == 0.29
+    assert Backoff(base_seconds=0.005, ticks_per_second=100).delay(1) == 0
+    assert Backoff(base_seconds=1e300, multiplier=1e300, cap_seconds=7, ticks_per_second=10).delay(2) == 7
+
+
 @given(st.integers(1, 50), st.floats(0, 1, exclude_max=True), st.floats(0, 1, exclude_max=True))
 def test_a_delay_is_never_negative_nor_above_the_cap(attempt: int, sign: float, size: float) -> None:
     backoff = Backoff(base_seconds=1.5, multiplier=1.7, jitter=1.0)
@@ -54,7 +61,15 @@ def test_a_delay_is_never_negative_nor_above_the_cap(attempt: int, sign: float, 
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"base_seconds": -1}, {"multiplier": -1}, {"cap_seconds": -1}, {"jitter": 1.1}, {"jitter": -0.1}]
+    "wrong",
+    [
+        {"base_seconds": -1},
+        {"multiplier": -1},
+        {"cap_seconds": -1},
+        {"jitter": 1.1},
+        {"jitter": -0.1},
+        {"ticks_per_second": -1},
+    ],
 )
 def test_absurd_numbers_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(OutOfRange):

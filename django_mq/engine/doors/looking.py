@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django_mq.engine.consumer import Consumer
+    from django_mq.engine.duplicates import DuplicateIds
     from django_mq.engine.entry import Entry
     from django_mq.engine.overflow import Producer
     from django_mq.engine.states import State
@@ -48,6 +49,16 @@ class Looking(Timekeeping):
         """The message groups that have an owner."""
         with self.lock:
             return {} if self._dispatch.groups is None else self._dispatch.groups.owners()
+
+    def group_owner(self, group: str) -> "Consumer | None":
+        """Who owns one message group; None if nobody does."""
+        with self.lock:
+            return None if self._dispatch.groups is None else self._dispatch.groups.owner_of(group)
+
+    @property
+    def duplicate_ids(self) -> "DuplicateIds":
+        """The ids it takes for duplicates, for a store that keeps them over a restart."""
+        return self._duplicates
 
     def counts(self) -> "dict[State, int]":
         """How many entries are scheduled, ready (held ones included), claimed and dead."""

@@ -149,6 +149,11 @@ class Groups(ABC):
         waiting = (entry for owned in freed for entry in owned.skipped if entry.state is READY)
         return min(waiting, key=self._position, default=None)
 
+    def owner_of(self, group: str) -> "Consumer | None":
+        """Who owns a group, by itself or with its bucket; None if nobody does."""
+        owned = self._owned.get(self._slot(group))
+        return None if owned is None else owned.owner
+
     def owners(self) -> "dict[str, Consumer]":
         """The owned groups, each with its owner."""
         return {owned.group: owned.owner for owned in self._owned.values()}
