@@ -2,7 +2,7 @@
 
 from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.calendar import Calendar
 from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from django_mq.engine.consumer import Consumer
     from django_mq.engine.entry import Entry
     from django_mq.engine.lists.base import EntryList
+
+#: Before any time.
+NEVER_YET: Final = float("-inf")
 
 
 class Cause(Enum):
@@ -45,6 +48,7 @@ class Contents:
         "dead",
         "departed",
         "dispatch",
+        "expired_until",
         "holding",
         "statistics",
     )
@@ -59,6 +63,8 @@ class Contents:
         self.dead: dict[Entry, None] = {}
         #: Consumers that were closed and have not settled everything yet.
         self.departed: dict[Consumer, None] = {}
+        #: When ``expire`` was called last.
+        self.expired_until = NEVER_YET
         self.statistics = Statistics()
         self._gone = gone
         self._expired = expired
@@ -140,6 +146,8 @@ class Contents:
         elif entry.doomed and entry.state is not DEAD:
             entry.discard()
             self.depart(entry, Cause.KILLED)
+        elif entry.state is READY and entry.expires_at is not None and entry.expires_at <= self.expired_until:
+            self.expire_entry(entry)  # as it would have been, had nobody held it fast
         else:
             self.place(entry)
         self.credited(consumer)
@@ -303,7 +311,8 @@ class Contents:
             self.place(entry)
 
     def expire(self, now: float) -> "list[Entry]":
-        """Remove every entry that has expired, unless somebody holds it fast."""
+        """Remove every entry that has expired; one that somebody holds fast goes when it is given back."""
+        self.expired_until = now
         expired = [entry for entry in self.calendar.expiring.pop_until(now) if entry.state is not CLAIMED]
         for entry in expired:
             self.expire_entry(entry)

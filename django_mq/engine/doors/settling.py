@@ -12,7 +12,7 @@ from django_mq.engine.contents import Cause
 from django_mq.engine.doors.core import Core
 from django_mq.engine.entry import Entry
 from django_mq.engine.fate import ACCEPTED, DISCARDED, RETURNED, VOID, Fate
-from django_mq.engine.states import GONE, READY, STEALABLE
+from django_mq.engine.states import DEAD, GONE, READY, STEALABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,14 +114,24 @@ class Settling(Core):
         return fate
 
     def _returned(self, entry: Entry) -> Fate:
+        if self.deleted and entry.state is not GONE and entry.state is not DEAD:
+            return self._expel(entry)
         if entry.state is READY and not self._plain:
             self._room.check(None)
         return DISCARDED if entry.state is GONE else RETURNED
+
+    def _expel(self, entry: Entry) -> Fate:
+        """Send an entry of a queue that is deleted to where its dead letters go."""
+        fate = self._afterlife.dead(entry, self._now, "queue deleted")
+        if not self._contents.steal(entry, Cause.KILLED):
+            self._contents.take_out(entry, Cause.KILLED)
+        return DISCARDED if fate.kept else fate
 
     def _bury(self, entry: Entry, consumer: "Consumer", claim_number: int | None, cause: str) -> Fate:
         if not self._settle(entry, consumer, claim_number, Entry.reject):
             return VOID
         fate = self._afterlife.dead(entry, self._now, cause)
-        if not fate.kept:
-            self._contents.take_out(entry, Cause.KILLED)
-        return fate
+        if fate.kept and not self.deleted:
+            return fate
+        self._contents.take_out(entry, Cause.KILLED)
+        return DISCARDED if fate.kept else fate

@@ -109,9 +109,4 @@ class Subscribing(Settling):
                 self.remove_consumer(consumer, give_back=False)
                 consumer.closed(consumer)
             for entry in [*self._contents.stealable(), *self._contents.waiting()]:
-                self._expel(entry, now)
-
-    def _expel(self, entry: "Entry", now: float) -> None:
-        self._afterlife.dead(entry, now, "queue deleted")
-        if not self._contents.steal(entry, Cause.KILLED):
-            self._contents.take_out(entry, Cause.KILLED)
+                self._expel(entry)
