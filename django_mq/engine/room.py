@@ -1,13 +1,18 @@
 """Whether there is room in a queue, and how it is made.
 
-Everything in the queue counts, whatever its state; of a ring that counts ready messages only,
-those. A queue may stay over its limit for a while: what a consumer holds fast is not evicted.
+Everything in the queue counts, whatever its state. A queue may stay over its limit for a while:
+what a consumer holds fast is not evicted.
+
+A ring that counts ready messages only is Artemis' ring: whatever comes to stand in it drives at
+most one other out, so that a smaller limit trims nothing by itself.
 """
 
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.contents import Cause
 from django_mq.engine.overflow import Overflow, Producer, ProducerFlow
+from django_mq.engine.states import READY
 from django_mq.errors import ProducerBlocked, QueueFull
 
 if TYPE_CHECKING:
@@ -17,6 +22,8 @@ if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
     from django_mq.engine.message import Message
     from django_mq.engine.overflow import Limits
+
+_arrival: Final = attrgetter("arrival")
 
 
 class Room:
@@ -48,7 +55,8 @@ class Room:
         self.limits = limits
         self.resume_at = limits.share(resume_percent)
         self.ready_only = ready_only
-        self.check(None)
+        if not ready_only:
+            self.check(None)
         if policy is not Overflow.FLOW and self.flow.stopped:
             self.flow.resume()
 
@@ -80,7 +88,10 @@ class Room:
     def check(self, newcomer: "Entry | None", producer: Producer | None = None) -> None:
         """Something came to stand here: act if it is too much. The newcomer is not evicted."""
         if self.policy is Overflow.RING:
-            self._evict(newcomer)
+            if self.ready_only:
+                self._drive_out(newcomer)
+            else:
+                self._evict(newcomer)
         elif self.policy is Overflow.FLOW:
             if self._exceeded():
                 self.flow.stop(producer)
@@ -102,6 +113,16 @@ class Room:
             messages = len(self._contents.dispatch.ready)
         return self.limits.exceeded_by(messages + more, size_bytes + more_bytes)
 
+    def _drive_out(self, newcomer: "Entry | None") -> None:
+        """Remove the oldest of those that stand first in their levels, if one has come too many."""
+        ready = self._contents.dispatch.ready
+        if not self._exceeded() or (newcomer is not None and newcomer.state is not READY):
+            return
+        firsts = [ready.next(head) if head is newcomer else head for head in ready.heads()]
+        oldest = min((each for each in firsts if each is not None), key=_arrival, default=None)
+        if oldest is not None:
+            self._contents.take_out(oldest, Cause.REPLACED)
+
     def _evict(self, newcomer: "Entry | None") -> None:
         if self._evicting:  # an eviction may free a group, wake, and come back here
             return
@@ -118,7 +139,7 @@ class Room:
 
     def _evictable(self) -> "Iterator[Entry]":
         ready = self._contents.dispatch.ready.least_significant()
-        lent = [] if self.ready_only else self._contents.stealable()
+        lent = self._contents.stealable()
         if not lent:
             return ready
         # Rare, and rather slow than wrong: of all that can be taken, the oldest of the lowest level.

@@ -55,7 +55,8 @@ class Rules:
 
     limits: Limits = field(default_factory=Limits)
     overflow: Overflow = Overflow.NONE
-    #: Whether the limits of a ring count ready messages only (Artemis), or all (Qpid).
+    #: Whether a ring counts ready messages only, and drives out one for each that comes to stand
+    #: in it (Artemis), or counts all, and is never left too full (Qpid).
     ring_of_ready: bool = False
     resume_percent: float = DEFAULT_RESUME_PERCENT
     #: How many duplicate ids are remembered; 0 is none.

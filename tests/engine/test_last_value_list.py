@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from django_mq.engine.consumer import Consumer
 from django_mq.engine.entry import Entry
 from django_mq.engine.lists.fifo import FifoList
 from django_mq.engine.lists.last_value import LastValueList
@@ -53,6 +54,38 @@ def test_a_superseded_value_that_is_given_back_is_worthless(entries: LastValueLi
     entries.add(keyed(2))
 
     assert entries.add(held) is held
+
+    assert names(entries) == ["m2"]
+
+
+def test_a_value_that_was_due_counts_from_when_it_came(entries: LastValueList) -> None:
+    due, direct = keyed(1, place=-1), keyed(2)
+    entries.add(direct)
+
+    assert entries.add(due) is direct
+    assert entries.add(keyed(3)) is due
+
+
+def test_a_value_that_was_due_outdoes_the_older_one_that_is_given_back(entries: LastValueList) -> None:
+    due, direct = keyed(1, place=-1), keyed(2)
+    entries.add(direct)
+    entries.remove(direct)
+    direct.claim(Consumer("c"))
+    entries.add(due)
+
+    assert entries.add(direct) is direct
+
+    assert names(entries) == ["m1"]
+
+
+def test_a_value_that_was_due_long_ago_is_no_newer_when_it_is_given_back(entries: LastValueList) -> None:
+    due, worker = keyed(1, place=-1), Consumer("c")
+    entries.add(due)
+    entries.remove(due)
+    due.claim(worker)
+    entries.add(keyed(2))
+
+    assert entries.add(due) is due
 
     assert names(entries) == ["m2"]
 
@@ -201,4 +234,4 @@ def test_ready_values_are_the_latest_of_their_key_and_nothing_is_lost(
             rivals = [other for other in alive if other.message.headers == each.message.headers]
             assert not each.message.headers or each is max(rivals, key=lambda rival: rival.arrival)
 
-    assert set(entries._latest.values()) <= alive
+    assert {latest for latest, _ in entries._latest.values()} <= alive

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from django_mq.engine.groups.assigned import AssignedGroups
+from django_mq.engine.groups.sole import SoleReceiver
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from tests.engine.builders import drain, publish, subscribe
@@ -19,3 +20,30 @@ def test_a_group_is_owned_by_itself_or_with_its_bucket() -> None:
     drain(queue, worker)
     assert queue.group_owner("x") is queue.group_owner("another") is worker
     assert Queue().group_owner("x") is None
+
+
+def test_what_was_refused_to_a_consumer_is_its_own_again_when_the_queue_is_exclusive_no_more() -> None:
+    queue = Queue(rules=Rules(groups=SoleReceiver))
+    first, second = subscribe(queue, "first", 1), subscribe(queue, "second")
+    publish(queue, "a", "b", "c")
+    assert drain(queue, first) == ["a"]
+    assert drain(queue, second) == []
+
+    queue.change(Rules())
+
+    assert drain(queue, second) == ["b", "c"]
+
+
+def test_other_rules_leave_groups_gates_and_owners_as_they_are() -> None:
+    groups = partial(AssignedGroups, "g")
+    queue = Queue(rules=Rules(groups=groups, consumers_before=2))
+    first, second = subscribe(queue, "first"), subscribe(queue, "second")
+    publish(queue, "a", headers={"g": "x"})
+    assert drain(queue, first) == ["a"]
+    queue.remove_consumer(second)
+
+    queue.change(Rules(groups=groups, consumers_before=2, max_attempts=3))
+
+    assert queue.group_owner("x") is first
+    publish(queue, "b", headers={"g": "x"})
+    assert drain(queue, first) == ["b"]

@@ -1,4 +1,6 @@
+from django_mq.engine.broker import Broker
 from django_mq.engine.lists.fifo import FifoList
+from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import State
@@ -66,3 +68,35 @@ def test_a_queue_of_one_level_has_one_head_and_an_empty_one_none() -> None:
     publish(queue, "first", "second")
 
     assert names(queue.heads()) == ["first"]
+
+
+def test_a_message_of_another_priority_has_been_attempted_as_often_unless_it_is_another_message() -> None:
+    queue = Queue()
+    publish(queue, "m")
+    consumer = subscribe(queue, messages=1)
+    failed = queue.deliver(consumer, 0.0)
+    assert failed is not None
+    queue.fail(failed, consumer)
+
+    changed = queue.change_priority(failed, 9, 0.0)
+    assert changed is not None
+    assert (changed.attempts, changed.redelivered) == (1, True)
+    anew = queue.change_priority(changed, 1, 0.0, new_id="n")
+    assert anew is not None
+    assert (anew.attempts, anew.redelivered) == (0, False)
+
+
+def test_a_dead_letter_that_its_origin_refuses_stays_where_it_is() -> None:
+    broker = Broker()
+    full = broker.declare("full", Rules(dead_letter_queue="dead", limits=Limits(1), overflow=Overflow.REJECT))
+    dead = broker.declare("dead")
+    publish(full, "a")
+    consumer = subscribe(full)
+    rejected = full.deliver(consumer, 0.0)
+    assert rejected is not None
+    full.reject(rejected, consumer)
+    publish(full, "b")
+
+    assert dead.retry(0.0) == 0
+    assert names(dead.browse()) == ["a"]
+    assert drain(full, consumer) == ["b"]

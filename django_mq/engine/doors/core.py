@@ -20,7 +20,6 @@ from django_mq.errors import QueueDeleted
 if TYPE_CHECKING:
     from django_mq.engine.alerts import Alert
     from django_mq.engine.entry import Entry
-    from django_mq.engine.groups.base import Groups
     from django_mq.engine.queue import Queue
 
 #: Finds another queue by its name; None if there is none.
@@ -75,19 +74,24 @@ class Core:
         #: Whether a delivery and its settlement concern nobody but the consumer and the entry.
         self._short = rules.short and type(self._dispatch.ready).forget is EntryList.forget
         if old is None or old.groups is not rules.groups:
-            self._dispatch.consumers.groups = self._make_groups(rules)
+            self._regroup(rules)
         if old is None or old.max_live != rules.max_live:
             self._dispatch.live = self._choose_live(rules.max_live)
         self.placement = rules.placement
         self._afterlife = Afterlife(self.name, rules, self._resolve)
-        self._gate = Gate(rules.consumers_before, rules.delay_before)
-        self._alerts = None if rules.alerts is None else Alerts(rules.alerts)
+        if old is None or (old.consumers_before, old.delay_before) != (rules.consumers_before, rules.delay_before):
+            self._gate = Gate(rules.consumers_before, rules.delay_before)
+        if old is None or old.alerts != rules.alerts:
+            self._alerts = None if rules.alerts is None else Alerts(rules.alerts)
         self._duplicates.resize(rules.duplicates)
         self._admission.policy, self._admission.max_consumers = rules.exclusivity, rules.max_consumers
         self._room.set(rules.overflow, rules.limits, rules.resume_percent, ready_only=rules.ring_of_ready)
 
-    def _make_groups(self, rules: Rules) -> "Groups | None":
-        return None if rules.groups is None else rules.groups(position=self._dispatch.ready.position)
+    def _regroup(self, rules: Rules) -> None:
+        consumers = self._dispatch.consumers
+        waiting = None if consumers.groups is None else consumers.groups.reset()
+        consumers.groups = None if rules.groups is None else rules.groups(position=self._dispatch.ready.position)
+        self._dispatch.look_again(waiting)
 
     def _choose_live(self, most: int | None) -> LiveConsumers | None:
         if most is None:
@@ -119,8 +123,8 @@ class Core:
         due = self._contents.promote(now, most)
         self._calendar.look_again()
         if not self._plain:
-            for entry in due:
-                self._room.check(entry)
+            for _ in due:  # the latest stays; the others are as old as they are
+                self._room.check(due[-1])
         return due
 
     def entries(self) -> "list[Entry]":

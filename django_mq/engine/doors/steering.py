@@ -8,7 +8,7 @@ from django_mq.engine.afterlife import ORIGIN_QUEUE
 from django_mq.engine.contents import Cause
 from django_mq.engine.doors.publishing import Publishing
 from django_mq.engine.states import DEAD, HELD, READY, SCHEDULED, State
-from django_mq.errors import IllegalMove, OutOfRange
+from django_mq.errors import IllegalMove, OutOfRange, PublishError
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
@@ -43,12 +43,17 @@ class Steering(Publishing):
     def deliver_now(self, entry: "Entry") -> bool:
         """Make a scheduled entry ready before its time, in its place; False if it is not scheduled here."""
         with self.lock:
-            return self._contents.deliver_now(entry)
+            return self._contents.deliver_now(entry) and self._make_room(entry)
 
     def redrive(self, entry: "Entry") -> bool:
         """Make a dead entry ready again, in its place, its attempts forgotten."""
         with self.lock:
-            return self._contents.redrive(entry)
+            return self._contents.redrive(entry) and self._make_room(entry)
+
+    def _make_room(self, entry: "Entry") -> bool:
+        if not self._plain:
+            self._room.check(entry)
+        return True
 
     def remove(self, entry: "Entry") -> bool:
         """Take an entry away in whatever state; False if it was not here.
@@ -119,8 +124,9 @@ class Steering(Publishing):
     ) -> "Entry | None":
         """Replace a ready entry by a copy of another priority, last in its level.
 
-        None, and nothing happens, if it is not ready or has this priority already. Raises
-        OutOfRange unless the priority lies in 0..9.
+        The copy has been attempted as often, unless it gets an id of its own. None, and nothing
+        happens, if the entry is not ready or has this priority already. Raises OutOfRange unless
+        the priority lies in 0..9.
         """
         if not 0 <= priority <= 9:
             raise OutOfRange(f"A priority lies in 0..9, not {priority}.")
@@ -129,7 +135,10 @@ class Steering(Publishing):
                 return None
             message = replace(entry.message, priority=priority, id=new_id or entry.message.id, deliver_at=None)
             self._contents.take_out(entry, Cause.MOVED)
-            return self._enter(message, now)
+            copy = self._enter(message, now)
+            if new_id is None:
+                copy.attempts, copy.redelivered = entry.attempts, entry.redelivered
+            return copy
 
     def bury(self, entry: "Entry", now: float) -> bool:
         """Make an entry that nobody holds a dead letter; False if somebody does."""
@@ -144,14 +153,20 @@ class Steering(Publishing):
             return True
 
     def retry(self, now: float) -> int:
-        """Send every message that died or expired elsewhere back to where it came from; how many went."""
+        """Send every message that died or expired elsewhere back to where it came from; how many went.
+
+        What the queue there refuses stays here.
+        """
         with self.lock:
             return sum([self._go_back(entry, now) for entry in list(self._contents.waiting())])
 
     def _go_back(self, entry: "Entry", now: float) -> bool:
         name = entry.message.headers.get(ORIGIN_QUEUE)
         origin = self._resolve(name) if isinstance(name, str) else None
-        return origin is not None and origin is not self and self.move(entry, origin, now)
+        try:
+            return origin is not None and origin is not self and self.move(entry, origin, now)
+        except PublishError:
+            return False
 
     def close_group(self, group: str) -> None:
         """Let somebody else own a group."""

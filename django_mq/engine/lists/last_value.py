@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.groups.base import header_text
 from django_mq.engine.lists.base import EntryList
 from django_mq.engine.lists.fifo import FifoList
+from django_mq.engine.places import ORDINARY_PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,8 +17,9 @@ class LastValueList(EntryList):
     """A list in which an entry replaces the older one of the same header ``key`` (Qpid).
 
     The new value stands where ``inner`` puts it, not where the old one stood. An older value
-    that somebody holds stays with them, and is worthless when it is given back. What was added
-    later is the later value, by arrival number, not by the time it became due.
+    that somebody holds stays with them, and is worthless when it is given back. What arrived
+    later is the later value; only a message that stands first because it was due (Artemis)
+    counts from the time at which it came to stand here.
 
     Entries without the header are never replaced. ``inner`` gives the order, and must keep
     all it is given; first come, first served if none is named.
@@ -29,24 +31,27 @@ class LastValueList(EntryList):
         self._key = key
         self._inner = FifoList() if inner is None else inner
         #: By key, until it is gone for good: it may be claimed or scheduled, and still beats
-        #: an older value that is given back.
-        self._latest: dict[str, Entry] = {}
+        #: an older value that is given back. Each with the arrival number that it counts as.
+        self._latest: dict[str, tuple[Entry, int]] = {}
 
     def add(self, entry: "Entry") -> "Entry | None":
         value = header_text(entry.message, self._key)
         if value is None:
             return self._inner.add(entry)
-        latest = self._latest.get(value)
-        if latest is not None and latest.arrival > entry.arrival:
-            return entry
-        self._latest[value] = entry
-        replaced = latest is not None and self._inner.remove(latest)
+        latest, age = self._latest.get(value, (entry, entry.arrival))
+        replaced = False
+        if latest is not entry:
+            if age >= entry.arrival and not _has_just_come_due(entry):
+                return entry
+            age = max(age, entry.arrival)
+            replaced = self._inner.remove(latest)
+        self._latest[value] = entry, age
         self._inner.add(entry)
         return latest if replaced else None
 
     def forget(self, entry: "Entry") -> None:
         value = header_text(entry.message, self._key)
-        if value is not None and self._latest.get(value) is entry:
+        if value is not None and self._latest.get(value, (None,))[0] is entry:
             del self._latest[value]
         self._inner.forget(entry)
 
@@ -73,3 +78,7 @@ class LastValueList(EntryList):
 
     def least_significant(self) -> "Iterator[Entry]":
         return self._inner.least_significant()
+
+
+def _has_just_come_due(entry: "Entry") -> bool:
+    return entry.place != ORDINARY_PLACE and not entry.claim_number
