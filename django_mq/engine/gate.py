@@ -1,5 +1,7 @@
 """Nothing is delivered before enough consumers are there (Artemis' start conditions)."""
 
+from django_mq.engine.timeline import UNTOLD
+
 
 class Gate:
     """Opens with the ``consumers``-th consumer, or ``delay`` seconds after the first.
@@ -35,6 +37,6 @@ class Gate:
     def _is_due(self, now: float) -> bool:
         if self._delay is None:
             return False
-        if self.opens_at is None:
+        if self.opens_at is None or self.opens_at == UNTOLD:
             self.opens_at = now + self._delay
-        return now >= self.opens_at
+        return now >= self.opens_at > UNTOLD

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 #: The time of nothing.
 NEVER = float("inf")
 
+#: What the time is before anybody has told it.
+UNTOLD = -NEVER
+
 
 class Timeline(OrderedList):
     """Entries ordered by ``key``, whose first element is a time in seconds."""

@@ -15,6 +15,7 @@ from django_mq.engine.lists.registry import make_list
 from django_mq.engine.live import LiveConsumers
 from django_mq.engine.room import Room
 from django_mq.engine.rules import Rules
+from django_mq.engine.timeline import UNTOLD
 from django_mq.errors import QueueDeleted
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Core:
         self._paused = False
         self._arrivals = 0
         #: The latest time this queue was told.
-        self._now = 0.0
+        self._now = UNTOLD
         if entries is None:
             entries = make_list(rules.kind, key=rules.key, levels=rules.levels)
         self._contents = Contents(entries, self._gone, self._expired)

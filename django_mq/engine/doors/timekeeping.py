@@ -40,6 +40,7 @@ class Timekeeping(Steering):
     def keep_house(self, now: float) -> None:
         """Do all of the above, and look how old the oldest entry is."""
         with self.lock:
+            self._tell_time(now)
             self.promote(now)
             self.unhold(now)
             self._contents.expire(now)
@@ -61,5 +62,6 @@ class Timekeeping(Steering):
     def next_time(self) -> float | None:
         """When to call ``keep_house`` next; None if nothing will become due or expire."""
         with self.lock:
-            times = (self._calendar.next_time(), self._contents.holding.next_time(), self._gate.opens_at or NEVER)
+            opens_at = NEVER if self._gate.opens_at is None else self._gate.opens_at
+            times = (self._calendar.next_time(), self._contents.holding.next_time(), opens_at)
             return None if min(times) == NEVER else min(times)
