@@ -211,8 +211,11 @@ class Dispatch:
         if not self.halted:
             for consumer in list(self.consumers.in_turn()):
                 entry = self.first_wanted(consumer, now)
-                if entry is not None and consumer.credit.allows(entry.message.size):
+                if entry is None:
+                    continue
+                if consumer.credit.allows(entry.message.size):
                     return consumer
+                self.consumers.block(consumer, entry)  # or it would be in the way of the others
         self._send_to_sleep(now)
         return None
 
