@@ -76,17 +76,24 @@ class Dispatch:
             if view.arrived(entry):
                 consumers.looking_back[consumer] = None
             if consumer.interest is NON_ACQUIRING and not (self.halted or entry.redelivered):
-                consumer.wake(consumer)
+                if consumer.wants(entry):
+                    consumer.wake(consumer)
 
     def _unblock_behind(self, entry: "Entry") -> None:
         # A consumer stuck at a large entry may be able to afford what now stands before it.
         position = self.ready.position
         for consumer in list(self.consumers.blocked):
             if consumer.waiting_for is not None and position(entry) < position(consumer.waiting_for):
-                self.consumers.become_interested(consumer)
+                if consumer.browser:
+                    self._wake(consumer)
+                else:
+                    self.consumers.become_interested(consumer)
 
     def _wake(self, consumer: Consumer) -> None:
-        self.consumers.become_notified(consumer)
+        if consumer.browser:
+            self.consumers.become_interested(consumer)
+        else:
+            self.consumers.become_notified(consumer)
         consumer.wake(consumer)
 
     def leave(self, entry: "Entry") -> bool:
@@ -197,8 +204,13 @@ class Dispatch:
 
     def _show_next(self, browser: Consumer, now: float) -> "Entry | None":
         entry = None if self.halted else self.first_wanted(browser, now)
-        if entry is None or not browser.credit.take(entry.message.size):
+        if entry is None:
             return None
+        if not browser.credit.take(entry.message.size):
+            self.consumers.block(browser, entry)
+            return None
+        if browser.interest is BLOCKED:
+            self.consumers.become_interested(browser)
         if browser.view is not None:
             browser.view.saw(entry)
         browser.unsettled[entry] = entry.claim_number
