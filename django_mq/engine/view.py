@@ -72,8 +72,13 @@ class View:
 
     def next_in(self, ready: "EntryList") -> "Entry | None":
         """The first entry not yet seen; it counts as unseen until ``saw`` is called."""
-        if self._behind:
-            return self._behind.head()
+        ahead, behind = self._next_ahead(ready), self._behind.head()
+        if ahead is None or behind is None:
+            return ahead or behind
+        # What stands behind is first, unless the position was moved back.
+        return min(ahead, behind, key=self._line.position)
+
+    def _next_ahead(self, ready: "EntryList") -> "Entry | None":
         if self._resume is not None:
             return self._resume if self._resume.state is READY else ready.next(self._resume)
         return ready.head() if self._last_seen is None else ready.next(self._last_seen)
