@@ -71,7 +71,7 @@ class Core:
 
     def _follow(self, rules: Rules) -> None:
         old, self.rules = getattr(self, "rules", None), rules
-        self._plain = rules.plain
+        self._plain = rules.plain and not self.deleted
         #: Whether a delivery and its settlement concern nobody but the consumer and the entry.
         self._short = rules.short and type(self._dispatch.ready).forget is EntryList.forget
         if old is None or old.groups is not rules.groups:

@@ -117,9 +117,10 @@ class Publishing(Serving):
         """Add an entry made elsewhere: one that a store has claimed, or has kept over a restart.
 
         Its arrival number must be its own in this queue. Raises IllegalMove for one that is
-        claimed or gone.
+        claimed or gone, and QueueDeleted.
         """
         with self.lock:
+            self._refuse_if_deleted()
             if entry.state is CLAIMED or entry.state is GONE:
                 raise IllegalMove(f"An entry that is {entry.state.name.lower()} cannot be offered.")
             self._arrivals = max(self._arrivals, entry.arrival)
