@@ -270,11 +270,13 @@ class Contents:
             DEAD: len(self.dead),
         }
 
-    def set_aside(self, entry: "Entry") -> None:
-        """Keep an entry that nobody holds as dead."""
-        self._take_from_place(entry)
+    def set_aside(self, entry: "Entry") -> bool:
+        """Keep an entry that nobody holds as dead; False if it is not here."""
+        if not self._take_from_place(entry):
+            return False
         entry.swap(entry.state, DEAD)
         self.place(entry)
+        return True
 
     # Time.
 

@@ -134,7 +134,8 @@ class Steering(Publishing):
             if entry.state is not READY or entry.message.priority == priority:
                 return None
             message = replace(entry.message, priority=priority, id=new_id or entry.message.id, deliver_at=None)
-            self._contents.take_out(entry, Cause.MOVED)
+            if not self._contents.take_out(entry, Cause.MOVED):
+                return None
             copy = self._enter(message, now)
             if new_id is None:
                 copy.attempts, copy.redelivered = entry.attempts, entry.redelivered
@@ -144,12 +145,10 @@ class Steering(Publishing):
         """Make an entry that nobody holds a dead letter; False if somebody does."""
         with self.lock:
             self._now = now
-            if entry.state not in UNDELIVERED:
+            if entry.state not in UNDELIVERED or not self._contents.set_aside(entry):
                 return False
-            fate = self._afterlife.dead(entry, now, "buried")
-            if not fate.kept:
-                return self._contents.take_out(entry, Cause.KILLED)
-            self._contents.set_aside(entry)
+            if not self._afterlife.dead(entry, now, "buried").kept:
+                self._contents.take_out(entry, Cause.KILLED)
             return True
 
     def retry(self, now: float) -> int:
