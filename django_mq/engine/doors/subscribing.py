@@ -51,10 +51,12 @@ class Subscribing(Settling):
         Without ``give_back`` it keeps what it holds, and may still settle it.
         """
         with self.lock:
+            if consumer.queue is not self:
+                return []
             # Out of every set first, so that nothing it gives back is meant for it again.
             was_here = self._forget(consumer)
             released = self._take_back(consumer) if give_back else []
-            if consumer.unsettled:
+            if consumer.unsettled and not consumer.browser:
                 self._contents.departed[consumer] = None
             self._dispatch.hand_over()
             if was_here:
