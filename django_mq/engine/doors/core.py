@@ -97,6 +97,9 @@ class Core:
     def _choose_live(self, most: int | None) -> LiveConsumers | None:
         if most is None:
             return None
+        if self._dispatch.live is not None:
+            self._dispatch.live.resize(most)
+            return self._dispatch.live
         live = LiveConsumers(most)
         for consumer in self._dispatch.consumers.all:
             live.add(consumer)
