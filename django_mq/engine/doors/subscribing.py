@@ -112,3 +112,4 @@ class Subscribing(Settling):
                 consumer.closed(consumer)
             for entry in [*self._contents.stealable(), *self._contents.waiting()]:
                 self._expel(entry)
+            self._room.flow.resume()
