@@ -59,6 +59,8 @@ class Broker:
 
     def keep_house(self, now: float) -> None:
         """Do in every queue what time has brought."""
+        with self.lock:
+            self._queues = {name: queue for name, queue in self._queues.items() if not queue.deleted}
         for queue in self:
             queue.keep_house(now)
 
