@@ -81,6 +81,7 @@ class Consumer:
         "queue",
         "reserved",
         "selector",
+        "settling",
         "stealable",
         "target",
         "transient",
@@ -151,6 +152,8 @@ class Consumer:
         #: What was delivered and not yet settled, in order of delivery, with the claim number
         #: of each: credit was taken for exactly these.
         self.unsettled: dict[Entry, int] = {}
+        #: What of it belongs to open units of work: it stays with them when the consumer leaves.
+        self.settling: set[Entry] = set()
         #: Claimed for it while it was not looking, and to be handed over first.
         self.reserved: list[Entry] = []
         #: While blocked: the entry it is stuck at.

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from django_mq.errors import DuplicateMessage, IllegalMove, PublishError
+from django_mq.errors import IllegalMove, PublishError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -27,10 +27,11 @@ class UnitOfWork:
 
     A message is admitted when it is published and stands in its queue from the commit on, where
     a schedule that has passed meanwhile is due at once. An entry whose settlement has begun
-    cannot be taken from its consumer. What was settled in a unit that is rolled back has failed.
+    cannot be taken from its consumer, and stays with the unit if that leaves. What was settled in
+    a unit that is rolled back has failed.
 
-    A duplicate, or a message that is refused, spoils the whole unit: ``commit`` rolls back, and
-    raises what was wrong.
+    A duplicate, or another message that is refused, spoils the whole unit: ``commit`` rolls back,
+    and raises what was wrong.
     """
 
     def __init__(self, lock: "AbstractContextManager[object]") -> None:
@@ -40,18 +41,21 @@ class UnitOfWork:
         self._settlements: list[tuple[Queue, Entry, Consumer, int]] = []
         self._spoiled_by: PublishError | None = None
 
-    def publish(self, queue: "Queue", message: "Message") -> None:
-        """Publish with the commit. Raises as ``Queue.publish``, except for a duplicate."""
+    def publish(self, queue: "Queue", message: "Message") -> bool:
+        """Publish with the commit; False if the message is dropped, as ``Queue.publish`` would.
+
+        Raises as that does; the unit is spoiled then.
+        """
         self._check_open()
         with self._lock:
             try:
-                queue.reserve(message)
+                is_welcome = queue.reserve(message)
             except PublishError as error:
                 self._spoiled_by = self._spoiled_by or error
-                if not isinstance(error, DuplicateMessage):
-                    raise
-            else:
+                raise
+            if is_welcome:
                 self._publications.append((queue, message))
+            return is_welcome
 
     def accept(self, queue: "Queue", entry: "Entry", consumer: "Consumer") -> bool:
         """Accept with the commit; False if the entry is not the consumer's any more."""
@@ -62,6 +66,7 @@ class UnitOfWork:
             ):
                 return False
             self._settlements.append((queue, entry, consumer, entry.claim_number))
+            consumer.settling.add(entry)
             return True
 
     def commit(self, now: float) -> None:
@@ -73,6 +78,7 @@ class UnitOfWork:
         with self._lock:
             self.phase = Phase.COMMITTED
             for queue, entry, consumer, claim_number in self._settlements:
+                consumer.settling.discard(entry)
                 queue.accept(entry, consumer, claim_number)
             for queue, message in self._publications:
                 queue.publish_reserved(message, now)
@@ -85,6 +91,7 @@ class UnitOfWork:
             for queue, message in self._publications:
                 queue.unreserve(message)
             for queue, entry, consumer, claim_number in self._settlements:
+                consumer.settling.discard(entry)
                 queue.fail(entry, consumer, claim_number, now=now)
 
     def _check_open(self) -> None:

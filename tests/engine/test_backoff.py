@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,7 +9,7 @@ from django_mq.engine.backoff import Backoff
 from django_mq.errors import OutOfRange
 
 
-def numbers(*values: float):
+def numbers(*values: float) -> Callable[[], float]:
     return iter(values).__next__
 
 
@@ -71,6 +74,6 @@ def test_a_delay_is_never_negative_nor_above_the_cap(attempt: int, sign: float, 
         {"ticks_per_second": -1},
     ],
 )
-def test_absurd_numbers_are_refused(wrong: dict[str, float]) -> None:
+def test_absurd_numbers_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(OutOfRange):
         Backoff(**wrong)

@@ -50,11 +50,17 @@ class Publishing(Serving):
             if message.duplicate_id is not None:
                 self._duplicates.add(message.duplicate_id)
 
-    def reserve(self, message: "Message") -> None:
-        """As ``publish`` would begin; ``publish_reserved`` or ``unreserve`` must follow."""
+    def reserve(self, message: "Message") -> bool:
+        """As ``publish`` would begin; False if the message is to be dropped.
+
+        Otherwise ``publish_reserved`` or ``unreserve`` must follow.
+        """
         with self.lock:
             self.admit(message)
+            if self._unwelcome(message):
+                return False
             self._room.reserve(message)
+            return True
 
     def unreserve(self, message: "Message") -> None:
         """The reserved message does not come."""
@@ -67,7 +73,7 @@ class Publishing(Serving):
         """As ``publish``, for a reserved message."""
         with self.lock:
             self._room.unreserve(message)
-            return self._enter_checked(message, now, None, immediate=False)
+            return self._enter_watched(message, now, None, immediate=False)
 
     def _enter(self, message: "Message", now: float) -> "Entry":
         self._now = now
@@ -83,6 +89,11 @@ class Publishing(Serving):
             entry = self.placement.entry(message, 0, now)
             entry.discard()
             return entry
+        return self._enter_watched(message, now, producer, immediate=immediate)
+
+    def _enter_watched(
+        self, message: "Message", now: float, producer: "Producer | None", *, immediate: bool
+    ) -> "Entry":
         entry = self._enter(message, now)
         if immediate and not self._reserve(entry, now):
             self._contents.take_out(entry, Cause.MOVED)
@@ -92,9 +103,12 @@ class Publishing(Serving):
         return entry
 
     def _unwelcome(self, message: "Message") -> bool:
-        if self.rules.purge_on_no_consumers and not self._dispatch.consumers.all:
-            return True
-        return not self._room.admit(message)
+        """Whether it is to be dropped; then its duplicate id is as good as new."""
+        if not self._is_deserted and self._room.admit(message):
+            return False
+        if message.duplicate_id is not None:
+            self._duplicates.forget(message.duplicate_id)
+        return True
 
     def _reserve(self, entry: "Entry", now: float) -> bool:
         """Claim the entry for a consumer that would be given it if it pulled now."""

@@ -12,7 +12,7 @@ from django_mq.engine.contents import Cause
 from django_mq.engine.doors.core import Core
 from django_mq.engine.entry import Entry
 from django_mq.engine.fate import ACCEPTED, DISCARDED, RETURNED, VOID, Fate
-from django_mq.engine.states import DEAD, GONE, READY, STEALABLE
+from django_mq.engine.states import DEAD, GONE, READY, SCHEDULED, STEALABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,12 +71,17 @@ class Settling(Core):
         """
         with self.lock:
             self._now = self._now if now is None else now
-            if entry.owner is consumer and self._afterlife.is_dead(entry):
-                return self._bury(entry, consumer, claim_number, "max attempts")
             if retry_at is None and self.rules.backoff is not None:
                 retry_at = self._now + self.rules.backoff.delay(entry.attempts)
                 retry_at = None if retry_at <= self._now else retry_at
-            return self._settle(entry, consumer, claim_number, partial(Entry.fail, due_at=retry_at))
+            return self._fail(entry, consumer, claim_number, retry_at)
+
+    def _fail(
+        self, entry: Entry, consumer: "Consumer", claim_number: int | None = None, retry_at: float | None = None
+    ) -> Fate:
+        if entry.owner is consumer and self._afterlife.is_dead(entry):
+            return self._bury(entry, consumer, claim_number, "max attempts")
+        return self._settle(entry, consumer, claim_number, partial(Entry.fail, due_at=retry_at))
 
     def reject(
         self, entry: Entry, consumer: "Consumer", claim_number: int | None = None, *, now: float | None = None
@@ -116,7 +121,9 @@ class Settling(Core):
     def _returned(self, entry: Entry) -> Fate:
         if self.deleted and entry.state is not GONE and entry.state is not DEAD:
             return self._expel(entry)
-        if entry.state is READY and not self._plain:
+        if self._is_deserted and (entry.state is READY or entry.state is SCHEDULED):
+            self._contents.take_out(entry, Cause.KILLED)
+        elif entry.state is READY and not self._plain:
             self._room.check(None)
         return DISCARDED if entry.state is GONE else RETURNED
 
