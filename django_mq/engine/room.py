@@ -69,11 +69,17 @@ class Room:
             raise ProducerBlocked
         if self.policy is not Overflow.REJECT and self.policy is not Overflow.DROP:
             return True
-        if not self._exceeded(1 + self.reserved, message.size + self.reserved_bytes):
+        if not self.would_exceed(message):
             return True
         if self.policy is Overflow.REJECT:
             raise QueueFull
         return False
+
+    def would_exceed(self, message: "Message") -> bool:
+        """Whether one more message is too much, for limits that are more than watched."""
+        return self.policy is not Overflow.NONE and self._exceeded(
+            1 + self.reserved, message.size + self.reserved_bytes
+        )
 
     def reserve(self, message: "Message") -> None:
         """A message was admitted and will come, or be given up, later."""

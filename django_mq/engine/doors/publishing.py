@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from django_mq.engine.contents import Cause
 from django_mq.engine.doors.serving import Serving
 from django_mq.engine.states import CLAIMED, GONE
-from django_mq.errors import DuplicateMessage, IllegalMove
+from django_mq.errors import DuplicateMessage, IllegalMove, QueueFull
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
@@ -40,13 +40,18 @@ class Publishing(Serving):
         finally:
             self._release()
 
-    def admit(self, message: "Message", producer: "Producer | None" = None) -> None:
-        """Raise what ``publish`` would raise; a duplicate id counts as used from here on."""
+    def admit(self, message: "Message", producer: "Producer | None" = None, *, in_limits: bool = False) -> None:
+        """Raise what ``publish`` would raise; a duplicate id counts as used from here on.
+
+        With ``in_limits``, raise QueueFull even if this queue would drop something, or take it.
+        """
         with self.lock:
             self._refuse_if_deleted()
             if message.duplicate_id is not None and message.duplicate_id in self._duplicates:
                 raise DuplicateMessage
             self._room.admit(message, producer)
+            if in_limits and self._room.would_exceed(message):
+                raise QueueFull
             if message.duplicate_id is not None:
                 self._duplicates.add(message.duplicate_id)
 

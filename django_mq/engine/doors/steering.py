@@ -88,15 +88,20 @@ class Steering(Publishing):
         """Move an entry that nobody holds; False if it cannot be taken.
 
         It arrives as a new one, with its schedule and its end. Raises IllegalMove if the target
-        is this queue, and as ``publish`` if the target refuses it; nothing is moved then.
+        is this queue, QueueFull if it would come over its limits, even if it takes what others
+        publish then, and as ``publish`` if the target refuses it; nothing is moved then.
         """
         if target is self:
             raise IllegalMove("A message cannot be moved to the queue it is in.")
         with self.lock, target.lock:
             if entry.state not in UNDELIVERED and entry.state is not DEAD:
                 return False
-            target.publish(self._travelling(entry), now)
-            return self._contents.take_out(entry, Cause.MOVED)
+            message = self._travelling(entry)
+            target.admit(message, in_limits=True)
+            if not self._contents.take_out(entry, Cause.MOVED):
+                return False
+            target.publish(message, now)
+            return True
 
     def evacuate(self, target: "Queue", now: float) -> int:
         """Move everything that nobody holds, schedules included, in the order of the queue; how much went.
@@ -111,9 +116,11 @@ class Steering(Publishing):
             return sum([self.move(entry, target, now) for entry in entries])
 
     def copy(self, entry: "Entry", target: "Queue", now: float, *, new_id: str) -> "Entry":
-        """Add a copy of an entry in whatever state to a queue; raises as ``publish``."""
+        """Add a copy of an entry in whatever state to a queue; raises as ``move``, but for this queue."""
         with self.lock, target.lock:
-            return target.publish(replace(self._travelling(entry), id=new_id), now)
+            message = replace(self._travelling(entry), id=new_id)
+            target.admit(message, in_limits=True)
+            return target.publish(message, now)
 
     def _travelling(self, entry: "Entry") -> "Message":
         due_at = entry.due_at if entry.state is SCHEDULED or entry.state is HELD else None
