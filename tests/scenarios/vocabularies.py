@@ -1,10 +1,11 @@
 """The vocabularies there are adapters for."""
 
 from tests.scenarios.adapter import Adapter, Json
+from tests.scenarios.artemis.adapter import ArtemisAdapter
 from tests.scenarios.errors import MalformedScenarioError
 from tests.scenarios.qpid.adapter import QpidAdapter
 
-ADAPTERS: tuple[Adapter, ...] = (QpidAdapter(),)
+ADAPTERS: tuple[Adapter, ...] = (QpidAdapter(), ArtemisAdapter())
 
 
 def adapter_for(vocabulary: Json) -> Adapter:
