@@ -123,13 +123,13 @@ def test_the_tables_of_the_doors_have_every_call() -> None:
 
 
 @pytest.mark.parametrize("door", [name for name in DOORS if name != BEHIND])
-def test_a_doors_table_gives_every_call_its_parameters(door: str) -> None:
-    written = dict(re.findall(r"`(\w+)\(([^`]*)\)`", section(f"### {door}")))
-    there = {name: inspect.signature(getattr(Queue, name)).parameters for name in written}
+def test_a_doors_table_gives_a_call_its_own_parameters(door: str) -> None:
+    for name, written in re.findall(r"`(\w+)\(([^`]*)\)`", section(f"### {door}")):
+        parameters = list(inspect.signature(getattr(Queue, name)).parameters)[1:]
+        documented = re.findall(r"\w+", written)
 
-    assert {name: re.findall(r"\w+", parameters) for name, parameters in written.items()} == {
-        name: list(parameters)[1:] for name, parameters in there.items()
-    }
+        # The rare ones may be missing: they stand last.
+        assert documented == parameters[: len(documented)], name
 
 
 def test_the_table_of_the_broker_has_every_call() -> None:
