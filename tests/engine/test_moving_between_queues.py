@@ -1,0 +1,77 @@
+"""Moves by an operator, and what happens after a queue's end."""
+
+import pytest
+
+from django_mq.engine.broker import Broker
+from django_mq.engine.fate import Fate
+from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.rules import Rules
+from django_mq.errors import QueueFull
+from tests.engine.builders import names, publish, subscribe
+
+
+@pytest.mark.parametrize("policy", [Overflow.RING, Overflow.DROP, Overflow.FLOW, Overflow.REJECT])
+def test_a_move_that_does_not_fit_is_refused_and_changes_nothing(policy: Overflow) -> None:
+    broker = Broker()
+    queue, full = broker.declare("q"), broker.declare("full", Rules(overflow=policy, limits=Limits(1)))
+    publish(full, "old")
+    (entry,) = publish(queue, "new")
+    with pytest.raises(QueueFull):
+        queue.move(entry, full, 1.0)
+    with pytest.raises(QueueFull):
+        queue.copy(entry, full, 1.0, new_id="copy")
+    assert (names(queue.entries()), names(full.entries()), full.flow_stopped) == (["new"], ["old"], False)
+
+
+def test_limits_that_are_only_watched_keep_no_move_out() -> None:
+    broker = Broker()
+    queue, full = broker.declare("q"), broker.declare("full", Rules(limits=Limits(0)))
+    (entry,) = publish(queue, "m")
+    assert queue.move(entry, full, 1.0)
+    assert names(full.entries()) == ["m"]
+
+
+def test_an_entry_of_another_queue_is_not_copied_by_a_move() -> None:
+    broker = Broker()
+    queue, other, target = (broker.declare(name) for name in ("q", "other", "target"))
+    (entry,) = publish(other, "m")
+    assert not queue.move(entry, target, 1.0)
+    assert (names(other.entries()), target.entries()) == (["m"], [])
+
+
+@pytest.mark.parametrize("give_back", ["release", "fail", "decline", "reject"])
+def test_what_is_given_back_to_a_deleted_queue_becomes_a_dead_letter(give_back: str) -> None:
+    broker = Broker()
+    queue, dead = broker.declare("q", Rules(dead_letter_queue="dead")), broker.declare("dead")
+    consumer = subscribe(queue)
+    publish(queue, "m")
+    entry = queue.deliver(consumer, 0.0)
+    assert entry is not None
+    broker.delete("q", 1.0)
+    assert getattr(queue, give_back)(entry, consumer) is Fate.DEAD_LETTERED
+    assert (queue.entries(), names(dead.entries())) == ([], ["m"])
+
+
+@pytest.mark.parametrize("give_back", ["release", "fail", "reject"])
+def test_a_deleted_queue_keeps_nothing_aside(give_back: str) -> None:
+    broker = Broker()
+    queue = broker.declare("q", Rules(keep_dead=True))
+    consumer = subscribe(queue)
+    publish(queue, "m")
+    entry = queue.deliver(consumer, 0.0)
+    assert entry is not None
+    broker.delete("q", 1.0)
+    assert getattr(queue, give_back)(entry, consumer) is Fate.DISCARDED
+    assert (queue.entries(), queue.statistics.depth) == ([], 0)
+
+
+def test_what_expired_while_it_was_held_is_gone_when_it_is_given_back() -> None:
+    queue = Broker().declare("q")
+    consumer = subscribe(queue)
+    publish(queue, "m", expires_at=5.0)
+    entry = queue.deliver(consumer, 0.0)
+    assert entry is not None
+    queue.keep_house(5.0)
+    assert names(queue.entries()) == ["m"]
+    assert queue.release(entry, consumer) is Fate.DISCARDED
+    assert (queue.entries(), queue.statistics.expired) == ([], 1)
