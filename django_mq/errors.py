@@ -169,6 +169,10 @@ class SessionLost(StoreError):
 # Consuming.
 
 
+class LeaseLost(MQError):
+    """The message was given to another worker meanwhile; nothing that the handler wrote was kept."""
+
+
 class CorruptMessage(MQError):
     """A stored message cannot be decoded."""
 

@@ -10,13 +10,22 @@ import logging
 import traceback
 from typing import TYPE_CHECKING
 
-from django.db import connections
+from django.db import connections, transaction
 
 from django_mq.delivery.message import ReceivedMessage
 from django_mq.delivery.validation import moment
 from django_mq.engine.backoff import Backoff
-from django_mq.errors import CorruptMessage, HandlerTimeout, InvalidMessage, Reject, Release, Retry
-from django_mq.stores.records import Failure, Settlement, Verdict
+from django_mq.errors import (
+    CorruptMessage,
+    HandlerTimeout,
+    InvalidMessage,
+    LeaseLost,
+    Reject,
+    Release,
+    Retry,
+)
+from django_mq.stores.records import Failure, Lease, Settlement, Verdict
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -30,13 +39,31 @@ logger = logging.getLogger("django_mq.delivery")
 class Attempt:
     """One delivery on its way through the handler."""
 
-    __slots__ = ("abandoned", "claimed", "deadline", "error", "handler", "message", "owner", "policy", "receipt")
+    __slots__ = (
+        "abandoned",
+        "claimed",
+        "deadline",
+        "error",
+        "handler",
+        "lease",
+        "message",
+        "owner",
+        "policy",
+        "receipt",
+        "settled",
+    )
 
-    def __init__(self, claimed: Claimed, handler: Handler, policy: QueueRecord) -> None:
+    def __init__(
+        self, claimed: Claimed, handler: Handler, policy: QueueRecord, lease: Lease | None = None
+    ) -> None:
         self.claimed = claimed
         self.handler = handler
         self.policy = policy
         self.message = ReceivedMessage(claimed)
+        #: In whose name a transactional handler's acknowledgement is written.
+        self.lease = lease
+        #: The acknowledgement is written already: nobody else is to write the verdict.
+        self.settled = False
         self.error: BaseException | None = None
         #: When the time limit is over, on the monotonic clock; set as the call begins.
         self.deadline: float | None = None
@@ -69,8 +96,20 @@ class Attempt:
         _ = self.message.headers, self.message.body
 
     def call(self) -> None:
-        """Give the message to the handler."""
-        self.handler.function(self.message)
+        """Give the message to the handler; a transactional one's writes and its acknowledgement are one."""
+        if self.handler.transactional and self.lease is not None:
+            with transaction.atomic(using=self.lease.alias):
+                self.handler.function(self.message)
+                self._accept_here(self.lease)
+            self.settled = True
+        else:
+            self.handler.function(self.message)
+
+    def _accept_here(self, lease: Lease) -> None:
+        """Accept in the open transaction. Raises LeaseLost, which rolls it back."""
+        accept = self._settle(Verdict.ACCEPT)
+        if accept.id in shared_store(lease.alias).settle(lease.session_id, [accept]):
+            raise LeaseLost
 
     def tidy(self) -> None:
         """Leave no broken or outdated connection, and no open transaction, to the thread's next attempt."""

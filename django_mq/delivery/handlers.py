@@ -9,9 +9,10 @@ from django.utils.module_loading import autodiscover_modules
 
 from django_mq import conf
 from django_mq.errors import ConfigurationError, NoHandler
+from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from django_mq.delivery.message import ReceivedMessage
 
@@ -27,6 +28,7 @@ class Handler:
     function: Callable[[ReceivedMessage], Any]
     credit: int
     time_limit_seconds: float | None
+    transactional: bool = False
 
     @property
     def name(self) -> str:
@@ -38,7 +40,11 @@ _handlers: dict[str, Handler] = {}
 
 
 def consumer(
-    queue: str, *, credit: int = DEFAULT_CREDIT, time_limit_seconds: float | None = None
+    queue: str,
+    *,
+    credit: int = DEFAULT_CREDIT,
+    time_limit_seconds: float | None = None,
+    transactional: bool = False,
 ) -> Callable[[Callable[[ReceivedMessage], Any]], Callable[[ReceivedMessage], Any]]:
     """Make a function the handler of a queue; put it into an app's ``consumers.py``.
 
@@ -48,6 +54,11 @@ def consumer(
     is how many messages one worker holds for it at a time. A call that exceeds
     ``time_limit_seconds`` counts as failed; its thread is given up, since Python cannot
     stop it.
+
+    With ``transactional``, the call runs in a transaction on the queues' own database, which
+    also accepts the message: what the handler writes there and its acknowledgement exist
+    together or not at all, so each effect happens exactly once. If the message was given
+    to another worker meanwhile, everything is rolled back.
 
     Raises ConfigurationError for options that make no sense, and for a second handler of
     the same queue.
@@ -64,11 +75,25 @@ def consumer(
         if known is not None and not _same(known.function, function):
             raise ConfigurationError(f"Queue {queue!r} already has a handler, {known.name}.")
         _handlers[queue] = Handler(
-            queue=queue, function=function, credit=credit, time_limit_seconds=time_limit_seconds
+            queue=queue,
+            function=function,
+            credit=credit,
+            time_limit_seconds=time_limit_seconds,
+            transactional=transactional,
         )
         return function
 
     return register
+
+
+def check_transactions(handlers: Iterable[Handler], alias: str) -> None:
+    """Raise ConfigurationError for a transactional handler of queues that are in no database."""
+    for handler in handlers:
+        if handler.transactional and alias == MEMORY:
+            raise ConfigurationError(
+                f"{handler.name} is transactional, but its queue is in memory, where there are no transactions;"
+                " use a database."
+            )
 
 
 def _same(known: Callable[..., Any], function: Callable[..., Any]) -> bool:

@@ -29,7 +29,7 @@ from django_mq.delivery.settling import Settlements
 from django_mq.errors import SessionLost, StoreError
 from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
-from django_mq.stores.records import Exchange, SessionInfo, Settlement, Verdict
+from django_mq.stores.records import Exchange, Lease, SessionInfo, Settlement, Verdict
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -209,6 +209,11 @@ class Session:
         self._keeper = Keeper(self)
         self._keeper.start()
         _live.add(self)
+
+    @property
+    def lease(self) -> Lease | None:
+        """In whose name messages are claimed now; None before the first claim and after the last."""
+        return None if self.id is None else Lease(self.alias, self.id)
 
     def _id(self) -> int:
         if self.id is None:

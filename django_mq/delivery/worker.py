@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from django_mq import conf
 from django_mq.delivery.dispatching import Dispatcher, Window
 from django_mq.delivery.feeding import Feeder
+from django_mq.delivery.handlers import check_transactions
 from django_mq.delivery.policies import Policies
 from django_mq.delivery.polling import MARKER_SECONDS, poll_seconds
 from django_mq.delivery.pool import Pool
@@ -51,6 +52,7 @@ class Worker:
         self._alias = using or conf.load().DATABASE
         self._name = name
         self._handlers = list(handlers)
+        check_transactions(self._handlers, self._alias)
         self.wake = Wake()
         self._policies = Policies(handler.queue for handler in self._handlers)
         self._listener = notifier().listen(self.wake)
@@ -86,13 +88,17 @@ class Worker:
         attempt = dispatcher.next_attempt()
         if attempt is not None:
             attempt.owner = dispatcher
+            attempt.lease = self.session.lease
         return attempt
 
     def _on_done(self, attempt: Attempt, settlement: Settlement) -> None:
         if attempt.owner is not self.dispatcher:
             return  # its session was lost while it began: the message belongs to others
         self.dispatcher.finish(attempt)
-        self.session.settle(settlement)
+        if attempt.settled:
+            self.session.let_go(attempt.claimed)
+        else:
+            self.session.settle(settlement)
         # Waking costs a system call: only a driver that sleeps needs it, and only for a batch.
         if self._waiting and len(self.session.settlements) >= self._refill():
             self.wake.set(CREDIT)

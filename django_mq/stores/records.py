@@ -108,6 +108,14 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Lease:
+    """In whose name a message was claimed: the database and the worker session there."""
+
+    alias: str
+    session_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Settlement:
     """One verdict over one claimed message, fenced by its claim token.
 

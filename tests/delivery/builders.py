@@ -66,9 +66,16 @@ def a_handler(
     queue: str = "orders",
     credit: int = 20,
     time_limit_seconds: float | None = None,
+    transactional: bool = False,
 ) -> Handler:
     """A handler that nobody registered."""
-    return Handler(queue=queue, function=function, credit=credit, time_limit_seconds=time_limit_seconds)
+    return Handler(
+        queue=queue,
+        function=function,
+        credit=credit,
+        time_limit_seconds=time_limit_seconds,
+        transactional=transactional,
+    )
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Each claimed native message becomes a synthetic message of the task ``django_mq.
 that time limits, revoking, events and instrumentation are Celery's own. Who settles:
 
     the handler returned                  the parent accepts, in a batch, with its next claim
+    a transactional handler returned      the child, in the handler's transaction; the parent forgets
     the handler chose another outcome     the child, at once, with the traceback; the parent forgets
     the child died or was timed out       the parent counts a failed attempt
 """
@@ -27,13 +28,15 @@ from django_mq.delivery.handlers import Handler, handler_of
 from django_mq.delivery.policies import Policies
 from django_mq.errors import HandlerTimeout, WorkerLost
 from django_mq.integrations.celery.message import Message
-from django_mq.stores.records import Claimed, Verdict
+from django_mq.stores.records import Claimed, Lease, Verdict
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from django_mq.delivery.session import Session
 
 DELIVER = "django_mq.deliver"
+#: The task's result when there is nothing left to settle.
+SETTLED = "settled"
 
 
 class NativeMessage(Message):
@@ -128,6 +131,12 @@ def unpack(values: dict[str, Any]) -> Claimed:
 class HandlerRequest(Request):
     """What the parent knows of one handler's run."""
 
+    def on_success(self, failed__retval__runtime: Any, **kwargs: Any) -> Any:
+        """Tell the message who has settled, before Celery acknowledges it."""
+        failed, answer, _ = failed__retval__runtime
+        self.message.settled = not failed and answer == repr(SETTLED)  # the pool hands over its repr
+        return super().on_success(failed__retval__runtime, **kwargs)
+
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
         """Tell the message who has settled, before Celery acknowledges or rejects it."""
         error = getattr(exc_info.exception, "exc", exc_info.exception)
@@ -155,13 +164,16 @@ class DeliverTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
 
 
 @shared_task(name=DELIVER, base=DeliverTask)
-def deliver(alias: str, session_id: int, packed: dict[str, Any]) -> None:
-    """Run a handler in a pool process."""
+def deliver(alias: str, session_id: int, packed: dict[str, Any]) -> str | None:
+    """Run a handler in a pool process; says whether the message is settled."""
     claimed = unpack(packed)
-    attempt = Attempt(claimed, handler_of(claimed.queue_name), _policy(alias, claimed.queue_name))
+    handler, policy = handler_of(claimed.queue_name), _policy(alias, claimed.queue_name)
+    attempt = Attempt(claimed, handler, policy, Lease(alias, session_id))
     settlement = attempt.run()
+    if attempt.settled:
+        return SETTLED
     if settlement.verdict is Verdict.ACCEPT:
-        return
+        return None
     shared_store(alias).settle(session_id, [settlement])
     if settlement.delay_seconds:
         hinting.hint([claimed.queue_name], using=alias)  # the parent must learn of the new due time

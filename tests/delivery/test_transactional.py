@@ -1,0 +1,130 @@
+"""Handlers whose writes and acknowledgement are one transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connections, transaction
+
+from django_mq.api import publish
+from django_mq.delivery.declaring import declare
+from django_mq.delivery.executing import Attempt
+from django_mq.delivery.worker import Worker
+from django_mq.errors import ConfigurationError, LeaseLost
+from django_mq.models import History, Message, Queue
+from django_mq.stores.records import Lease, Verdict
+from django_mq.stores.registry import MEMORY, shared_store
+from tests.delivery.builders import a_claimed, a_handler, a_policy, running
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pytest_django import Settings
+
+
+@pytest.fixture
+def alias(committed_database: str, settings: Settings) -> str:
+    """A database with the queue ``orders``, whose failures are repeated at once."""
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 0.05, "UPKEEP_SECONDS": 0.2}
+    declare(shared_store(committed_database), "orders")
+    Queue.objects.using(committed_database).update(backoff_seconds=0, backoff_jitter=0)
+    return committed_database
+
+
+class Book:
+    """A handler that leaves a row for each message: a queue of that name will do."""
+
+    def __init__(self, alias: str) -> None:
+        self.alias = alias
+        self.calls = 0
+
+    def __call__(self, message: Any) -> None:
+        self.calls += 1
+        assert connections[self.alias].in_atomic_block
+        Queue.objects.using(self.alias).create(name=f"booked {message.body}", kind="fifo")
+
+    @property
+    def rows(self) -> int:
+        return Queue.objects.using(self.alias).filter(name__startswith="booked").count()
+
+
+def outcomes(alias: str) -> list[int]:
+    return list(History.objects.using(alias).values_list("outcome", flat=True))
+
+
+def test_the_handlers_writes_and_the_acknowledgement_are_committed_together(alias: str) -> None:
+    book = Book(alias)
+    for number in range(10):
+        publish("orders", number)
+
+    with running(a_handler(book, transactional=True), using=alias) as worker:
+        wait_until(lambda: not Message.objects.using(alias).exists())
+        wait_until(lambda: worker.session.held == 0)
+
+    assert (book.calls, book.rows) == (10, 10)
+    assert outcomes(alias) == [History.Outcome.ACCEPTED] * 10
+
+
+def test_a_failing_handler_leaves_nothing_behind_and_is_called_again(alias: str) -> None:
+    book = Book(alias)
+
+    def handle(message: Any) -> None:
+        book(message)
+        if book.calls < 3:
+            raise ValueError("not yet")
+
+    publish("orders", 1)
+    with running(a_handler(handle, transactional=True), using=alias):
+        wait_until(lambda: not Message.objects.using(alias).exists())
+
+    assert (book.calls, book.rows) == (3, 1)
+
+
+def test_nothing_is_kept_of_a_handler_whose_message_was_taken_away(alias: str) -> None:
+    book = Book(alias)
+
+    def handle(message: Any) -> None:
+        book(message)
+        if book.calls == 1:
+            # As if somebody else had: on SQLite nobody else can write while this transaction is open.
+            shared_store(alias).release_held(list(Message.objects.using(alias).values_list("id", flat=True)))
+
+    publish("orders", 1)
+    with running(a_handler(handle, transactional=True), using=alias):
+        wait_until(lambda: not Message.objects.using(alias).exists())
+
+    assert (book.calls, book.rows) == (2, 1)
+    assert outcomes(alias) == [History.Outcome.ACCEPTED]
+
+
+def test_what_it_publishes_belongs_to_the_same_transaction(alias: str) -> None:
+    declare(shared_store(alias), "letters")
+    calls = []
+
+    def handle(message: Any) -> None:
+        calls.append(message.body)
+        publish("letters", message.body)
+        if len(calls) == 1:
+            raise ValueError("after publishing")
+
+    publish("orders", "a")
+    with running(a_handler(handle, transactional=True), using=alias):
+        wait_until(lambda: not Message.objects.using(alias).filter(queue__name="orders").exists())
+
+    assert Message.objects.using(alias).filter(queue__name="letters").count() == 1
+
+
+def test_an_attempt_without_a_lease_on_its_message_is_judged_as_failed(alias: str) -> None:
+    book = Book(alias)
+    attempt = Attempt(a_claimed(body=b"1"), a_handler(book, transactional=True), a_policy(), Lease(alias, 7))
+
+    settlement = attempt.run()
+
+    assert isinstance(attempt.error, LeaseLost)
+    assert (settlement.verdict, attempt.settled, book.rows) == (Verdict.RELEASE, False, 0)
+    assert not transaction.get_connection(alias).in_atomic_block
+
+
+def test_a_transactional_handler_of_queues_in_memory_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="in memory"):
+        Worker([a_handler(transactional=True)], threads=1, using=MEMORY)
