@@ -105,6 +105,11 @@ class Core:
             live.add(consumer)
         return live
 
+    @property
+    def _is_deserted(self) -> bool:
+        """Whether its messages need somebody who consumes, and nobody does."""
+        return self.rules.purge_on_no_consumers and not self._dispatch.consumers.all
+
     def _refuse_if_deleted(self) -> None:
         if self.deleted:
             raise QueueDeleted

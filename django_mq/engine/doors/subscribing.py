@@ -45,17 +45,22 @@ class Subscribing(Settling):
             self._dispatch.refresh(consumer)
             return True
 
-    def remove_consumer(self, consumer: Consumer, *, give_back: bool = True) -> list[Entry]:
+    def remove_consumer(
+        self, consumer: Consumer, *, give_back: bool = True, failed: bool = False, now: float | None = None
+    ) -> list[Entry]:
         """Unsubscribe a consumer; release what it holds, and answer that in order of delivery.
 
-        Without ``give_back`` it keeps what it holds, and may still settle it.
+        If it has ``failed``, every attempt counts: the last one allowed makes a dead letter, and
+        no other is followed by a delay. Without ``give_back`` it keeps what it holds, and may still
+        settle it, as always what belongs to open units of work.
         """
         with self.lock:
+            self._now = self._now if now is None else now
             if consumer.queue is not self:
                 return []
             # Out of every set first, so that nothing it gives back is meant for it again.
             was_here = self._forget(consumer)
-            released = self._take_back(consumer) if give_back else []
+            released = self._take_back(consumer, failed=failed) if give_back else []
             if consumer.unsettled and not consumer.browser:
                 self._contents.departed[consumer] = None
             self._dispatch.hand_over()
@@ -79,10 +84,11 @@ class Subscribing(Settling):
         self._count_consumers()
         return True
 
-    def _take_back(self, consumer: Consumer) -> list[Entry]:
+    def _take_back(self, consumer: Consumer, *, failed: bool) -> list[Entry]:
         consumer.reserved.clear()
-        unsettled = list(consumer.unsettled)
-        return [entry for entry in unsettled if self._settle(entry, consumer, None, Entry.release)]
+        settle = self._fail if failed else self.release
+        unsettled = [entry for entry in consumer.unsettled if entry not in consumer.settling]
+        return [entry for entry in unsettled if settle(entry, consumer)]
 
     def _left_alone(self, consumer: Consumer) -> None:
         """Do what the queue does when its last consumer has gone."""
