@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.fate import DISCARDED, Fate
+from django_mq.engine.states import GONE
 from django_mq.errors import PublishError
 
 if TYPE_CHECKING:
@@ -54,9 +55,8 @@ class Afterlife:
         """Send a dead entry on; says whether it went, is to be kept here, or is to be discarded."""
         if self._send(self._rules.dead_letter_queue, entry, now, cause):
             return Fate.DEAD_LETTERED
-        if self._rules.dead_letter_queue is None and self._rules.keep_dead:
-            return Fate.DEAD
-        return DISCARDED
+        # A dead-letter queue that is missing or full is a mistake, and no reason to lose the message.
+        return Fate.DEAD if self._rules.keep_dead else DISCARDED
 
     def expired(self, entry: "Entry", now: float) -> bool:
         """Send an expired entry on; False if it goes nowhere."""
@@ -71,7 +71,6 @@ class Afterlife:
         if expires_at is not None and expires_at <= now:
             return False  # it would be expired on arrival
         try:
-            target.publish(message, now)
+            return target.publish(message, now).state is not GONE
         except PublishError:
             return False
-        return True
