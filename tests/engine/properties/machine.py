@@ -230,7 +230,7 @@ class QueueMachine(RuleBasedStateMachine):
             return
         self.model.promote()
         may = {seat: self.model.unseen(seat, again=True) for seat in self.model.seats if seat.browser}
-        due = {seat: self.model.due_to(seat) for seat in self.model.seats if not seat.browser}
+        due = {seat: self.model.due_to(seat, in_turn=True) for seat in self.model.seats if not seat.browser}
         must = {seat: self.model.unseen(seat, again=False) for seat in may}
         answer = self.queue.deliver_next(self.now)
         if answer is None:
@@ -472,7 +472,8 @@ class QueueMachine(RuleBasedStateMachine):
             return
         assert entry is not None
         self.model.gone(item, "moved")
-        self.model.arrive(entry.message).entry = entry
+        copy = self.model.arrive(entry.message)
+        copy.entry, copy.attempts, copy.redelivered = entry, item.attempts, item.redelivered
 
     @rule(which=WHICH)
     def move(self, which: int) -> None:

@@ -189,24 +189,33 @@ class Model:
                 return item
         return None
 
-    def due_to(self, seat: Seat) -> Item | None:
-        """What a consumer must be given if it pulls now, and nothing else."""
+    def due_to(self, seat: Seat, *, in_turn: bool = False) -> Item | None:
+        """What a consumer must be given if it pulls now, and nothing else.
+
+        If all pull ``in_turn``, one that is stuck is known to be, and in nobody's way.
+        """
         item = self.first_for(seat)
-        if item is None or self.paused or not self.desires(seat) or self.is_above(seat, item):
+        if item is None or self.paused or not self.desires(seat) or self.is_above(seat, item, in_turn=in_turn):
             return None
         return item if seat.affords(item) else None
 
-    def is_above(self, seat: Seat, item: Item) -> bool:
+    def is_above(self, seat: Seat, item: Item, *, in_turn: bool) -> bool:
         return any(
             better.consumer.priority > seat.consumer.priority
             and not better.browser
             and self.desires(better)
-            and better.consumer.interest is not Interest.BLOCKED
+            and not self.is_stuck(better, known=in_turn)
             and better.wants(item)
             and better.affords(item)
             and self.may_take(better, item)
             for better in self.seats
         )
+
+    def is_stuck(self, seat: Seat, *, known: bool) -> bool:
+        if seat.consumer.interest is Interest.BLOCKED:
+            return True
+        first = self.first_for(seat)
+        return known and first is not None and not seat.affords(first)
 
     # Browsers.
 
