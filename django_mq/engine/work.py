@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from django_mq.errors import IllegalMove, PublishError
+from django_mq.errors import IllegalMove, PublishError, QueueDeleted
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -30,8 +30,8 @@ class UnitOfWork:
     cannot be taken from its consumer, and stays with the unit if that leaves. What was settled in
     a unit that is rolled back has failed.
 
-    A duplicate, or another message that is refused, spoils the whole unit: ``commit`` rolls back,
-    and raises what was wrong.
+    A duplicate, or another message that is refused, spoils the whole unit, and so does a queue that
+    is deleted before the commit: ``commit`` rolls back, and raises what was wrong.
     """
 
     def __init__(self, lock: "AbstractContextManager[object]") -> None:
@@ -72,10 +72,12 @@ class UnitOfWork:
     def commit(self, now: float) -> None:
         """Let everything take effect, settlements first: they make room."""
         self._check_open()
-        if self._spoiled_by is not None:
-            self.rollback(now)
-            raise self._spoiled_by
         with self._lock:
+            if any(queue.deleted for queue, _ in self._publications):
+                self._spoiled_by = self._spoiled_by or QueueDeleted()
+            if self._spoiled_by is not None:
+                self.rollback(now)
+                raise self._spoiled_by
             self.phase = Phase.COMMITTED
             for queue, entry, consumer, claim_number in self._settlements:
                 consumer.settling.discard(entry)
