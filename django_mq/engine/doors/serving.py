@@ -52,7 +52,7 @@ class Serving(Subscribing):
             if self._contents.holding:
                 self._contents.unhold(self._contents.holding.seen_by(consumer, now))
             entry = self._claim_for(consumer, now)
-            if self.rules.hold:
+            if self.rules.hold and consumer.interest is not REMOVED:
                 self._contents.holding.looked(consumer, entry)
             if entry is None and consumer.auto_close:
                 self._close_at_end(consumer, now)
