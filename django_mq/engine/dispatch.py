@@ -73,11 +73,11 @@ class Dispatch:
     def _show_arrival(self, entry: "Entry") -> None:
         consumers = self.consumers
         for consumer, view in consumers.views.items():
-            if view.arrived(entry):
+            unseen = view.arrived(entry)
+            if view.looks_back:
                 consumers.looking_back[consumer] = None
-            if consumer.interest is NON_ACQUIRING and not (self.halted or entry.redelivered):
-                if consumer.wants(entry):
-                    consumer.wake(consumer)
+            if unseen and consumer.interest is NON_ACQUIRING and not self.halted and consumer.wants(entry):
+                consumer.wake(consumer)
 
     def _unblock_behind(self, entry: "Entry") -> None:
         # A consumer stuck at a large entry may be able to afford what now stands before it.

@@ -26,9 +26,22 @@ class View:
     ``again`` says whether entries that were given back are looked at again. A browser
     does not: it has seen them, or has passed them while somebody held them. ``from_tail``
     begins behind everything that stands there now.
+
+    What a browser has passed cannot be told from the places of ready entries alone: what
+    somebody holds stands nowhere. So the queue tells it, by ``looked``, how many entries had
+    arrived when it looked.
     """
 
-    __slots__ = ("_behind", "_last_seen", "_line", "_resume", "again")
+    __slots__ = (
+        "_behind",
+        "_last_seen",
+        "_line",
+        "_looked_until",
+        "_passed",
+        "_passed_until",
+        "_resume",
+        "again",
+    )
 
     def __init__(self, line: "EntryList | None" = None, *, again: bool = False, from_tail: bool = False) -> None:
         self._line = FifoList() if line is None else line
@@ -38,29 +51,45 @@ class View:
         self._resume: Entry | None = None
         #: Entries that came to stand before the last one seen.
         self._behind = OrderedList(self._line.position)
+        #: Entries that stand ahead of it, and were passed while somebody held them.
+        self._passed: dict[Entry, None] = {}
+        #: The last arrival when it looked, and when it last saw the end.
+        self._looked_until = self._passed_until = 0
         if from_tail:
             for entry in self._line:
                 self._last_seen = entry
 
     @property
     def looks_back(self) -> bool:
-        """Whether anything stands behind the position that is still to be looked at."""
-        return len(self._behind) > 0
+        """Whether it must be told what leaves the line."""
+        return len(self._behind) > 0 or len(self._passed) > 0
 
     def arrived(self, entry: "Entry") -> bool:
-        """A ready entry came to stand in the line; whether it must be looked back for."""
-        last = self._last_seen
-        if last is None or (entry.redelivered and not self.again):
+        """A ready entry came to stand in the line; whether it is still to be looked at."""
+        position, last = self._line.position, self._last_seen
+        ahead = last is None or position(entry) > position(last)
+        if self._was_passed(entry, self._passed_until if ahead else self._looked_until):
+            if ahead:
+                self._passed[entry] = None
             return False
-        position = self._line.position
-        if position(entry) > position(last):
-            return False
-        self._behind.add(entry)
+        if not ahead:
+            self._behind.add(entry)
         return True
+
+    def _was_passed(self, entry: "Entry", until: int) -> bool:
+        """Whether somebody held it when the browser came by, at arrival ``until``."""
+        return entry.redelivered and not self.again and entry.arrival <= until
 
     def left(self, entry: "Entry") -> None:
         """An entry left the line."""
         self._behind.remove(entry)
+        self._passed.pop(entry, None)
+
+    def looked(self, arrivals: int, *, to_the_end: bool) -> None:
+        """A browser has looked when ``arrivals`` was the number of the last one."""
+        self._looked_until = arrivals
+        if to_the_end:
+            self._passed_until = arrivals
 
     def move_back(self, entry: "Entry") -> None:
         """Look again from this entry on, if it was passed."""
@@ -79,12 +108,19 @@ class View:
         return min(ahead, behind, key=self._line.position)
 
     def _next_ahead(self, ready: "EntryList") -> "Entry | None":
+        entry = self._next_place(ready)
+        while self._passed and entry is not None and entry in self._passed:
+            entry = ready.next(entry)
+        return entry
+
+    def _next_place(self, ready: "EntryList") -> "Entry | None":
         if self._resume is not None:
             return self._resume if self._resume.state is READY else ready.next(self._resume)
         return ready.head() if self._last_seen is None else ready.next(self._last_seen)
 
     def saw(self, entry: "Entry") -> None:
         """The entry that ``next_in`` answered was shown, or passed over."""
+        self._looked_until = max(self._looked_until, entry.arrival)
         if not self._behind.remove(entry):
             self._resume = None
             self._last_seen = entry

@@ -54,3 +54,32 @@ def test_an_arrival_that_left_again_is_not_seen() -> None:
     view.left(ahead)
 
     assert look(view, ready) == []
+
+
+def test_a_browser_that_saw_the_end_has_passed_what_was_held_then() -> None:
+    view, ready = View(), FifoList()
+    assert look(view, ready) == []
+    view.looked(1, to_the_end=True)
+    returned, new = entry("returned", arrival=1, redelivered=True), entry("new", arrival=2)
+
+    for each in (returned, new):
+        ready.add(each)
+        view.arrived(each)
+
+    assert look(view, ready) == ["new"]
+    assert view.looks_back  # until the passed one leaves
+    view.left(returned)
+    assert not view.looks_back
+
+
+def test_what_was_given_back_before_the_browser_came_by_is_seen() -> None:
+    view, ready = View(), FifoList()
+    ready.add(entry("old", arrival=1))
+    look(view, ready)
+    view.looked(1, to_the_end=True)
+    ahead = entry("ahead", level=9, arrival=2, redelivered=True)
+
+    ready.add(ahead)
+    assert view.arrived(ahead)
+
+    assert look(view, ready) == ["ahead"]

@@ -73,13 +73,21 @@ class Serving(Subscribing):
 
     def _claim_for(self, consumer: Consumer, now: float) -> Entry | None:
         entry = self._dispatch.claim_for(consumer, now)
+        if consumer.browser:
+            self._note_look(consumer, entry, now)
+        elif entry is not None:
+            self._claimed(consumer, entry)
         if entry is None:
             return None
-        if not consumer.browser:
-            self._claimed(consumer, entry)
         if consumer.target is not None:
             consumer.target.credit_changed(consumer)
         return entry
+
+    def _note_look(self, browser: Consumer, entry: Entry | None, now: float) -> None:
+        if browser.view is None or self._dispatch.halted:
+            return
+        at_the_end = entry is None and self._dispatch.first_wanted(browser, now) is None
+        browser.view.looked(self._arrivals, to_the_end=at_the_end)
 
     def _claimed(self, consumer: Consumer, entry: Entry) -> None:
         self._contents.claimed_by(consumer, entry)
