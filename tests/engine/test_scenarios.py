@@ -202,7 +202,7 @@ def test_neither_the_expectation_nor_the_alternative_is_met() -> None:
     assert "nor is the alternative met: closed" in verdict.difference
 
 
-def test_an_alternative_in_words_excuses_nothing() -> None:
+def test_an_alternative_in_words_excuses_nothing_that_is_no_choice_of_ours() -> None:
     verdict = run(expect={"deliveries": []}, alternative={"note": "as we like it"})
     assert not verdict.passed
     assert "in words only: as we like it" in verdict.difference

@@ -37,6 +37,11 @@ class Check:
     alternative: Json | None = None
     #: The alternative in words.
     note: str = ""
+    #: Our documented choices that the words may be about. Without any, words excuse nothing.
+    choices: Sequence[str] = ()
+    #: Whether the alternative is that of the whole scenario: where it was met, what was expected
+    #: on the way there is void.
+    whole: bool = False
 
 
 class Adapter(Protocol):

@@ -1,7 +1,8 @@
 """Whether what was found is what was expected.
 
 Every check must meet its expectations, or, if it has any, those of its alternative. The
-alternative is judged by itself: what it does not mention may be as it likes.
+alternative is judged by itself: what it does not mention may be as it likes. One that is in
+words only is met if we have documented choices that the words may be about.
 """
 
 from collections.abc import Iterable
@@ -19,23 +20,37 @@ class Verdict:
     passed: bool
     #: Which was met, ``expect`` or ``alternative``; empty if there is no choice, or none was met.
     met: str = ""
-    #: The first difference, in words; empty if the scenario has passed.
+    #: The first difference, in words; empty if the scenario has passed, unless only words excuse it.
     difference: str = ""
 
 
 def judge(checks: Iterable[Check]) -> Verdict:
     """The verdict on a scenario's checks."""
-    has_choice = took_alternative = False
-    for check in checks:
-        has_choice = has_choice or check.alternative is not None or check.note != ""
-        difference = first_difference(check.expected, check.found)
-        if difference is None:
-            continue
-        if check.alternative is None or first_difference(check.alternative, check.found) is not None:
-            return Verdict(passed=False, difference=_in_words(check, difference))
-        took_alternative = True
-    met = "alternative" if took_alternative else "expect"
-    return Verdict(passed=True, met=met if has_choice else "")
+    checks = list(checks)
+    verdicts = [_judge_one(check) for check in checks]
+    failed = next((each for each in verdicts if not each.passed), None)
+    if failed is not None:
+        is_excused = any(check.whole and _meets_alternative(check) for check in checks)
+        return Verdict(passed=True, met="alternative") if is_excused else failed
+    by_choice = sorted((each for each in verdicts if each.met), key=lambda each: each.met)
+    return by_choice[0] if by_choice else Verdict(passed=True)
+
+
+def _judge_one(check: Check) -> Verdict:
+    difference = first_difference(check.expected, check.found)
+    if difference is None:
+        has_choice = check.alternative is not None or check.note != ""
+        return Verdict(passed=True, met="expect" if has_choice else "")
+    if _meets_alternative(check):
+        return Verdict(passed=True, met="alternative")
+    words = _in_words(check, difference)
+    if check.alternative is None and check.note and check.choices:
+        return Verdict(passed=True, met="alternative", difference=words)
+    return Verdict(passed=False, difference=words)
+
+
+def _meets_alternative(check: Check) -> bool:
+    return check.alternative is not None and first_difference(check.alternative, check.found) is None
 
 
 def _in_words(check: Check, difference: str) -> str:
@@ -44,6 +59,7 @@ def _in_words(check: Check, difference: str) -> str:
         words += f"; nor is the alternative met: {first_difference(check.alternative, check.found)}"
     elif check.note:
         words += f"; the alternative is in words only: {check.note}"
+        words += f"; our choice: {', or '.join(check.choices)}" if check.choices else ""
     return words
 
 

@@ -9,7 +9,8 @@ def line(name: str, verdict: Verdict) -> str:
     """One scenario's line."""
     if not verdict.passed:
         return f"{name} failed: {verdict.difference}"
-    return f"{name} passed ({verdict.met})" if verdict.met else f"{name} passed"
+    passed = f"{name} passed ({verdict.met})" if verdict.met else f"{name} passed"
+    return f"{passed}: {verdict.difference}" if verdict.difference else passed
 
 
 def summary(verdicts: list[Verdict], unusable_files: int) -> str:

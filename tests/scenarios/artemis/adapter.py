@@ -1,11 +1,13 @@
 """Plays a scenario step by step, and looks whenever something is expected."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from django_mq.errors import MQError
 from tests.scenarios.adapter import Check, Json, Scenario
 from tests.scenarios.alternatives import read_alternative
 from tests.scenarios.artemis import consuming, publishing, restarting, steering, time
+from tests.scenarios.artemis.choices import choices_in
 from tests.scenarios.artemis.expectations import Path, flatten, look
 from tests.scenarios.artemis.stage import Stage
 from tests.scenarios.errors import MalformedScenarioError, UnknownWordError
@@ -64,7 +66,12 @@ class ArtemisAdapter:
         """Play the scenario; what is expected may be expected at any step."""
         stage = Stage(Fields(scenario.setup, "the setup"))
         checks = [_play(stage, index, step) for index, step in enumerate(scenario.steps)]
-        return [*filter(None, checks), _check(stage, "at the end", scenario.expect, scenario.alternative)]
+        last = _check(stage, "at the end", scenario.expect, scenario.alternative)
+        # Words about the whole scenario are about what was expected on the way, too.
+        note = last.note if last.alternative is None else ""
+        choices = choices_in(scenario)
+        on_the_way = [replace(each, choices=choices, note=each.note or note) for each in filter(None, checks)]
+        return [*on_the_way, replace(last, choices=choices, whole=True)]
 
 
 def _play(stage: Stage, index: int, values: Json) -> Check | None:
@@ -78,7 +85,8 @@ def _play(stage: Stage, index: int, values: Json) -> Check | None:
     found = {RESULT: _perform(stage, operation, Fields(own, where))}
     stage.settle()
     stated, note = read_alternative(alternative, where)
-    return Check(where, expected, found, stated, note) if expected else None
+    results = [stated[name] for name in (RESULT, "result") if stated is not None and name in stated]
+    return Check(where, expected, found, {RESULT: results[0]} if results else None, note) if expected else None
 
 
 def _perform(stage: Stage, operation: str, step: Fields) -> object:
@@ -95,7 +103,7 @@ def _perform(stage: Stage, operation: str, step: Fields) -> object:
 def _check(stage: Stage, where: str, expect: object, alternative: object) -> Check:
     expected = flatten(expect, where)
     stated, note = read_alternative(alternative, where)
-    other = None if stated is None else flatten(stated, f"{where}, the alternative")
+    other = None if stated is None else flatten(stated, f"{where}, the alternative", ignore_others=True) or None
     found = {_spelt(path): look(stage, path, value) for path, value in {**(other or {}), **expected}.items()}
     return Check(where, _by_text(expected), found, None if other is None else _by_text(other), note)
 

@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 Path = tuple[str, ...]
 
 
-def flatten(values: object, where: str) -> dict[Path, Any]:
-    """The expected value of every path; raises a ScenarioError for a key that means nothing."""
+def flatten(values: object, where: str, *, ignore_others: bool = False) -> dict[Path, Any]:
+    """The expected value of every path; raises a ScenarioError for a key that means nothing.
+
+    With ``ignore_others`` such a key is taken for a remark.
+    """
     fields = Fields(values, where)
     paths: dict[Path, Any] = {}
     for key in LOOKS:
         for name, value in fields.want(key, dict, {}).items():
             paths |= _paths(key, name, value, where)
-    fields.finish()
+    if not ignore_others:
+        fields.finish()
     return paths
 
 
