@@ -166,8 +166,10 @@ class QueueMachine(RuleBasedStateMachine):
             return self.hand_over_reserved(seat)
         if not seat.here:
             assert self.queue.deliver(seat.consumer, self.now) is None
-            self.queue.promote(self.now)  # whether a stranger's pull promotes is not promised
+            self.queue.promote(self.now)  # whether a stranger's pull does so is not promised
+            self.queue.unhold(self.now)
             self.model.promote()
+            self.model.unhold()
             return None
         self.model.promote()
         self.model.unhold(seat)
