@@ -61,6 +61,12 @@ def idle_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "STALE_SECONDS", PATIENCE_SECONDS)
 
 
+@pytest.fixture
+def absent_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keeper does nothing at all: whatever happens was done by the driver."""
+    monkeypatch.setattr(keeper, "ROUND_SECONDS", PATIENCE_SECONDS)
+
+
 def claim(session: Session, credit: int = 10, slots: int = 1) -> list[Claimed]:
     return session.exchange(ClaimRequest(queues=("orders",), credit=credit, slots=slots)).claimed
 
@@ -165,6 +171,7 @@ def test_a_retired_session_claims_no_more_and_ends_with_its_last_message(alias: 
     assert states(alias) == [STATUS.READY]
 
 
+@pytest.mark.usefixtures("absent_keeper")
 def test_a_retired_session_that_holds_nothing_ends_at_once(alias: str, open_session: Open) -> None:
     session = open_session()
     claim(session)

@@ -8,10 +8,11 @@ import pytest
 from celery import Celery
 from kombu import Connection
 
-from django_mq.delivery import limits
+from django_mq.delivery import keeper, limits
 from django_mq.delivery.session import close_all
 from django_mq.integrations.celery.alias import register
 from django_mq.models import Message
+from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,6 +26,12 @@ def scheme() -> None:
     """The scheme is known, and nothing is remembered of the queues of the test before."""
     register()
     limits.forget()
+
+
+@pytest.fixture(autouse=True)
+def idle_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program itself writes its verdicts: nobody else is in the middle of it when it closes and looks."""
+    monkeypatch.setattr(keeper, "STALE_SECONDS", PATIENCE_SECONDS)
 
 
 @pytest.fixture
