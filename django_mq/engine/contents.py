@@ -76,17 +76,25 @@ class Contents:
         statistics, size = self.statistics, entry.message.size
         statistics.enqueued = enqueued = statistics.enqueued + 1
         statistics.enqueued_bytes = enqueued_bytes = statistics.enqueued_bytes + size
-        statistics.most_depth = max(statistics.most_depth, enqueued - statistics.dequeued)
-        statistics.most_depth_bytes = max(statistics.most_depth_bytes, enqueued_bytes - statistics.dequeued_bytes)
+        # Compared, not asked of max: three calls would cost more than all of this.
+        depth, depth_bytes = enqueued - statistics.dequeued, enqueued_bytes - statistics.dequeued_bytes
+        if depth > statistics.most_depth:  # noqa: PLR1730
+            statistics.most_depth = depth
+        if depth_bytes > statistics.most_depth_bytes:  # noqa: PLR1730
+            statistics.most_depth_bytes = depth_bytes
         consumers = self.dispatch.consumers
         noticed = consumers.idle or consumers.views or consumers.blocked
         if entry.state is READY and entry.expires_at is None and not noticed:
             replaced = self.dispatch.ready.add(entry)
             if replaced is not None:
                 self._replace(replaced)
-            statistics.most_ready = max(statistics.most_ready, len(self.dispatch.ready))
+            if depth - self.claimed > statistics.most_ready:
+                self._note_ready()
         else:
             self.place(entry)
+
+    def _note_ready(self) -> None:
+        self.statistics.most_ready = max(self.statistics.most_ready, len(self.dispatch.ready))
 
     def place(self, entry: "Entry") -> None:
         """Keep an entry that is not claimed; a ready one wakes a consumer."""
@@ -96,8 +104,7 @@ class Contents:
             replaced = self.dispatch.stand(entry)
             if replaced is not None:
                 self._replace(replaced)
-            statistics = self.statistics
-            statistics.most_ready = max(statistics.most_ready, len(self.dispatch.ready))
+            self._note_ready()
         elif entry.state is SCHEDULED:
             self.calendar.hold(entry)
         elif entry.state is HELD:
