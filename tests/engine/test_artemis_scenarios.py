@@ -10,6 +10,7 @@ import pytest
 
 from tests.engine.test_scenarios import DATA
 from tests.scenarios.artemis.adapter import EXPECT, OPERATIONS, ArtemisAdapter
+from tests.scenarios.artemis.choices import CHOICES
 from tests.scenarios.artemis.expectations import COUNTS, LOOKS
 from tests.scenarios.artemis.queues import read_durable, read_rules
 from tests.scenarios.fields import Fields
@@ -144,3 +145,11 @@ def test_a_file_without_a_vocabulary_is_known_by_its_operations(tmp_path: Path) 
     path.write_text(json.dumps([{"id": "S", "steps": [SEND, {"op": "remove_consumer", "consumer": "c"}]}]))
 
     assert adapter_for(load(path).vocabulary).name == "artemis"
+
+
+def test_the_decision_note_has_every_choice() -> None:
+    note = (DATA.parents[2] / "docs" / "decisions" / "0021-scenario-choices.md").read_text()
+    table = note.partition("| feature | words |")[2].partition("\n\n")[0].splitlines()[2:]
+    documented = [frozenset(re.findall(r"`(\w+)`", row.split("|")[2])) for row in table]
+
+    assert sorted(map(sorted, documented)) == sorted(map(sorted, CHOICES.values()))
