@@ -66,9 +66,18 @@ class Dispatch:
             self._unblock_behind(entry)
         if consumers.idle and not self.halted:
             consumer = consumers.to_wake(entry)
-            if consumer is not None:
+            if consumer is not None and self._would_come_to(consumer, entry):
                 self._wake(consumer)
+            elif consumer is not None:
+                self.hand_over()
         return replaced
+
+    def _would_come_to(self, consumer: Consumer, entry: "Entry") -> bool:
+        """Whether no better consumer keeps it at an earlier entry."""
+        if consumer.priority >= self.consumers.top_priority:
+            return True
+        first = self._candidate(consumer)
+        return first is None or first is entry or not self.consumers.above(consumer, first)
 
     def _show_arrival(self, entry: "Entry") -> None:
         consumers = self.consumers
@@ -310,10 +319,14 @@ class Dispatch:
             self.hand_over()
 
     def _tell(self, consumer: Consumer) -> None:
-        if not consumer.browser:
+        entry = None if self.halted else self._candidate(consumer)
+        if consumer.browser:
+            if entry is not None:
+                consumer.wake(consumer)
+        elif entry is None or self.consumers.above(consumer, entry):
             self.hand_over()
-        elif not self.halted and self._candidate(consumer) is not None:
-            consumer.wake(consumer)
+        else:
+            self._wake(consumer)
 
     def resume(self) -> None:
         """Deliver again: wake as many consumers as there are entries for."""

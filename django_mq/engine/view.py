@@ -120,7 +120,6 @@ class View:
 
     def saw(self, entry: "Entry") -> None:
         """The entry that ``next_in`` answered was shown, or passed over."""
-        self._looked_until = max(self._looked_until, entry.arrival)
         if not self._behind.remove(entry):
             self._resume = None
             self._last_seen = entry

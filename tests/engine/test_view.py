@@ -36,6 +36,7 @@ def test_what_was_given_back_is_not_seen_again() -> None:
     view, ready = View(), FifoList()
     ready.add(entry("last", arrival=2))
     look(view, ready)
+    view.looked(2, to_the_end=True)
     returned = entry("returned", arrival=1, redelivered=True)
 
     ready.add(returned)

@@ -51,10 +51,10 @@ class Settling(Core):
     def decline(self, entry: Entry, consumer: "Consumer", claim_number: int | None = None) -> Fate:
         """Back to its place for the others; this consumer is not offered it again."""
         with self.lock:
-            fate = self._settle(entry, consumer, claim_number, Entry.decline)
-            if fate and consumer.queue is self:
+            if entry.owner is consumer and consumer.queue is self:
+                # Before it has its credit again: it would be woken for this very entry.
                 self._dispatch.give_position(consumer)
-            return fate
+            return self._settle(entry, consumer, claim_number, Entry.decline)
 
     def fail(
         self,
