@@ -1,10 +1,13 @@
 """Moves by an operator, and what happens after a queue's end."""
 
+from threading import Thread
+
 import pytest
 
 from django_mq.engine.broker import Broker
 from django_mq.engine.fate import Fate
 from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.errors import QueueFull
 from tests.engine.builders import names, publish, subscribe
@@ -75,3 +78,21 @@ def test_what_expired_while_it_was_held_is_gone_when_it_is_given_back() -> None:
     assert names(queue.entries()) == ["m"]
     assert queue.release(entry, consumer) is Fate.DISCARDED
     assert (queue.entries(), queue.statistics.expired) == ([], 1)
+
+
+def test_two_queues_that_move_towards_each_other_do_not_wait_for_ever() -> None:
+    here, there = Queue("here"), Queue("there")
+
+    def shuttle(source: Queue, target: Queue) -> None:
+        for number in range(300):
+            (entry,) = publish(source, f"{source.name} {number}")
+            source.move(entry, target, 0.0)
+
+    threads = [Thread(target=shuttle, args=pair, daemon=True) for pair in ((here, there), (there, here))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+    assert len(here.entries()) == len(there.entries()) == 300

@@ -1,6 +1,7 @@
 """The operators' door."""
 
 from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -93,7 +94,7 @@ class Steering(Publishing):
         """
         if target is self:
             raise IllegalMove("A message cannot be moved to the queue it is in.")
-        with self.lock, target.lock:
+        with self._both(target):
             if entry.state not in UNDELIVERED and entry.state is not DEAD:
                 return False
             message = self._travelling(entry)
@@ -111,16 +112,23 @@ class Steering(Publishing):
         """
         if target is self:
             raise IllegalMove("A queue cannot be moved to itself.")
-        with self.lock, target.lock:
+        with self._both(target):
             entries = [entry for entry in self.entries() if not entry.is_claimed]
             return sum([self.move(entry, target, now) for entry in entries])
 
     def copy(self, entry: "Entry", target: "Queue", now: float, *, new_id: str) -> "Entry":
         """Add a copy of an entry in whatever state to a queue; raises as ``move``, but for this queue."""
-        with self.lock, target.lock:
+        with self._both(target):
             message = replace(self._travelling(entry), id=new_id)
             target.admit(message, in_limits=True)
             return target.publish(message, now)
+
+    def _both(self, target: "Queue") -> ExitStack:
+        """The locks of both queues, always in one order: two moves towards each other must not wait for ever."""
+        both = ExitStack()
+        for lock in sorted((self.lock, target.lock), key=id):
+            both.enter_context(lock)
+        return both
 
     def _travelling(self, entry: "Entry") -> "Message":
         due_at = entry.due_at if entry.state is SCHEDULED or entry.state is HELD else None
