@@ -439,6 +439,7 @@ class QueueMachine(RuleBasedStateMachine):
         if item is not None and item.entry is not None:
             assert self.queue.deliver_now(item.entry)
             self.model.stand(item)
+            self.model.evict(item)
 
     @rule(which=WHICH)
     def cancel(self, which: int) -> None:
@@ -455,6 +456,7 @@ class QueueMachine(RuleBasedStateMachine):
             item.attempts = 0
             item.redelivered = item.entry.redelivered
             self.model.stand(item)
+            self.model.evict(item)
 
     @rule(which=WHICH)
     def bury(self, which: int) -> None:

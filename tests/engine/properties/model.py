@@ -63,6 +63,7 @@ class Item:
     holder: Seat | None = None
     declined_by: set[str] = field(default_factory=set)
     doomed: bool = False
+    was_claimed: bool = False
 
     @property
     def group(self) -> object:
@@ -126,7 +127,7 @@ class Model:
         self.most: Counter[str] = Counter()
         self.seats: list[Seat] = []
         self.live: list[Seat] = []
-        self.latest: dict[object, Item] = {}
+        self.latest: dict[object, tuple[Item, int]] = {}
         self.owned: dict[object, tuple[Seat, set[Item]]] = {}
         self.passed: dict[Seat, Key] = {}
         #: Ids that were sent to the queue of dead letters.
@@ -250,14 +251,22 @@ class Model:
         """It is ready from now on."""
         item.state, item.due_at, item.holder = State.READY, None, None
         if self.kind.order == "last_value" and item.value is not None:
-            latest = self.latest.get(item.value)
-            if latest is not None and latest.arrival > item.arrival:
+            if not self.is_latest(item):
                 self.gone(item, "replaced")
                 return
-            self.latest[item.value] = item
-            if latest is not None and latest is not item and latest.state is State.READY:
-                self.gone(latest, "replaced")
         self.most["ready"] = max(self.most["ready"], len(self.ready()))
+
+    def is_latest(self, item: Item) -> bool:
+        """Whether it is the latest value of its key, and takes the place of the one before."""
+        latest, age = self.latest.get(item.value, (item, item.arrival))
+        if latest is not item:
+            has_come_due = self.place(item)[0] == 0 and not item.was_claimed
+            if age >= item.arrival and not has_come_due:
+                return False
+            if latest.state is State.READY:
+                self.gone(latest, "replaced")
+        self.latest[item.value] = item, max(age, item.arrival)
+        return True
 
     def gone(self, item: Item, cause: str) -> None:
         item.state, item.holder = State.GONE, None
@@ -268,7 +277,7 @@ class Model:
         self.forget(item)
 
     def forget(self, item: Item) -> None:
-        if self.latest.get(item.value) is item:
+        if self.latest.get(item.value, (None,))[0] is item:
             del self.latest[item.value]
 
     def evict(self, newcomer: Item | None = None) -> None:
@@ -297,12 +306,12 @@ class Model:
 
     def promote(self) -> None:
         due = [item for item in self.items if item.state is State.SCHEDULED and (item.due_at or 0) <= self.now]
-        for item in sorted(due, key=lambda each: (each.due_at, not each.redelivered, each.arrival)):
+        due.sort(key=lambda each: (each.due_at, not each.redelivered, each.arrival))
+        for item in due:
             item.state, item.due_at = State.READY, None
             self.stand(item)
-        for item in due:
-            if item.state is State.READY:
-                self.evict(item)
+        if due:
+            self.evict(due[-1])
 
     def unhold(self, seat: Seat | None = None) -> None:
         """Held items whose time has passed are ready: all, or those in front of a consumer."""
@@ -314,7 +323,7 @@ class Model:
 
     def claimed(self, seat: Seat, item: Item, claim_number: int) -> None:
         item.state = State.STEALABLE if seat.consumer.stealable else State.CLAIMED
-        item.holder = seat
+        item.holder, item.was_claimed = seat, True
         item.attempts += 1
         seat.outstanding[item] = claim_number
         if self.kind.groups is not None and self.group(item) is not None:
