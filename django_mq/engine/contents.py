@@ -1,75 +1,27 @@
 """The entries of a queue, each kept where its state belongs."""
 
-from enum import Enum
-from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from django_mq.engine.calendar import Calendar
 from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED
-from django_mq.engine.dispatch import Dispatch
-from django_mq.engine.holding import Holding
-from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, READY, SCHEDULED, STEALABLE, State
-from django_mq.engine.statistics import Statistics
+from django_mq.engine.departing import Cause, Departing
+from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, READY, SCHEDULED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Iterable
 
     from django_mq.engine.consumer import Consumer
     from django_mq.engine.entry import Entry
-    from django_mq.engine.lists.base import EntryList
-
-#: Before any time.
-NEVER_YET: Final = float("-inf")
 
 
-class Cause(Enum):
-    """Why an entry is gone; each has a counter of that name."""
-
-    ACCEPTED = "accepted"
-    EXPIRED = "expired"
-    KILLED = "killed"
-    REPLACED = "replaced"
-    #: Moved to another queue, or replaced by a copy: only its departure counts.
-    MOVED = "moved"
-
-
-class Contents:
+class Contents(Departing):
     """Ready entries in line, held ones beside it, scheduled ones in the calendar, dead ones aside.
 
-    A claimed entry is kept by its consumer, and only counted here. ``gone`` is called after an
-    entry has left for good, ``expired`` with one whose time has passed, already taken out.
+    A claimed entry is kept by its consumer, and only counted here.
     """
 
-    __slots__ = (
-        "_expired",
-        "_gone",
-        "calendar",
-        "claimed",
-        "dead",
-        "departed",
-        "dispatch",
-        "expired_until",
-        "holding",
-        "statistics",
-    )
+    __slots__ = ()
 
-    def __init__(
-        self, ready: "EntryList", gone: "Callable[[Entry], None]", expired: "Callable[[Entry], None]"
-    ) -> None:
-        self.dispatch = Dispatch(ready, self.expire_entry)
-        self.calendar = Calendar()
-        self.holding = Holding(ready)
-        self.claimed = 0
-        self.dead: dict[Entry, None] = {}
-        #: Consumers that were closed and have not settled everything yet.
-        self.departed: dict[Consumer, None] = {}
-        #: When ``expire`` was called last.
-        self.expired_until = NEVER_YET
-        self.statistics = Statistics()
-        self._gone = gone
-        self._expired = expired
-
-    # Coming, going, and being held.
+    # Coming, and being held.
 
     def arrive(self, entry: "Entry") -> None:
         """Keep an entry that is new here."""
@@ -160,123 +112,6 @@ class Contents:
         self.credited(consumer)
         self._freed(consumer, entry)
 
-    def _freed(self, consumer: "Consumer", entry: "Entry") -> None:
-        # After the entry's state has moved: a group may be free, and the entry wait in it.
-        if self.dispatch.groups is not None:
-            self.dispatch.look_again(self.dispatch.groups.gave_up(consumer, entry))
-
-    def credited(self, consumer: "Consumer") -> None:
-        """The consumer has its credit again: whom does it concern?"""
-        if consumer.interest is NOT_INTERESTED or consumer.interest is BLOCKED:
-            self.dispatch.refresh(consumer)
-        if consumer.target is not None:
-            consumer.target.credit_changed(consumer)
-
-    def depart(self, entry: "Entry", cause: Cause) -> None:
-        """Count an entry that is gone, and tell who must know."""
-        statistics = self.statistics
-        statistics.left(entry.message.size)
-        if cause is Cause.ACCEPTED:
-            statistics.accepted += 1
-        elif cause is not Cause.MOVED:
-            setattr(statistics, cause.value, getattr(statistics, cause.value) + 1)
-        self._gone(entry)
-
-    # Taking out.
-
-    def take_out(self, entry: "Entry", cause: Cause) -> bool:
-        """Remove an entry in whatever state; its holder has its credit again. False if it is not here."""
-        if entry.is_claimed:
-            return self._take_from_holder(entry, cause)
-        if not self._take_from_place(entry):
-            return False
-        entry.discard()
-        self.depart(entry, cause)
-        return True
-
-    def _take_from_place(self, entry: "Entry") -> bool:
-        if entry.state is READY:
-            here = self.dispatch.leave(entry)
-            self.calendar.expiring.remove(entry)
-            return here
-        if entry.state is SCHEDULED:
-            return self.calendar.schedule.remove(entry)
-        if entry.state is HELD:
-            self.calendar.expiring.remove(entry)
-            return self.holding.remove(entry)
-        return self.dead.pop(entry, self) is None
-
-    def _take_from_holder(self, entry: "Entry", cause: Cause) -> bool:
-        holder = entry.owner
-        if holder is None or not self._knows(holder) or not holder.settle(entry):
-            return False
-        if entry in holder.reserved:  # or it would be handed over, gone as it is
-            holder.reserved.remove(entry)
-        self.calendar.expiring.remove(entry)  # a stealable one is still there
-        entry.lock(holder)
-        entry.accept(holder)
-        self.claimed -= 1
-        self.depart(entry, cause)
-        self.credited(holder)
-        self._freed(holder, entry)
-        return True
-
-    def _knows(self, holder: "Consumer") -> bool:
-        return holder in self.dispatch.consumers.all or holder in self.departed
-
-    def take_free(self, entry: "Entry", cause: Cause) -> bool:
-        """Remove an entry unless somebody holds it fast; then it goes when it is given back."""
-        if entry.state is not CLAIMED:
-            return self.take_out(entry, cause)
-        if entry.owner is not None and self._knows(entry.owner):
-            entry.doomed = True
-        return False
-
-    def steal(self, entry: "Entry", cause: Cause) -> bool:
-        """Take a stealable entry away. Its holder's settlement will be void, and return the credit."""
-        holder = entry.owner
-        if holder is None or entry.state is not STEALABLE or not self._knows(holder):
-            return False
-        if entry in holder.reserved:  # it was never handed over, so nobody would settle it
-            return self._take_from_holder(entry, cause)
-        self.calendar.expiring.remove(entry)
-        entry.discard()
-        self.claimed -= 1
-        self.depart(entry, cause)
-        self._freed(holder, entry)
-        return True
-
-    def take_all(self, states: "Container[State]") -> "list[Entry]":
-        """Remove every entry that waits in one of these states, in order; claimed ones stay."""
-        taken = [entry for entry in self.waiting() if entry.state in states]
-        return [entry for entry in taken if self.take_out(entry, Cause.KILLED)]
-
-    # Looking.
-
-    def waiting(self) -> "Iterator[Entry]":
-        """Every entry that nobody holds: the ready ones first, in order."""
-        return chain(self.dispatch.ready, self.holding, self.calendar.schedule, self.dead)
-
-    def held(self) -> "list[Entry]":
-        """Every entry that somebody has claimed, a consumer that has left included."""
-        holders = chain(self.dispatch.consumers.all, self.departed)
-        return [each for holder in holders for each in holder.unsettled if each.owner is holder]
-
-    def stealable(self) -> "list[Entry]":
-        """Every claimed entry that may be taken back."""
-        if not any(consumer.stealable for consumer in chain(self.dispatch.consumers.all, self.departed)):
-            return []
-        return [entry for entry in self.held() if entry.state is STEALABLE]
-
-    def counts(self) -> dict[State, int]:
-        """How many entries are in each state; a held one counts as ready (Qpid)."""
-        return {
-            SCHEDULED: len(self.calendar.schedule),
-            READY: len(self.dispatch.ready) + len(self.holding),
-            CLAIMED: self.claimed,
-            DEAD: len(self.dead),
-        }
-
     def set_aside(self, entry: "Entry") -> bool:
         """Keep an entry that nobody holds as dead; False if it is not here."""
         if not self._take_from_place(entry):
@@ -326,11 +161,3 @@ class Contents:
         for entry in expired:
             self.expire_entry(entry)
         return expired
-
-    def expire_entry(self, entry: "Entry") -> None:
-        """Remove an entry that has expired."""
-        if not self.steal(entry, Cause.EXPIRED):
-            self._take_from_place(entry)
-            entry.discard()
-            self.depart(entry, Cause.EXPIRED)
-        self._expired(entry)

@@ -10,7 +10,7 @@ most one other out, so that a smaller limit trims nothing by itself.
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.contents import Cause
+from django_mq.engine.departing import Cause
 from django_mq.engine.overflow import Overflow, Producer, ProducerFlow
 from django_mq.engine.states import READY
 from django_mq.errors import ProducerBlocked, QueueFull

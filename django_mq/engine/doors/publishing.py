@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.contents import Cause
+from django_mq.engine.departing import Cause
 from django_mq.engine.doors.serving import Serving
 from django_mq.engine.states import CLAIMED, GONE
 from django_mq.errors import DuplicateMessage, IllegalMove, QueueFull

@@ -8,7 +8,7 @@ credit, if the entry is no longer the consumer's; settled twice, it does not eve
 from functools import partial
 from typing import TYPE_CHECKING
 
-from django_mq.engine.contents import Cause
+from django_mq.engine.departing import Cause
 from django_mq.engine.doors.core import Core
 from django_mq.engine.entry import Entry
 from django_mq.engine.fate import ACCEPTED, DISCARDED, RETURNED, VOID, Fate

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.afterlife import ORIGIN_QUEUE
-from django_mq.engine.contents import Cause
+from django_mq.engine.departing import Cause
 from django_mq.engine.doors.publishing import Publishing
 from django_mq.engine.states import DEAD, HELD, READY, SCHEDULED, State
 from django_mq.errors import IllegalMove, OutOfRange, PublishError

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, cast
 
 from django_mq.engine.consumer import REMOVED, Consumer
-from django_mq.engine.contents import Cause
+from django_mq.engine.departing import Cause
 from django_mq.engine.doors.settling import Settling
 from django_mq.engine.entry import Entry
 from django_mq.errors import IllegalMove
