@@ -250,21 +250,19 @@ class Model:
     def stand(self, item: Item) -> None:
         """It is ready from now on."""
         item.state, item.due_at, item.holder = State.READY, None, None
-        if self.kind.order == "last_value" and item.value is not None:
-            if not self.is_latest(item):
-                self.gone(item, "replaced")
-                return
+        if self.kind.order == "last_value" and item.value is not None and not self.is_latest(item):
+            self.gone(item, "replaced")
+            return
         self.most["ready"] = max(self.most["ready"], len(self.ready()))
 
     def is_latest(self, item: Item) -> bool:
         """Whether it is the latest value of its key, and takes the place of the one before."""
         latest, age = self.latest.get(item.value, (item, item.arrival))
-        if latest is not item:
-            has_come_due = self.place(item)[0] == 0 and not item.was_claimed
-            if age >= item.arrival and not has_come_due:
-                return False
-            if latest.state is State.READY:
-                self.gone(latest, "replaced")
+        has_come_due = self.place(item)[0] == 0 and not item.was_claimed
+        if latest is not item and age >= item.arrival and not has_come_due:
+            return False
+        if latest is not item and latest.state is State.READY:
+            self.gone(latest, "replaced")
         self.latest[item.value] = item, max(age, item.arrival)
         return True
 
