@@ -84,3 +84,60 @@ def test_what_was_given_back_before_the_browser_came_by_is_seen() -> None:
     assert view.arrived(ahead)
 
     assert look(view, ready) == ["ahead"]
+
+
+def test_what_came_back_is_seen_in_order_with_what_must_be_looked_at_again() -> None:
+    view, ready = View(again=True), FifoList()
+    freed, returned, last = (entry(str(arrival), arrival=arrival) for arrival in (1, 2, 3))
+    ready.add(freed)
+    ready.add(last)
+    look(view, ready)
+
+    ready.add(returned)
+    view.arrived(returned)
+    view.move_back(freed)
+
+    first = view.next_in(ready)
+    assert first is freed
+    view.saw(freed)
+    assert view.next_in(ready) is returned
+
+
+def test_looking_again_comes_to_an_end() -> None:
+    view, ready = View(again=True), FifoList()
+    entries = [entry(str(arrival), arrival=arrival) for arrival in range(4)]
+    for each in entries:
+        ready.add(each)
+    look(view, ready)
+    view.arrived(entries[2])
+
+    view.move_back(entries[1])
+
+    seen = look(view, ready)
+    assert set(seen) == {"1", "2", "3"}
+    assert seen == sorted(seen)
+
+
+def test_an_earlier_entry_to_look_at_again_is_not_forgotten_for_a_later_one() -> None:
+    view, ready = View(again=True), FifoList()
+    entries = [entry(str(arrival), arrival=arrival) for arrival in range(4)]
+    for each in entries:
+        ready.add(each)
+    look(view, ready)
+
+    view.move_back(entries[1])
+    view.move_back(entries[2])
+
+    assert look(view, ready) == ["1", "2", "3"]
+
+
+def test_a_view_from_the_tail_sees_what_comes_after_only() -> None:
+    ready = FifoList()
+    ready.add(entry("old", arrival=1))
+    view = View(ready, from_tail=True)
+    new = entry("new", arrival=2)
+
+    ready.add(new)
+    view.arrived(new)
+
+    assert look(view, ready) == ["new"]
