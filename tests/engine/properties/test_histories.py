@@ -61,3 +61,7 @@ TestStealable = histories(
 )
 TestHold = histories("Hold", hold=True, consumers=LOOKING, lifetimes=[None, 3])
 TestLive = histories("Live", max_live=2, consumers=MIXED)
+TestAssignedMixed = histories("AssignedMixed", groups="assigned", consumers=MIXED, lifetimes=[None, 3])
+TestSharedRing = histories("SharedRing", groups="shared", ring=4, consumers=STEALABLE)
+TestHoldGroups = histories("HoldGroups", hold=True, groups="shared", consumers=MIXED)
+TestLastValueRing = histories("LastValueRing", order="last_value", ring=3, consumers=STEALABLE)
