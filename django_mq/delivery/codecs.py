@@ -13,6 +13,9 @@ JSON = "application/json"
 BINARY = "application/octet-stream"
 TEXT = "text/plain"
 
+#: Made once: to make an encoder takes as long as to encode a small body.
+_encode = DjangoJSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
 
 def encode_body(body: Any, content_type: str | None = None) -> tuple[bytes, str]:
     """Return the body as bytes with its content type.
@@ -39,7 +42,7 @@ def _encode_text(text: str) -> bytes:
 def encode_json(value: Any, what: str) -> str:
     """Return compact JSON. Raises BodyNotSerialisable naming ``what``."""
     try:
-        return json.dumps(value, cls=DjangoJSONEncoder, separators=(",", ":"), allow_nan=False)
+        return _encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise BodyNotSerialisable(f"The {what} cannot be written as JSON: {error}") from error
 

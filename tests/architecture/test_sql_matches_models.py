@@ -25,6 +25,8 @@ ONLY = {
     "postgresql": {
         "append_at_once": "SQLite keeps compiled statements, and has nothing to gain from a second one",
         "append_many": "arrays of bytes travel as parameters; SQLite runs append.sql once per message",
+        "copy_messages": "SQLite has no COPY",
+        "copy_targets": "as above",
         "settle_and_claim": "a round trip is dear; SQLite has none",
         "settle_and_claim_across": "as above",
         "clock": "SQLite's clock is this machine's",
@@ -60,9 +62,9 @@ def label(path: Path) -> str:
 
 
 def inserts() -> Iterator[tuple[str, str, set[str]]]:
-    """Yield file, table and columns of every INSERT."""
+    """Yield file, table and columns of every INSERT, and of the COPY."""
     for path in SQL_FILES:
-        for table, columns in re.findall(r"INSERT INTO (\w+) \(([^)]*)\)", code_of(path)):
+        for table, columns in re.findall(r"(?:INSERT INTO|COPY) (\w+) \(([^)]*)\)", code_of(path)):
             yield label(path), table, {name.strip() for name in columns.split(",")}
 
 

@@ -46,10 +46,10 @@ def ready(store: Store) -> int:
     return store.counts()["orders"].ready
 
 
-@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
-def test_a_rolled_back_transaction_leaves_no_message(publisher: Store, many: bool) -> None:
+@pytest.mark.parametrize("amount", [1, 2, 100])
+def test_a_rolled_back_transaction_leaves_no_message(publisher: Store, amount: int) -> None:
     with transaction.atomic(using=publisher.alias):
-        publisher.append_many([a_message(), a_message()]) if many else publish(publisher)
+        publisher.append_many([a_message() for _ in range(amount)]) if amount > 1 else publish(publisher)
         assert ready(publisher) > 0
         transaction.set_rollback(True, using=publisher.alias)
 
@@ -80,6 +80,8 @@ def test_a_refused_publish_leaves_the_caller_s_transaction_alive(
             publisher.append(bad)
         with pytest.raises(refused):
             publisher.append_many([a_message(), bad])
+        with pytest.raises(refused):
+            publisher.append_many([*(a_message() for _ in range(100)), bad])
         publish(publisher)
 
     assert ready(publisher) == 2

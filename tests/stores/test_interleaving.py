@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.errors import QueueFull, QueueInUse, StoreUnavailable, UnknownQueue
+from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreUnavailable, UnknownQueue
 from django_mq.stores.records import Heartbeat, Verdict
 from django_mq.stores.registry import private_store
 from tests.stores.builders import (
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(databases=["postgresql"], transaction=True)
 
+#: Enough for COPY.
+MANY = [a_message() for _ in range(100)]
 ALIVE = Heartbeat(deadline_seconds=DEADLINE_SECONDS)
 
 
@@ -273,6 +275,30 @@ def test_a_publish_that_comes_while_its_queue_is_deleted_is_refused(first: SQLSt
     assert isinstance(error, UnknownQueue)
 
 
+def test_a_queue_with_a_large_publish_under_way_is_not_deleted_under_it(first: SQLStore, second: SQLStore) -> None:
+    with a_store() as watcher, holding_open(first) as commit:
+        assert first._rows("copy_targets", names=["orders"], amount=1)  # what comes before the rows
+        with waiting(watcher, second, lambda: second.delete_queue("orders")) as deleting:
+            first.append_many(MANY)
+            commit()
+            error = deleting.exception(timeout=30)
+
+    assert isinstance(error, QueueInUse)
+    assert second.counts()["orders"].ready == len(MANY)
+
+
+def test_a_large_publish_that_comes_while_its_queue_is_deleted_is_refused(
+    first: SQLStore, second: SQLStore
+) -> None:
+    with a_store() as watcher, holding_open(first) as commit:
+        first.delete_queue("orders")
+        with waiting(watcher, second, lambda: second.append_many(MANY)) as publishing:
+            commit()
+            error = publishing.exception(timeout=30)
+
+    assert isinstance(error, UnknownQueue)
+
+
 def test_a_deletion_does_not_wait_for_ever_for_a_long_transaction(first: SQLStore, second: SQLStore) -> None:
     with holding_open(first):
         publish(first)
@@ -314,3 +340,14 @@ def test_two_publishers_of_the_same_message_make_one(first: SQLStore, second: SQ
             answer = appending.result(timeout=30)
 
     assert (answer, first.counts()["orders"].ready) == (0, 1)
+
+
+def test_two_large_publishers_of_the_same_message_make_one(first: SQLStore, second: SQLStore) -> None:
+    with a_store() as watcher, holding_open(first) as commit:
+        first.append(MANY[-1])
+        with waiting(watcher, second, lambda: second.append_many(MANY)) as appending:
+            commit()
+            error = appending.exception(timeout=30)
+
+    assert isinstance(error, DuplicateMessage)
+    assert first.counts()["orders"].ready == 1

@@ -6,14 +6,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from psycopg import Cursor
+from psycopg.errors import UniqueViolation
 
 from django_mq import conf
 from django_mq.errors import SessionLost
 from django_mq.stores.features import Features
+from django_mq.stores.postgresql import copying
+from django_mq.stores.postgresql.copying import Target, is_worth_copying
 from django_mq.stores.postgresql.settings import bounded
 from django_mq.stores.records import Exchange, Verdict
 from django_mq.stores.sql import SQLStore
-from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS
+from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS, IncompleteError
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
 from django_mq.stores.sql.steering import ACCEPTED
 from django_mq.stores.translation import translating
@@ -69,8 +72,26 @@ class PostgreSQLStore(SQLStore):
         return self._rows("append_at_once", **params)
 
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
+        if is_worth_copying(messages):
+            return self._copy_all(messages)
         columns = {name: [getattr(message, name) for message in messages] for name in NEW_MESSAGE_FIELDS}
         return [row[0] for row in self._rows("append_many", **columns)]
+
+    def _copy_all(self, messages: Sequence[NewMessage]) -> list[int]:
+        names = {message.queue_name for message in messages}
+        found = self._rows("copy_targets", names=list(names), amount=len(messages))
+        if len(found) < len(names):
+            return []
+        ids: list[int] = found[0][-1]
+        self._copy(copying.rows(messages, ids, {name: Target(*given) for name, *given, _ in found}))
+        return ids
+
+    def _copy(self, data: bytes) -> None:
+        try:
+            with self.connection.cursor() as cursor, cursor.copy(self._text("copy_messages")) as copy:
+                copy.write(data)
+        except UniqueViolation:
+            raise IncompleteError from None
 
     def exchange(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None

@@ -35,7 +35,7 @@ NEW_MESSAGE_FIELDS = (
 )
 
 
-class _IncompleteError(Exception):
+class IncompleteError(Exception):
     """Not every message could be written: the transaction must go."""
 
 
@@ -69,11 +69,11 @@ class Appending(Queues):
             raise refusals.closed(name)
 
     def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        with suppress(_IncompleteError), self._transaction():
+        with suppress(IncompleteError), self._transaction():
             ids = self._append_all(messages)
             if len(ids) == len(messages):
                 return ids
-            raise _IncompleteError
+            raise IncompleteError
         if again and all(self._taken(message) for message in messages):
             return []
         # Asked after the rollback: before it, the messages just written look taken too.

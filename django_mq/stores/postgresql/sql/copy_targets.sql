@@ -1,0 +1,19 @@
+-- Looks up what copied messages get from their queues and from the database, since COPY has no
+-- expressions: times in microseconds since 2000, the level of each priority, and row ids.
+-- Nothing is written. But whoever names a table to write into has it locked before the first row is
+-- read: a queue found here cannot be deleted before its messages are committed.
+-- Locks: the message table as any write does, against lock_messages.sql alone.
+-- Index: the unique name of django_mq_queue.
+-- Returns: a row for each of the queues that is known and open; the ids are the same in all of them.
+WITH nothing AS (
+    INSERT INTO django_mq_message SELECT m.* FROM django_mq_message m WHERE false
+)
+SELECT
+    q.name, q.id,
+    (extract(epoch FROM {now}) * 1000000)::bigint - 946684800000000,
+    (extract(epoch FROM {now} + q.ttl_seconds * interval '1 second') * 1000000)::bigint - 946684800000000,
+    ARRAY(SELECT {level} FROM generate_series(0, 9) AS n(priority) ORDER BY n.priority),
+    ARRAY(SELECT nextval((SELECT pg_get_serial_sequence('django_mq_message', 'id')::regclass))
+          FROM generate_series(1, %(amount)s::int))
+FROM django_mq_queue q
+WHERE q.name = ANY(%(names)s::text[]) AND NOT q.closed
