@@ -22,6 +22,8 @@ MISSING_IN_SQLITE = ("no such table", "no such column", "has no column named")
 SENSELESS = ("syntax error",)
 #: SQLSTATE of a server that takes no writes: a standby, as after a failover.
 READ_ONLY = "25006"
+#: SQLSTATE of a prepared statement that is gone: the project ran DISCARD ALL or DEALLOCATE ALL.
+UNPREPARED = "26000"
 
 
 @contextmanager
@@ -42,12 +44,15 @@ def translating(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 def _translated(error: utils.DatabaseError) -> StoreError:
     text = str(error)
+    state = getattr(error.__cause__, "sqlstate", None)
+    if state == UNPREPARED:
+        return StoreUnavailable(f"What was prepared on this connection has been dropped: {_line(error)}")
     passing = isinstance(error, utils.OperationalError)
     if any(words in text for words in (MISSING_IN_SQLITE if passing else MISSING_IN_POSTGRESQL)):
         return TablesMissing(
             f"A table or column of django_mq is missing; run manage.py migrate (the database says: {_line(error)})"
         )
-    if getattr(error.__cause__, "sqlstate", None) == READ_ONLY:
+    if state == READ_ONLY:
         return StoreUnavailable(f"The database takes no writes now: {_line(error)}")
     if passing and not any(words in text for words in SENSELESS):
         return StoreUnavailable(f"The database cannot be used now: {_line(error)}")

@@ -29,6 +29,7 @@ ONLY = {
         "copy_targets": "as above",
         "settle_and_claim": "a round trip is dear; SQLite has none",
         "settle_and_claim_across": "as above",
+        "backend": "SQLite has no server processes",
         "clock": "SQLite's clock is this machine's",
         "limit_waiting": "SQLite's one write lock keeps publishers out already",
         "lock_messages": "as above",

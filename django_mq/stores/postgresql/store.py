@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from psycopg import Cursor
-from psycopg.errors import UniqueViolation
+from psycopg.errors import InvalidSqlStatementName, UniqueViolation
 
 from django_mq import conf
 from django_mq.errors import SessionLost
 from django_mq.stores.features import Features
 from django_mq.stores.postgresql import copying
 from django_mq.stores.postgresql.copying import Target, is_worth_copying
+from django_mq.stores.postgresql.preparing import may_prepare, prepare_no_more, preparing
 from django_mq.stores.postgresql.settings import bounded
 from django_mq.stores.records import Exchange, Verdict
 from django_mq.stores.sql import SQLStore
@@ -69,7 +70,33 @@ class PostgreSQLStore(SQLStore):
         if any(getattr(message, name) is not None for name in TIMES):
             return super()._append_one(message)
         params = {name: getattr(message, name) for name in FIELDS_AT_ONCE}
-        return self._rows("append_at_once", **params)
+        with self._alone(), translating(self.connection):
+            self.connection.ensure_connection()
+            return self._often("append_at_once", params)
+
+    def _often(self, name: str, params: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Run a statement that is run so often that it is prepared where that is safe."""
+        if not self._may_prepare():
+            return self._rows(name, **params)
+        driver = self.connection.connection
+        try:
+            with preparing(driver):
+                return Cursor(driver).execute(self._text(name), params, prepare=True, binary=True).fetchall()
+        except InvalidSqlStatementName:
+            # The project has dropped what was prepared; in a transaction that is an error like any other.
+            prepare_no_more(driver)
+            if self.in_transaction:
+                raise
+            return self._rows(name, **params)
+
+    def _may_prepare(self) -> bool:
+        connection = self.connection
+        connection.validate_no_broken_transaction()
+        # Whoever watches or wraps a connection is to see everything; a pool may tidy up between two uses.
+        pooled = connection.settings_dict.get("OPTIONS", {}).get("pool")
+        if connection.execute_wrappers or connection.queries_logged or pooled:
+            return False
+        return may_prepare(connection.connection, lambda: int(self._rows("backend")[0][0]))
 
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if is_worth_copying(messages):

@@ -1,0 +1,182 @@
+"""A publisher's statements are prepared on a connection that is its own, and on no other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connections, transaction
+from django.test.utils import CaptureQueriesContext
+
+from django_mq.errors import DuplicateMessage, StoreError, StoreUnavailable
+from django_mq.stores.postgresql.preparing import WORTH_ASKING, may_prepare
+from django_mq.stores.registry import shared_store
+from tests.stores.builders import a_message, declare, publish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.stores.base import Store
+
+pytestmark = pytest.mark.django_db(databases=["postgresql"], transaction=True)
+
+
+@pytest.fixture
+def site() -> Iterator[Store]:
+    """A store over a Django connection that nobody has used, with the queue ``orders``."""
+    connections["postgresql"].close()
+    store = shared_store("postgresql")
+    declare(store)
+    yield store
+    connections["postgresql"].close()
+
+
+def driver() -> Any:
+    connections["postgresql"].ensure_connection()
+    return connections["postgresql"].connection
+
+
+def prepared() -> int:
+    """How many statements the server process has prepared."""
+    with connections["postgresql"].cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements")
+        return int(cursor.fetchone()[0])
+
+
+def publish_often(store: Store) -> None:
+    for _ in range(WORTH_ASKING):
+        publish(store)
+
+
+def test_a_connection_straight_to_the_server_prepares_what_it_runs_often(site: Store) -> None:
+    publish_often(site)
+
+    assert prepared() == 1
+
+
+def test_a_connection_that_is_used_once_is_not_asked(site: Store) -> None:
+    publish(site)
+
+    assert prepared() == 0
+
+
+def test_a_connection_through_a_pooler_prepares_nothing(site: Store) -> None:
+    told = driver().info.backend_pid
+
+    assert not any(may_prepare(driver(), lambda: told + 1) for _ in range(WORTH_ASKING * 2))
+    publish_often(site)
+    assert prepared() == 0
+
+
+def test_the_answer_is_remembered(site: Store) -> None:
+    asked: list[int] = []
+
+    def backend() -> int:
+        asked.append(1)
+        return int(driver().info.backend_pid)
+
+    answers = [may_prepare(driver(), backend) for _ in range(WORTH_ASKING * 2)]
+
+    assert answers == [False] * (WORTH_ASKING - 1) + [True] * (WORTH_ASKING + 1)
+    assert len(asked) == 1
+
+
+def test_a_new_connection_is_asked_anew(site: Store) -> None:
+    publish_often(site)
+    connections["postgresql"].close()
+
+    publish(site)
+
+    assert prepared() == 0
+
+
+def test_the_projects_own_statements_are_prepared_as_the_project_says(site: Store) -> None:
+    before = driver().prepare_threshold
+
+    publish_often(site)
+
+    assert driver().prepare_threshold == before
+
+
+def test_whoever_watches_the_connection_sees_every_publish(site: Store) -> None:
+    publish_often(site)
+
+    with CaptureQueriesContext(connections["postgresql"]) as seen:
+        publish(site)
+
+    assert len(seen) == 1
+
+
+def test_whoever_wraps_the_connection_sees_every_publish(site: Store) -> None:
+    seen: list[str] = []
+
+    def wrapper(execute: Any, sql: str, *rest: Any) -> Any:
+        seen.append(sql)
+        return execute(sql, *rest)
+
+    publish_often(site)
+    with connections["postgresql"].execute_wrapper(wrapper):
+        publish(site)
+
+    assert len(seen) == 1
+
+
+def test_a_prepared_publish_is_refused_as_any_other(site: Store) -> None:
+    there = a_message()
+    publish_often(site)
+    site.append(there)
+
+    with transaction.atomic(using="postgresql"):
+        with pytest.raises(DuplicateMessage):
+            site.append(there)
+        publish(site)
+
+    assert site.counts()["orders"].ready == WORTH_ASKING + 2
+
+
+def test_a_prepared_publish_is_rolled_back_as_any_other(site: Store) -> None:
+    publish_often(site)
+
+    with transaction.atomic(using="postgresql"):
+        publish(site)
+        transaction.set_rollback(True, using="postgresql")
+    publish(site)
+
+    assert site.counts()["orders"].ready == WORTH_ASKING + 1
+
+
+def test_a_transaction_that_must_be_rolled_back_takes_no_prepared_publish(site: Store) -> None:
+    publish_often(site)
+
+    with transaction.atomic(using="postgresql"):
+        transaction.set_rollback(True, using="postgresql")
+        with pytest.raises(StoreError, match="current transaction"):
+            publish(site)
+
+    assert site.counts()["orders"].ready == WORTH_ASKING
+
+
+@pytest.mark.parametrize("forget", ["DISCARD ALL", "DEALLOCATE ALL"])
+def test_a_project_may_drop_all_that_was_prepared(site: Store, forget: str) -> None:
+    publish_often(site)
+    with connections["postgresql"].cursor() as cursor:
+        cursor.execute(forget)
+
+    publish_often(site)
+
+    assert site.counts()["orders"].ready == WORTH_ASKING * 2
+
+
+def test_in_a_transaction_that_is_an_outage_for_once(site: Store) -> None:
+    publish_often(site)
+    with connections["postgresql"].cursor() as cursor:
+        cursor.execute("DISCARD ALL")
+
+    with transaction.atomic(using="postgresql"):
+        with pytest.raises(StoreUnavailable, match="has been dropped"):
+            publish(site)
+        transaction.set_rollback(True, using="postgresql")
+    with transaction.atomic(using="postgresql"):
+        publish(site)
+
+    assert site.counts()["orders"].ready == WORTH_ASKING + 1
