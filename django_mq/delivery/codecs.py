@@ -60,8 +60,10 @@ def decode_body(body: bytes, content_type: str, content_encoding: str = "utf-8")
 
 def decode_headers(text: str | None) -> dict[str, Any]:
     """Return the headers of a row. Raises CorruptMessage when they are not a JSON object."""
+    if not text or text == "{}":
+        return {}
     try:
-        headers = json.loads(text or "{}")
+        headers = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CorruptMessage(f"The headers are not valid JSON: {error}") from error
     if not isinstance(headers, dict):

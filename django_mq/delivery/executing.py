@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connections, transaction
 
+from django_mq.delivery.connecting import has_connected
 from django_mq.delivery.message import ReceivedMessage
 from django_mq.delivery.validation import moment
 from django_mq.engine.backoff import Backoff
@@ -113,6 +114,8 @@ class Attempt:
 
     def tidy(self) -> None:
         """Leave no broken or outdated connection, and no open transaction, to the thread's next attempt."""
+        if not has_connected():
+            return
         for connection in connections.all(initialized_only=True):
             if connection.in_atomic_block or _left_open(connection):
                 # The wrapper remembers the block it was closed in: the next attempt gets a new one.
@@ -125,7 +128,7 @@ class Attempt:
         """Turn what happened into a settlement."""
         error = self.error
         if error is None:
-            return self._settle(Verdict.ACCEPT)
+            return Settlement(self.claimed.id, self.claimed.claim, Verdict.ACCEPT)
         if isinstance(error, Release):
             return self._settle(Verdict.RELEASE)
         if isinstance(error, Reject | CorruptMessage):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.codecs import decode_body, decode_headers
@@ -13,12 +12,17 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import Claimed
 
+#: Stands for a body that nobody has asked for; None is a body like any other.
+UNREAD = object()
+
 
 class ReceivedMessage:
     """One delivery of one message. Decoding raises CorruptMessage, which dead-letters it."""
 
     def __init__(self, claimed: Claimed) -> None:
         self._claimed = claimed
+        self._body: Any = UNREAD
+        self._headers: dict[str, Any] | None = None
         self.id: UUID = claimed.message_id
         self.queue: str = claimed.queue_name
         #: 0 to 9, 9 first.
@@ -33,15 +37,20 @@ class ReceivedMessage:
         self.published_at: datetime = claimed.published_at
         self.content_type: str = claimed.content_type
 
-    @cached_property
+    @property
     def body(self) -> Any:
         """What was published: decoded JSON or text, or bytes."""
-        return decode_body(self._claimed.body, self._claimed.content_type, self._claimed.content_encoding)
+        if self._body is UNREAD:
+            claimed = self._claimed
+            self._body = decode_body(claimed.body, claimed.content_type, claimed.content_encoding)
+        return self._body
 
-    @cached_property
+    @property
     def headers(self) -> dict[str, Any]:
         """The headers."""
-        return decode_headers(self._claimed.headers)
+        if self._headers is None:
+            self._headers = decode_headers(self._claimed.headers)
+        return self._headers
 
     def __repr__(self) -> str:
         return f"<message {self.id} of {self.queue}, attempt {self.attempt}>"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connections, transaction
 
+from django_mq.delivery.connecting import has_connected
 from django_mq.delivery.executing import Attempt
 from django_mq.errors import Reject, Release, Retry
 from django_mq.stores.records import Verdict
@@ -169,3 +170,17 @@ def test_a_transaction_left_open_does_not_reach_the_next_attempt(
 
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(attempts).result() == [Verdict.ACCEPT, Verdict.ACCEPT]
+
+
+def test_a_thread_that_never_connected_has_no_connection_to_put_in_order(committed_database: str) -> None:
+    def look() -> tuple[bool, bool]:
+        before = has_connected()
+        try:
+            with connections[committed_database].cursor() as cursor:
+                cursor.execute("SELECT 1")
+            return before, has_connected()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(look).result() == (False, True)

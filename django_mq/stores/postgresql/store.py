@@ -23,7 +23,7 @@ from django_mq.stores.sql.steering import ACCEPTED
 from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -38,6 +38,11 @@ ANSWER_COLUMNS = 3
 #: How long the deletion of a queue waits for open transactions that wrote messages. Nobody can
 #: publish meanwhile; afterwards StoreUnavailable says to try again.
 DELETION_WAIT_SECONDS = 2
+
+
+def numbers(values: Iterable[int]) -> str:
+    """Return an array of numbers as its text: what psycopg does for any array takes ten times as long."""
+    return "{" + ",".join(map(str, values)) + "}"
 
 
 class PostgreSQLStore(SQLStore):
@@ -139,9 +144,10 @@ class PostgreSQLStore(SQLStore):
         """Do what a busy worker does all the time; a statement alone is a transaction."""
         name, params = self._claim_statement(session_id, request)
         params |= self._fence(session_id, settlements) | {"outcome": ACCEPTED, "queues": list(request.queues)}
+        params |= {name: numbers(params[name]) for name in ("ids", "claims")}
         self.connection.ensure_connection()
         text = self._text(SETTLE_AND[name])
-        rows = Cursor(self.connection.connection).execute(text, params, prepare=True).fetchall()
+        rows = Cursor(self.connection.connection).execute(text, params, prepare=True, binary=True).fetchall()
         alive, due, void = rows[0][:ANSWER_COLUMNS]
         if not alive:
             raise SessionLost
