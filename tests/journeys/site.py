@@ -5,15 +5,19 @@ from __future__ import annotations
 import copy
 import json
 import os
+import signal
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import psutil
+import psycopg
 from celery import Celery
 from django.db import connections
 from django.test import override_settings
@@ -99,7 +103,40 @@ class Site:
         """Let the tasks go on that wait at a gate."""
         (self.directory / gate).touch()
 
+    def freeze(self, worker: Worker) -> None:
+        """Suspend a worker between two transactions: within one, its locks would suspend everybody else."""
+
+        def suspended() -> bool:
+            worker.signal(signal.SIGSTOP)
+            wait_until(lambda: worker.process.status() == psutil.STATUS_STOPPED)
+            if self.is_at_rest():
+                return True
+            worker.signal(signal.SIGCONT)
+            return False
+
+        wait_until(suspended, lambda: f"a moment without a transaction: {self.story()}")
+
     # Looking.
+
+    def is_at_rest(self) -> bool:
+        """Whether nobody is in the middle of a transaction that could lock out others."""
+        if self.url.startswith("sqlite:"):
+            return self._sqlite_is_free()
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            under_way = connection.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+                " AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND xact_start IS NOT NULL"
+            )
+            return under_way.fetchone() is None
+
+    def _sqlite_is_free(self) -> bool:
+        path = self.url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+        return True
 
     def rows(self, **only: Any) -> list[Message]:
         """The live messages, oldest first."""

@@ -92,7 +92,7 @@ def test_a_frozen_worker_loses_its_messages_and_begins_anew(site: Site) -> None:
     with site.worker("-c", "1", name="frozen") as frozen:
         site.send("gated", "slow", "gate")
         site.wait_for_diary(phase="begun")
-        frozen.signal(signal.SIGSTOP)
+        site.freeze(frozen)
         with site.worker("-c", "1", name="other"):
             site.wait_for_diary(2, phase="begun")
             frozen.signal(signal.SIGCONT)
