@@ -153,7 +153,7 @@ class PostgreSQLStore(SQLStore):
             raise SessionLost
         found = [row[ANSWER_COLUMNS:] for row in rows]
         result = self._exchange_of([row for row in found if row[0] is not None], request, due)
-        result.void = frozenset(void)
+        result.void = frozenset(void or ())
         return result
 
     def _one_round_trip(

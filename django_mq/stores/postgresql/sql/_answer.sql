@@ -3,7 +3,7 @@ FROM (
     SELECT
         EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s) AS alive,
         ({next_due}) AS due,
-        ARRAY(SELECT given.id FROM unnest(%(ids)s::bigint[]) AS given(id)
-              WHERE given.id NOT IN (SELECT gone.id FROM gone)) AS void
+        nullif(ARRAY(SELECT given.id FROM unnest(%(ids)s::bigint[]) AS given(id)
+                     WHERE given.id NOT IN (SELECT gone.id FROM gone)), ARRAY[]::bigint[]) AS void
 ) answer
 LEFT JOIN claimed ON true
