@@ -193,7 +193,8 @@ class PostgreSQLStore(SQLStore):
             with driver.pipeline():
                 Cursor(driver).execute("BEGIN")
                 cursors = [
-                    Cursor(driver).execute(self._text(name), params, prepare=True) for name, params in statements
+                    Cursor(driver).execute(self._text(name), params, prepare=True, binary=True)
+                    for name, params in statements
                 ]
                 Cursor(driver).execute("COMMIT")
             return [cursor.fetchall() for cursor in cursors]
