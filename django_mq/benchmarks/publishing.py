@@ -54,7 +54,7 @@ def _in_batches(alias: str, raw: RawTable | None, amount: int, repeats: int) -> 
     if raw is None:
         yield _result(name, samples, "publish", None, "")
         return
-    yield _result(name, samples, "publish", median(samples["copy"]), "raw COPY")
+    yield _result(name, samples, "publish", median(samples["copy"]), "raw COPY", mark=0.5)
     yield _result(name, samples, "publish", median(samples["insert"]), "raw INSERT of 1,000 rows")
 
 
