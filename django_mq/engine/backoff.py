@@ -34,7 +34,9 @@ class Backoff:
     ticks_per_second: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.base_seconds, self.multiplier, self.cap_seconds or 0, self.ticks_per_second) < 0:
+        numbers = (self.base_seconds, self.multiplier, self.cap_seconds or 0, self.ticks_per_second)
+        # Asked this way round, for a number that is none (NaN) is not negative either.
+        if not all(number >= 0 for number in numbers):
             raise OutOfRange("A backoff's base, multiplier, cap and ticks are not negative.")
         if not 0 <= self.jitter <= 1:
             raise OutOfRange(f"A backoff's jitter lies in 0..1, not {self.jitter}.")

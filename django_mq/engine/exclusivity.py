@@ -59,6 +59,14 @@ class Admission:
         self.max_consumers = max_consumers
         self.owner: str | None = None
 
+    def change(self, policy: Exclusivity, max_consumers: int | None, existing: "Collection[Consumer]") -> None:
+        """Follow other rules; under another policy the queue belongs to the first that is there."""
+        self.max_consumers = max_consumers
+        if policy is not self.policy:
+            self.policy = policy
+            names = (self._name_of(consumer) for consumer in existing if not consumer.transient)
+            self.owner = next((name for name in names if name is not None), None)
+
     def admit(self, consumer: "Consumer", existing: "Collection[Consumer]") -> None:
         """Let a consumer in beside those that are there; browsers count like any other.
 

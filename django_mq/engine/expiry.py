@@ -32,7 +32,7 @@ class Lifetime:
 
     def __post_init__(self) -> None:
         for bound in (self.least, self.most, self.default):
-            if bound is not None and bound < 0:
+            if bound is not None and not bound >= 0:  # asked this way round, NaN is refused, too
                 raise OutOfRange(f"A time to live is not negative: {bound}.")
 
     def end(self, expires_at: float | None, arrived_at: float) -> float | None:

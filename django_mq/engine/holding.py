@@ -5,7 +5,7 @@ has to notice: the periodic check, or a consumer that looks at it. A consumer th
 it while it was held does not look again by itself.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django_mq.engine.lists.ordered import OrderedList
 from django_mq.engine.schedule import Schedule
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 class Holding:
     """The held entries of one queue."""
 
-    __slots__ = ("_line", "_overdue", "_passed", "_waiting")
+    __slots__ = ("_overdue", "_passed", "_waiting")
 
     def __init__(self, line: "EntryList") -> None:
-        self._line = line
         self._waiting = Schedule()
         #: Their time has passed, and nobody has noticed.
         self._overdue = OrderedList(line.position)
@@ -64,10 +63,12 @@ class Holding:
         self._ripen(now)
         if consumer not in self._passed:
             return self.overdue(now)
-        position: Any = self._line.position
-        last = self._passed[consumer]
-        ahead = [] if last is None else [each for each in self._overdue if position(each) > position(last)]
-        return [entry for entry in ahead if self._overdue.remove(entry)]
+        return list(self._behind(self._passed[consumer]))
+
+    def _behind(self, last: "Entry | None") -> "Iterator[Entry]":
+        while last is not None and (entry := self._overdue.next(last)) is not None:
+            self._overdue.remove(entry)
+            yield entry
 
     def overdue(self, now: float) -> "list[Entry]":
         """Take out every entry whose time has passed, in order."""

@@ -14,9 +14,9 @@ MOST_LEVELS: Final = 10
 
 
 def check_levels(levels: int) -> int:
-    """Answer ``levels``; raise OutOfRange unless it lies in 1..10."""
-    if not 1 <= levels <= MOST_LEVELS:
-        raise OutOfRange(f"A queue has 1 to {MOST_LEVELS} levels, not {levels}.")
+    """Answer ``levels``; raise OutOfRange unless it is a whole number in 1..10."""
+    if not isinstance(levels, int) or not 1 <= levels <= MOST_LEVELS:
+        raise OutOfRange(f"A queue has 1 to {MOST_LEVELS} levels, not {levels!r}.")
     return levels
 
 

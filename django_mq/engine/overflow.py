@@ -39,7 +39,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for limit in (self.messages, self.size_bytes):
-            if limit is not None and limit < 0:
+            if limit is not None and not limit >= 0:  # asked this way round, NaN is refused, too
                 raise OutOfRange(f"A limit of a queue is not negative: {limit}.")
 
     def exceeded_by(self, messages: int, size_bytes: int) -> bool:

@@ -7,6 +7,7 @@ A ring that counts ready messages only is Artemis' ring: whatever comes to stand
 most one other out, so that a smaller limit trims nothing by itself.
 """
 
+from heapq import merge
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from django_mq.engine.overflow import Limits
 
 _arrival: Final = attrgetter("arrival")
+_least: Final = attrgetter("level", "place", "arrival")
 
 
 class Room:
@@ -148,5 +150,5 @@ class Room:
         lent = self._contents.stealable()
         if not lent:
             return ready
-        # Rare, and rather slow than wrong: of all that can be taken, the oldest of the lowest level.
-        return iter(sorted([*lent, *ready], key=lambda each: (each.level, each.place, each.arrival)))
+        # Of all that can be taken, the oldest of the lowest level; those who wait are in this order already.
+        return merge(sorted(lent, key=_least), ready, key=_least)

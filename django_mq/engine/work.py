@@ -58,12 +58,10 @@ class UnitOfWork:
             return is_welcome
 
     def accept(self, queue: "Queue", entry: "Entry", consumer: "Consumer") -> bool:
-        """Accept with the commit; False if the entry is not the consumer's any more."""
+        """Accept with the commit; False if the entry is not the consumer's any more, or a unit has it already."""
         self._check_open()
         with self._lock:
-            if any(each is entry for _, each, _, _ in self._settlements) or not queue.begin_settle(
-                entry, consumer
-            ):
+            if entry in consumer.settling or not queue.begin_settle(entry, consumer):
                 return False
             self._settlements.append((queue, entry, consumer, entry.claim_number))
             consumer.settling.add(entry)

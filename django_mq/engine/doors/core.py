@@ -73,7 +73,7 @@ class Core:
         old, self.rules = getattr(self, "rules", None), rules
         self._plain = rules.plain and not self.deleted
         #: Whether a delivery and its settlement concern nobody but the consumer and the entry.
-        self._short = rules.short and type(self._dispatch.ready).forget is EntryList.forget
+        self._short = rules.short and not self._contents.holding and not self._list_remembers
         if old is None or old.groups is not rules.groups:
             self._regroup(rules)
         if old is None or old.max_live != rules.max_live:
@@ -85,8 +85,13 @@ class Core:
         if old is None or old.alerts != rules.alerts:
             self._alerts = None if rules.alerts is None else Alerts(rules.alerts)
         self._duplicates.resize(rules.duplicates)
-        self._admission.policy, self._admission.max_consumers = rules.exclusivity, rules.max_consumers
+        self._admission.change(rules.exclusivity, rules.max_consumers, self._dispatch.consumers.all)
         self._room.set(rules.overflow, rules.limits, rules.resume_percent, ready_only=rules.ring_of_ready)
+
+    @property
+    def _list_remembers(self) -> bool:
+        """Whether the list wants to know what has gone for good."""
+        return type(self._dispatch.ready).forget is not EntryList.forget
 
     def _regroup(self, rules: Rules) -> None:
         consumers = self._dispatch.consumers
@@ -141,6 +146,10 @@ class Core:
         with self.lock:
             everything = [*self._contents.waiting(), *self._contents.held()]
             return sorted(everything, key=self._dispatch.ready.position)
+
+    def _look_at_gate(self) -> None:
+        self._gate.look(len(self._dispatch.consumers.all), self._contents.claimed, self._now)
+        self._halt_or_go()
 
     def _halt_or_go(self) -> None:
         """Deliver if the queue is neither paused nor waiting for consumers."""

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.departing import Cause
 from django_mq.engine.doors.serving import Serving
-from django_mq.engine.states import CLAIMED, GONE
-from django_mq.errors import DuplicateMessage, IllegalMove, QueueFull
+from django_mq.engine.states import GONE, HELD
+from django_mq.errors import DuplicateMessage, IllegalMove, PublishError, QueueFull
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
@@ -43,17 +43,23 @@ class Publishing(Serving):
     def admit(self, message: "Message", producer: "Producer | None" = None, *, in_limits: bool = False) -> None:
         """Raise what ``publish`` would raise; a duplicate id counts as used from here on.
 
-        With ``in_limits``, raise QueueFull even if this queue would drop something, or take it.
+        With ``in_limits``, raise a PublishError even if this queue would drop something, or take it.
         """
         with self.lock:
             self._refuse_if_deleted()
             if message.duplicate_id is not None and message.duplicate_id in self._duplicates:
                 raise DuplicateMessage
             self._room.admit(message, producer)
-            if in_limits and self._room.would_exceed(message):
-                raise QueueFull
+            if in_limits:
+                self._refuse_what_would_be_lost(message)
             if message.duplicate_id is not None:
                 self._duplicates.add(message.duplicate_id)
+
+    def _refuse_what_would_be_lost(self, message: "Message") -> None:
+        if self._room.would_exceed(message):
+            raise QueueFull
+        if self._is_deserted:
+            raise PublishError("The queue keeps nothing as long as nobody consumes from it.")
 
     def reserve(self, message: "Message") -> bool:
         """As ``publish`` would begin; False if the message is to be dropped.
@@ -140,7 +146,9 @@ class Publishing(Serving):
         """
         with self.lock:
             self._refuse_if_deleted()
-            if entry.state is CLAIMED or entry.state is GONE:
+            if entry.is_claimed or entry.state is GONE:
                 raise IllegalMove(f"An entry that is {entry.state.name.lower()} cannot be offered.")
             self._arrivals = max(self._arrivals, entry.arrival)
+            # The short way of a delivery knows of no held entries.
+            self._short = self._short and entry.state is not HELD
             self._contents.arrive(entry)

@@ -47,7 +47,7 @@ class Serving(Subscribing):
                 self._refuse_stranger(consumer)
                 return None
             if consumer.reserved:
-                return consumer.reserved.pop(0)
+                return self._handed(consumer, consumer.reserved.pop(0))
             self._tell_time(now)
             if self._contents.holding:
                 self._contents.unhold(self._contents.holding.seen_by(consumer, now))
@@ -56,7 +56,7 @@ class Serving(Subscribing):
                 self._contents.holding.looked(consumer, entry)
             if entry is None and consumer.auto_close:
                 self._close_at_end(consumer, now)
-            return entry
+            return self._handed(consumer, entry)
         finally:
             self._release()
 
@@ -69,7 +69,7 @@ class Serving(Subscribing):
         if now >= self._calendar.quiet_until:
             self._promote(now)
         if not self._gate.is_open:
-            self._count_consumers()
+            self._look_at_gate()
 
     def _claim_for(self, consumer: Consumer, now: float) -> Entry | None:
         entry = self._dispatch.claim_for(consumer, now)
@@ -93,8 +93,11 @@ class Serving(Subscribing):
         self._contents.claimed_by(consumer, entry)
         if self._dispatch.groups is not None:
             self._dispatch.look_again(self._dispatch.groups.delivered(consumer, entry))
-        if consumer.auto_accept:
+
+    def _handed(self, consumer: Consumer, entry: Entry | None) -> Entry | None:
+        if entry is not None and consumer.auto_accept and not consumer.browser:
             self._settle(entry, consumer, None, Entry.accept)
+        return entry
 
     def _close_at_end(self, consumer: Consumer, now: float) -> None:
         """Close a consumer that has seen everything; one that is only short of credit stays."""
@@ -120,6 +123,7 @@ class Serving(Subscribing):
                 return None
             if not self._dispatch.is_bound(entry):
                 self._dispatch.consumers.served(consumer)
+            self._handed(consumer, entry)
             return consumer, entry
 
     def get(self, now: float, **options: Any) -> tuple[Consumer, Entry] | None:
@@ -130,6 +134,8 @@ class Serving(Subscribing):
         consumer = Consumer("get", WindowCredit(1), transient=True, **options)
         with self.lock:
             self.add_consumer(consumer)
-            entry = self.deliver(consumer, now)
-            self.remove_consumer(consumer, give_back=False)
+            try:
+                entry = self.deliver(consumer, now)
+            finally:
+                self.remove_consumer(consumer, give_back=False)
         return None if entry is None else (consumer, entry)

@@ -13,11 +13,19 @@ from django_mq.engine.doors.core import Core
 from django_mq.engine.entry import Entry
 from django_mq.engine.fate import ACCEPTED, DISCARDED, RETURNED, VOID, Fate
 from django_mq.engine.states import DEAD, GONE, READY, SCHEDULED, STEALABLE
+from django_mq.engine.timeline import NEVER
+from django_mq.errors import OutOfRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.engine.consumer import Consumer
+
+
+def _check_time(time: float | None) -> None:
+    # A schedule with a NaN in it is in no order: what is due behind it would never be found.
+    if time is not None and not (isinstance(time, int | float) and -NEVER <= time <= NEVER):
+        raise OutOfRange(f"A time is a number of seconds, not {time!r}.")
 
 
 class Settling(Core):
@@ -44,7 +52,11 @@ class Settling(Core):
     def release(
         self, entry: Entry, consumer: "Consumer", claim_number: int | None = None, *, retry_at: float | None = None
     ) -> Fate:
-        """Back to its place, at once or at ``retry_at``; the attempt does not count."""
+        """Back to its place, at once or at ``retry_at``; the attempt does not count.
+
+        Raises OutOfRange if that is no number.
+        """
+        _check_time(retry_at)
         with self.lock:
             return self._settle(entry, consumer, claim_number, partial(Entry.release, due_at=retry_at))
 
@@ -67,8 +79,10 @@ class Settling(Core):
     ) -> Fate:
         """Back to its place, at once, at ``retry_at``, or when the queue's backoff says; the attempt counts.
 
-        Dead, as ``reject``, if it has failed as often as the queue allows.
+        Dead, as ``reject``, if it has failed as often as the queue allows. Raises OutOfRange if
+        ``retry_at`` is no number.
         """
+        _check_time(retry_at)
         with self.lock:
             self._now = self._now if now is None else now
             if retry_at is None and self.rules.backoff is not None:
@@ -94,7 +108,7 @@ class Settling(Core):
     def begin_settle(self, entry: Entry, consumer: "Consumer") -> bool:
         """From now on the entry cannot be taken back; False if it is not the consumer's any more."""
         with self.lock:
-            return entry in consumer.unsettled and entry.lock(consumer)
+            return consumer.queue is self and entry in consumer.unsettled and entry.lock(consumer)
 
     def _settle(
         self,
@@ -116,6 +130,8 @@ class Settling(Core):
             fate = ACCEPTED if move is Entry.accept else self._returned(entry)
         if contents.departed and not consumer.unsettled:
             contents.departed.pop(consumer, None)
+        if not self._gate.is_open:  # it may have waited for this
+            self._look_at_gate()
         return fate
 
     def _returned(self, entry: Entry) -> Fate:

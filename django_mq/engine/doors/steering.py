@@ -141,10 +141,10 @@ class Steering(Publishing):
 
         The copy has been attempted as often, unless it gets an id of its own. None, and nothing
         happens, if the entry is not ready or has this priority already. Raises OutOfRange unless
-        the priority lies in 0..9.
+        the priority is a whole number in 0..9.
         """
-        if not 0 <= priority <= 9:
-            raise OutOfRange(f"A priority lies in 0..9, not {priority}.")
+        if not isinstance(priority, int) or not 0 <= priority <= 9:
+            raise OutOfRange(f"A priority lies in 0..9, not {priority!r}.")
         with self.lock:
             if entry.state is not READY or entry.message.priority == priority:
                 return None
@@ -203,4 +203,4 @@ class Steering(Publishing):
             for consumer in list(self._dispatch.consumers.all):
                 self._dispatch.give_position_if_needed(consumer)
                 self._dispatch.refresh(consumer)
-            self._halt_or_go()
+            self._look_at_gate()

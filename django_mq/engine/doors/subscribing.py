@@ -41,7 +41,7 @@ class Subscribing(Settling):
                 self._dispatch.live.add(consumer)
             if self._dispatch.groups is not None:
                 self._dispatch.look_again(self._dispatch.groups.joined(consumer))
-            self._count_consumers()
+            self._look_at_gate()
             self._dispatch.refresh(consumer)
             return True
 
@@ -81,7 +81,7 @@ class Subscribing(Settling):
                 dispatch.refresh(promoted)
         if dispatch.groups is not None:
             self._dispatch.look_again(dispatch.groups.left(consumer))
-        self._count_consumers()
+        self._look_at_gate()
         return True
 
     def _take_back(self, consumer: Consumer, *, failed: bool) -> list[Entry]:
@@ -99,10 +99,6 @@ class Subscribing(Settling):
                 self._contents.take_out(entry, Cause.KILLED)
         if self.rules.auto_delete:
             self.delete(self._now)
-
-    def _count_consumers(self) -> None:
-        self._gate.look(len(self._dispatch.consumers.all), self._contents.claimed, self._now)
-        self._halt_or_go()
 
     def delete(self, now: float) -> None:
         """Close the queue for ever: its consumers are closed, and what nobody holds becomes dead letters.

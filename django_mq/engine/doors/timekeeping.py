@@ -43,7 +43,7 @@ class Timekeeping(Steering):
             self._tell_time(now)
             self.promote(now)
             self.unhold(now)
-            self._contents.expire(now)
+            self.expire(now)  # its answer, too, or what nobody asks for would be kept for ever
             if self._alerts is not None:
                 self.alerts += self._alerts.check_age(now, self.oldest_age(now))
 

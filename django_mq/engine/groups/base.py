@@ -34,7 +34,18 @@ def header_text(message: "Message", name: str) -> str | None:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else None
+    if isinstance(value, float):
+        return str(value)
+    return _digits(value) if isinstance(value, int) else None
+
+
+def _digits(number: int) -> str:
+    try:
+        return str(number)
+    except (
+        ValueError
+    ):  # more digits than Python writes; some text must stand for it, or its queue would stop there
+        return hex(number)
 
 
 class Ownership:
