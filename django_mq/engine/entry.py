@@ -184,10 +184,11 @@ class Entry:
         return self._leave(owner, DEAD)
 
     def redrive(self) -> bool:
-        """Dead to ready, with its attempts forgotten."""
+        """Dead to ready, with its attempts forgotten; it may have been delivered before."""
         if not self.swap(DEAD, READY):
             return False
         self.attempts = 0
+        self.redelivered = True  # it has been in line before
         return True
 
     def discard(self) -> bool:
