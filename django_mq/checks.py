@@ -52,7 +52,8 @@ def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[che
 
         problems = store_for(connections[alias]).setting_problems()
     except UnsupportedDatabase as error:
-        return [_error(str(error), "Point DJANGO_MQ['DATABASE'] at an alias on PostgreSQL or SQLite.", "E004")]
+        hint = "Point DJANGO_MQ['DATABASE'] at an alias on PostgreSQL, MariaDB, MySQL or SQLite."
+        return [_error(str(error), hint, "E004")]
     except StoreError as error:
         return [_error(str(error), f"Start the database, or correct DATABASES[{alias!r}].", "E005")]
     return [checks.Warning(problem, hint=hint, id="django_mq.W001") for problem, hint in problems]

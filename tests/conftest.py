@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from pytest_django import Settings
 
 #: Alias in ``tests.settings.every_database`` to the name that the test's id shows.
-ALIASES = {"default": "sqlite", "postgresql": "postgresql"}
+ALIASES = {"default": "sqlite", "postgresql": "postgresql", "mariadb": "mariadb"}
 #: Aliases on a server that has to be started.
-SERVED = ("postgresql",)
+SERVED = ("postgresql", "mariadb")
 
 SERVICES = pytest.StashKey[Services]()
 
@@ -135,7 +135,7 @@ def django_db_modify_db_settings(
             complete(alias, from_url(services.url(alias)))
         except UnavailableError:
             # pytest_runtest_setup ends every test that needs it; the others must go on.
-            del connections.settings[alias]
+            connections.settings.pop(alias, None)
 
 
 def complete(alias: str, known: dict[str, Any]) -> None:

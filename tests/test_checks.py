@@ -87,7 +87,7 @@ def test_a_database_without_a_store_is_an_error_with_a_hint(another: Any) -> Non
     found = check_database(databases=[alias])
 
     assert ids(found) == ["django_mq.E004"]
-    assert "PostgreSQL or SQLite" in (found[0].hint or "")
+    assert "PostgreSQL, MariaDB, MySQL or SQLite" in (found[0].hint or "")
 
 
 def test_a_database_that_cannot_be_reached_is_an_error_with_a_hint(another: Any, tmp_path: Any) -> None:

@@ -17,5 +17,7 @@ class Features:
     notices_changes: bool = False
     #: May a second connection write while this thread holds an open transaction?
     concurrent_writers: bool = True
+    #: Can the benchmark do the same work past us, to compare? (see benchmarks.raw)
+    has_raw_limits: bool = False
     #: May an open connection be inherited over a fork, if only to be abandoned there?
     crosses_forks: bool = True

@@ -23,6 +23,7 @@ MEMORY = ":memory:"
 #: Vendor to the module and class of its store, imported when first asked for.
 STORES = {
     "postgresql": ("django_mq.stores.postgresql.store", "PostgreSQLStore"),
+    "mysql": ("django_mq.stores.mysql.store", "MySQLStore"),
     "sqlite": ("django_mq.stores.sqlite.store", "SQLiteStore"),
 }
 

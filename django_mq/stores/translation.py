@@ -24,6 +24,19 @@ SENSELESS = ("syntax error",)
 READ_ONLY = "25006"
 #: SQLSTATE of a prepared statement that is gone: the project ran DISCARD ALL or DEALLOCATE ALL.
 UNPREPARED = "26000"
+#: MariaDB and MySQL number their errors: a table or a column that is not there ...
+MISSING_IN_MYSQL = {1146, 1054}
+#: ... and what may go away by itself. Their driver calls nearly everything an operational error.
+PASSING_IN_MYSQL = {
+    *(1021, 1114),  # the disk, or a table on it, is full
+    *(1040, 1203, 1226),  # too many connections
+    *(1044, 1045, 1049),  # the server does not let us in, or not yet
+    *(1053, 1158, 1159, 1160, 1161, 1184, 1317, 1927),  # the server shuts down, or cut the connection
+    *(1205, 1206, 1213),  # locks
+    *(1290, 1792, 1836),  # no writes: a replica, as after a failover
+    *(1969, 3024),  # the statement's time is up
+    *range(2000, 2100),  # the client's: the connection was lost, or there was none
+}
 
 
 @contextmanager
@@ -43,20 +56,41 @@ def translating(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def _translated(error: utils.DatabaseError) -> StoreError:
+    number = _number(error)
+    if number is not None:
+        return _translated_by_number(error, number)
     text = str(error)
     state = getattr(error.__cause__, "sqlstate", None)
     if state == UNPREPARED:
         return StoreUnavailable(f"What was prepared on this connection has been dropped: {_line(error)}")
     passing = isinstance(error, utils.OperationalError)
     if any(words in text for words in (MISSING_IN_SQLITE if passing else MISSING_IN_POSTGRESQL)):
-        return TablesMissing(
-            f"A table or column of django_mq is missing; run manage.py migrate (the database says: {_line(error)})"
-        )
+        return _missing(error)
     if state == READ_ONLY:
         return StoreUnavailable(f"The database takes no writes now: {_line(error)}")
     if passing and not any(words in text for words in SENSELESS):
         return StoreUnavailable(f"The database cannot be used now: {_line(error)}")
     return StoreError(f"The database refused the operation: {_line(error)}")
+
+
+def _number(error: utils.DatabaseError) -> int | None:
+    """Return the error's number, where the database has one."""
+    args = getattr(error.__cause__, "args", ()) or (None,)
+    return args[0] if isinstance(args[0], int) else None
+
+
+def _translated_by_number(error: utils.DatabaseError, number: int) -> StoreError:
+    if number in MISSING_IN_MYSQL:
+        return _missing(error)
+    if number in PASSING_IN_MYSQL:
+        return StoreUnavailable(f"The database cannot be used now: {_line(error)}")
+    return StoreError(f"The database refused the operation: {_line(error)}")
+
+
+def _missing(error: utils.DatabaseError) -> TablesMissing:
+    return TablesMissing(
+        f"A table or column of django_mq is missing; run manage.py migrate (the database says: {_line(error)})"
+    )
 
 
 def _line(error: Exception) -> str:

@@ -162,7 +162,8 @@ def test_dead_letters_of_other_queues_are_a_notice(run: Run, database: str, orde
 
 def test_missing_migrations_are_a_problem(run: Run, database: str) -> None:
     recorder = MigrationRecorder(connections[database])
-    recorder.record_unapplied("django_mq", "0001_initial")
+    for name in ("0001_initial", "0002_whole_indexes"):
+        recorder.record_unapplied("django_mq", name)
 
     found = Findings(run).about("migrations", "problem")
 
@@ -171,6 +172,8 @@ def test_missing_migrations_are_a_problem(run: Run, database: str) -> None:
 
 
 def test_a_missing_table_and_a_missing_column_are_a_problem(run: Run, database: str) -> None:
+    if not connections[database].features.can_rollback_ddl:
+        pytest.skip("features.can_rollback_ddl: the tables would be missing in every later test")
     with connections[database].cursor() as cursor:
         cursor.execute("DROP TABLE django_mq_attempt")
         cursor.execute("ALTER TABLE django_mq_history DROP COLUMN headers")

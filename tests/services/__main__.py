@@ -1,8 +1,8 @@
-"""Wraps a command: ``python -m tests.services [--only postgresql|redis] -- COMMAND [ARGUMENT ...]``.
+"""Wraps a command: ``python -m tests.services [--only postgresql|redis|mariadb] -- COMMAND [ARGUMENT ...]``.
 
-Starts the servers, sets DATABASE_URL and REDIS_URL for the command (a variable that is
+Starts PostgreSQL and Redis, sets DATABASE_URL and REDIS_URL for the command (a variable that is
 set already stays, and its server is not started), passes signals on, stops the servers
-and exits with the command's code.
+and exits with the command's code. MariaDB, whose MARIADB_URL few commands want, is started if named.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from tests.services.environment import SERVERS, Services
+from tests.services.environment import SERVERS, USUAL, Services
 from tests.services.processes import tethered
 from tests.services.server import UnavailableError
 
@@ -69,7 +69,7 @@ def run(command: list[str], environment: dict[str, str]) -> int:
 def main() -> int:
     """Start, run, stop."""
     arguments = parse(sys.argv[1:])
-    names = [arguments.only] if arguments.only else sorted(SERVERS)
+    names = [arguments.only] if arguments.only else list(USUAL)
     on_signals(give_up)
     try:
         with Services() as services:

@@ -1,10 +1,11 @@
-"""The servers of one run: those that DATABASE_URL and REDIS_URL name, else our own, started when needed."""
+"""The servers of one run: those that the environment names, else our own, started when needed."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
+from tests.services.mariadb import MariaDB
 from tests.services.postgresql import PostgreSQL
 from tests.services.redis import Redis
 
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
 
     from tests.services.server import Server
 
-SERVERS: dict[str, type[Server]] = {"postgresql": PostgreSQL, "redis": Redis}
+SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "postgresql": PostgreSQL, "redis": Redis}
+#: Those that come as wheels, and so are to be had everywhere.
+USUAL = ("postgresql", "redis")
 #: The environment variable that names a server already there; it is never started or stopped then.
-VARIABLES = {"postgresql": "DATABASE_URL", "redis": "REDIS_URL"}
+VARIABLES = {"mariadb": "MARIADB_URL", "postgresql": "DATABASE_URL", "redis": "REDIS_URL"}
 
 
 class Services:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import url_or_skip
 from tests.services.directory import remove_abandoned
-from tests.services.environment import SERVERS
+from tests.services.environment import USUAL
 from tests.services.processes import alive, wait_until_gone
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ OBEDIENT = 'trap "exit 5" TERM INT; echo ready; while :; do sleep 0.05; done'
 
 @pytest.fixture(autouse=True)
 def _servers_can_be_had(services: Services) -> None:
-    for name in SERVERS:
+    for name in USUAL:
         url_or_skip(services, name)
 
 

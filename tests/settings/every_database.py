@@ -6,6 +6,8 @@ starts the servers and completes these entries just before the test databases ar
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from tests.settings.base import *  # noqa: F403 - settings modules are made to be completed
 from tests.settings.databases import from_url, sqlite
 
@@ -14,3 +16,6 @@ DATABASES = {
     # Django makes other databases wait for "default", which a run that needs only this one never makes.
     "postgresql": {**from_url("postgresql:///postgres"), "TEST": {"DEPENDENCIES": []}},
 }
+# Django looks at every alias there is, and this one cannot be looked at without its driver.
+if find_spec("MySQLdb"):
+    DATABASES["mariadb"] = {**from_url("mysql:///mysql"), "TEST": {"DEPENDENCIES": []}}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from django_mq.stores.registry import shared_store
+from tests.conftest import SERVED
 from tests.stores.builders import DEADLINE_SECONDS, open_session, pass_time
 
 YEAR = 365 * 86400.0
 
 
-@pytest.mark.django_db(databases=["postgresql"])
-def test_a_server_that_has_just_started_grants_every_session_a_deadline_of_grace() -> None:
-    store = shared_store("postgresql")
+@pytest.mark.parametrize("alias", SERVED)
+@pytest.mark.django_db(databases=SERVED)
+def test_a_server_that_has_just_started_grants_every_session_a_deadline_of_grace(alias: str) -> None:
+    store = shared_store(alias)
     session = open_session(store)
     pass_time(store, DEADLINE_SECONDS + 1)
 

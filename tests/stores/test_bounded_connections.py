@@ -1,10 +1,12 @@
-"""A worker's own connection to PostgreSQL is bounded in time."""
+"""A worker's own connection to a server is bounded in time."""
 
 from __future__ import annotations
 
 import pytest
 
 from django_mq.errors import StoreUnavailable
+from django_mq.stores.mysql.settings import LOCK_SECONDS
+from django_mq.stores.mysql.settings import bounded as bounded_on_mysql
 from django_mq.stores.postgresql.settings import bounded
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store
@@ -20,6 +22,38 @@ def test_a_statement_over_the_time_limit_ends_as_an_unavailable_store(settings):
         store.connection.cursor().execute("SELECT pg_sleep(30)")
 
     store.close()
+
+
+@pytest.mark.django_db(databases=["mariadb"], transaction=True)
+def test_a_statement_over_the_time_limit_of_mariadb_ends_as_an_unavailable_store(settings):
+    settings.DJANGO_MQ = {"STATEMENT_TIMEOUT_SECONDS": 0.05}
+    store = private_store("mariadb")
+
+    with pytest.raises(StoreUnavailable, match="max_statement_time"), store.transaction():
+        store.connection.cursor().execute("SELECT sleep(30) FROM seq_1_to_3")
+
+    store.close()
+
+
+@pytest.mark.django_db(databases=["mariadb"], transaction=True)
+def test_a_connection_to_mariadb_has_its_limits_again_when_it_was_opened_anew():
+    store = private_store("mariadb")
+    store.disconnect()
+
+    assert store._rows("waiting_limit") == [(LOCK_SECONDS,)]
+    store.disconnect()
+    assert store._rows("waiting_limit") == [(LOCK_SECONDS,)]
+    store.close()
+
+
+def test_what_the_project_sets_itself_is_kept_on_mariadb():
+    given = {"OPTIONS": {"connect_timeout": 3, "isolation_level": "serializable"}}
+
+    options = bounded_on_mysql(given, 30.0)["OPTIONS"]
+
+    assert (options["connect_timeout"], options["read_timeout"]) == (3, 33)
+    assert options["isolation_level"] == "read committed"
+    assert given["OPTIONS"]["isolation_level"] == "serializable"
 
 
 def test_what_the_project_sets_itself_is_kept():

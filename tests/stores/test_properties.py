@@ -192,3 +192,10 @@ def test_any_history_on_sqlite(levels: int, due_order: str, acts: list[tuple[Any
 @any_history
 def test_any_history_on_postgresql(levels: int, due_order: str, acts: list[tuple[Any, ...]]) -> None:
     live_through("postgresql", levels, due_order, acts)
+
+
+@pytest.mark.django_db(databases=["default", "mariadb"])
+@settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@any_history
+def test_any_history_on_mariadb(levels: int, due_order: str, acts: list[tuple[Any, ...]]) -> None:
+    live_through("mariadb", levels, due_order, acts)

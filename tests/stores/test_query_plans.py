@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connections
 
+from django_mq.stores.mysql.values import parameters
 from django_mq.stores.registry import private_store, shared_store
 from tests.stores.builders import declare, open_session
 
@@ -100,12 +101,32 @@ INSERT INTO django_mq_message (
 SELECT n, q.id, CASE WHEN n %% 2 = 0 THEN 1 WHEN n %% 100 = 1 THEN 2 WHEN n %% 4 = 1 THEN 3 ELSE 0 END,
        n %% 10, 0, n %% 10, 0, false, false, {uuid}, '', {now}, {now}, {now},
        CASE WHEN n %% 100 = 1 THEN 1 END, CASE WHEN n %% 100 = 1 THEN 1 END, '', '', '', '{{}}', ''
-FROM (SELECT row_number() OVER () AS n FROM {rows}) numbers
-JOIN django_mq_queue q ON q.name = 'q' || (n %% 7 %% 3 + 1)
+FROM (SELECT {number} AS n FROM {rows}) numbers
+JOIN django_mq_queue q ON q.name = {queue}
 """
+JOINED = "'q' || (n %% 7 %% 3 + 1)"
+NUMBER = "row_number() OVER ()"
 DIALECTS = {
-    "postgresql": {"uuid": "gen_random_uuid()", "now": "now()", "rows": f"generate_series(1, {ROWS})"},
+    "postgresql": {
+        "queue": JOINED,
+        "analyze": "ANALYZE",
+        "number": NUMBER,
+        "uuid": "gen_random_uuid()",
+        "now": "now()",
+        "rows": f"generate_series(1, {ROWS})",
+    },
+    "mariadb": {
+        "queue": "concat('q', n %% 7 %% 3 + 1)",
+        "analyze": "ANALYZE TABLE django_mq_message",
+        "uuid": "uuid()",
+        "now": "utc_timestamp(6)",
+        "number": "seq",
+        "rows": f"seq_1_to_{ROWS}",
+    },
     "default": {
+        "queue": JOINED,
+        "analyze": "ANALYZE",
+        "number": NUMBER,
         "uuid": "lower(hex(randomblob(16)))",
         "now": "'2031-01-01 00:00:00'",
         "rows": f"(WITH RECURSIVE s(n) AS (VALUES (1) UNION ALL SELECT n+1 FROM s LIMIT {ROWS}) SELECT * FROM s)",
@@ -121,7 +142,7 @@ def filled(alias: str) -> SQLStore:
         open_session(store)
     with connections[alias].cursor() as cursor:
         cursor.execute(FILL.format(**DIALECTS[alias]), [])
-        cursor.execute("ANALYZE")
+        cursor.execute(DIALECTS[alias]["analyze"])
     return store
 
 
@@ -208,6 +229,74 @@ def test_a_claim_reads_as_many_entries_as_it_takes(postgresql: SQLStore) -> None
     assert walk["Actual Rows"] <= 10
     assert walk.get("Rows Removed by Filter", 0) == 0
     assert not [node for node in plan if node["Node Type"] == "Sort" and node["Actual Rows"] > 10]
+
+
+# MariaDB: a plan is a table of steps, each with the index that it uses
+
+
+#: Its own, and those that are something else there than elsewhere.
+LOCKED = {"ids": [1, 2], "claim": 1}
+PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
+    name: PLANS[name]
+    for name in (
+        *("claim", "next_due", "find_unheld", "browse", "release_session", "release_unknown"),
+        *("prioritise", "deliver_now", "retry_dead", "release_held"),
+    )
+} | {
+    "claim_across": (LOCKED, "pkey"),
+    "candidates": ({"queue": "q1", "candidates": 10}, "ready"),
+    "lease": ({**LOCKED, "session": 1}, "pkey"),
+    "due_queues": ({"queues": ["q1"], "every": False}, "due"),
+    "lock_due": ({"queue_id": 1, "limit": 10}, "due"),
+    "promote": (LOCKED, "pkey"),
+    "find_expired": ({"limit": 10}, "expiring"),
+    "counts": ({"names": ["q1"], "every": False, "limit": 100}, "ready"),
+    "count_up_to": ({"queue": "q1", "limit": 100}, "ready"),
+    "find_lapsed": ({"sessions": [1]}, "claimed"),
+    "lock_lapsed": ({"ids": [1, 2], "sessions": [1]}, "pkey"),
+    "release_lapsed": (LOCKED, "pkey"),
+    "lock_held": ({"ids": [1, 2], "session": 1}, "pkey"),
+    "lock_unheld": ({"ids": [1, 2], "states": [0, 1]}, "pkey"),
+    "settle_released": ({"ids": [1, 2], "delay_seconds": 1.0, "counted": True}, "pkey"),
+    "settle_dead": ({"ids": [1, 2], "reason": "", "counted": True}, "pkey"),
+    "remember_finished": ({"ids": [1, 2], "outcome": 1}, "pkey"),
+    "remember_removed": ({"ids": [1, 2], "outcome": 1}, "pkey"),
+    "drop_messages": (LOCKED, "pkey"),
+    "move": ({"id": 3, "target": "q2"}, "pkey"),
+    "record_attempts": (
+        {"id": 1, "counted": True, "worker": "", "error": "", "detail": "", "traceback": ""},
+        "pkey",
+    ),
+    "stand_aside": (LOCKED, "pkey"),
+}
+#: What reads the table by key alone shows no access to it where the row is a constant.
+STEP = ("id", "select_type", "table", "type", "possible_keys", "key", "key_len", "ref", "rows", "Extra")
+
+
+# ANALYZE commits there.
+@pytest.mark.django_db(databases=["mariadb"], transaction=True)
+def test_every_statement_uses_its_index_on_mariadb() -> None:
+    store = filled("mariadb")
+    found = {}
+    for name, (params, index) in PLANS_ON_MARIADB.items():
+        steps = list(steps_of(store, name, params))
+        expected = {"pkey": "PRIMARY"}.get(index, f"django_mq_message_{index}")
+        if expected not in {step["key"] for step in steps} or any(reads_all_messages(step) for step in steps):
+            found[name] = steps
+
+    assert not found
+    assert not any("filesort" in str(step["Extra"]) for step in steps_of(store, "claim", PLANS["claim"][0]))
+
+
+def steps_of(store: SQLStore, name: str, params: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    with store.connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {store._text(name)}", parameters(params))
+        for row in cursor.fetchall():
+            yield dict(zip(STEP, row, strict=True))
+
+
+def reads_all_messages(step: dict[str, Any]) -> bool:
+    return step["type"] in {"ALL", "index"} and int(step["rows"] or 0) > ROWS // 2
 
 
 # SQLite

@@ -11,7 +11,7 @@ from django_mq import stores
 from django_mq.stores.statements import PLACEHOLDER, statement
 
 FOLDER = Path(stores.__file__).parent
-PACKAGES = ("postgresql", "sqlite")
+PACKAGES = ("postgresql", "sqlite", "mysql")
 
 pytestmark = pytest.mark.parametrize("package", PACKAGES)
 

@@ -70,6 +70,36 @@ def test_each_driver_error_has_its_meaning(error: Exception, expected: type[Stor
     assert caught.value.__cause__.__cause__ is error
 
 
+ON_MARIADB: list[tuple[str, int, type[StoreError]]] = [
+    ("OperationalError", 2006, StoreUnavailable),  # server has gone away
+    ("OperationalError", 2013, StoreUnavailable),  # lost connection during query
+    ("OperationalError", 1040, StoreUnavailable),  # too many connections
+    ("OperationalError", 1205, StoreUnavailable),  # lock wait timeout
+    ("OperationalError", 1213, StoreUnavailable),  # dead-lock
+    ("OperationalError", 1290, StoreUnavailable),  # --read-only
+    ("OperationalError", 1969, StoreUnavailable),  # max_statement_time
+    ("OperationalError", 1114, StoreUnavailable),  # the table is full
+    ("ProgrammingError", 1146, TablesMissing),
+    ("OperationalError", 1054, TablesMissing),
+    ("ProgrammingError", 1064, StoreError),  # syntax
+    ("OperationalError", 1142, StoreError),  # permission
+    ("OperationalError", 4025, StoreError),  # CHECK constraint, as of JSON
+    ("IntegrityError", 1062, StoreError),
+    ("DataError", 1406, StoreError),  # too long
+]
+
+
+@pytest.mark.django_db(databases=["mariadb"])
+@pytest.mark.parametrize(("kind", "number", "expected"), ON_MARIADB)
+def test_each_number_of_mariadb_has_its_meaning(kind: str, number: int, expected: type[StoreError]) -> None:
+    driver: Any = connections["mariadb"].Database
+
+    with pytest.raises(StoreError) as caught, translating(connections["mariadb"]):
+        raise getattr(driver, kind)(number, "what the server says")
+
+    assert type(caught.value) is expected
+
+
 def test_an_error_of_ours_passes_untouched() -> None:
     with pytest.raises(KeyError), translating(connections["default"]):
         raise KeyError("ours")
@@ -211,4 +241,27 @@ def test_a_connection_that_was_cut_in_an_exchange_is_unavailable_and_opens_anew(
         store.exchange(session, [], request)
 
     assert store.exchange(session, [], request).claimed == []
+    store.close()
+
+
+# The real thing, on MariaDB
+
+
+@pytest.mark.django_db(databases=["mariadb"], transaction=True)
+@pytest.mark.parametrize("exchanging", [False, True], ids=["a look", "an exchange"])
+def test_a_connection_to_mariadb_that_was_cut_is_unavailable_and_opens_anew(exchanging: bool) -> None:
+    store, other = private_store("mariadb"), shared_store("mariadb")
+    declare(store)
+    session, request = open_session(store), ClaimRequest(queues=("orders",), credit=1)
+
+    def use() -> list[Any]:
+        return store.exchange(session, [], request).claimed if exchanging else list(store.counts())
+
+    with other.connection.cursor() as cursor:
+        cursor.execute("KILL CONNECTION %s", [store.connection.connection.thread_id()])
+    with pytest.raises(StoreUnavailable):
+        use()
+    store.close()
+
+    assert use() == ([] if exchanging else ["orders"])
     store.close()

@@ -81,7 +81,7 @@ def _clear_away(alias: str, queue: str) -> None:
 
 def _raw_table(alias: str) -> RawTable | None:
     """Return the raw limits where psycopg can set them."""
-    if not shared_store(alias).features.concurrent_claims:
+    if not shared_store(alias).features.has_raw_limits:
         return None
     from django_mq.benchmarks.raw import RawTable  # noqa: PLC0415 - needs psycopg
 
@@ -118,7 +118,7 @@ def _machine(alias: str) -> str:
 
 def _durability(alias: str) -> str:
     """Return what a commit waits for, where the database says it: it decides most of the figures."""
-    if not shared_store(alias).features.concurrent_claims:
+    if not shared_store(alias).features.has_raw_limits:
         return ""
     with connections[alias].cursor() as cursor:
         cursor.execute("SELECT current_setting('fsync'), current_setting('synchronous_commit')")

@@ -1,0 +1,1 @@
+(q.paused AND coalesce(q.paused_until > {now}, true))

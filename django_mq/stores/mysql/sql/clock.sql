@@ -1,0 +1,4 @@
+-- Reads the database's clock.
+-- Locks: nothing.
+-- Returns: the time.
+SELECT {now}

@@ -1,0 +1,10 @@
+-- Reads one queue.
+-- Locks: nothing. Index: its unique name.
+-- Returns: the columns of QueueRecord.
+SELECT
+    q.id, q.name, q.kind, q.levels, q.due_order, q.closed,
+    {paused}, q.max_attempts, q.backoff_seconds,
+    q.backoff_multiplier, q.backoff_cap_seconds, q.backoff_jitter, d.name, q.max_messages, q.ttl_seconds
+FROM django_mq_queue q
+LEFT JOIN django_mq_queue d ON d.id = q.dead_letter_queue_id
+WHERE q.name = %(queue)s

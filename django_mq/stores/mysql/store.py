@@ -1,0 +1,238 @@
+"""MariaDB and MySQL: rows locked one by one and read without gaps, several statements to a step."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import fields
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django_mq.errors import StoreError
+from django_mq.stores.features import Features
+from django_mq.stores.mysql.acting import Acting
+from django_mq.stores.mysql.merging import merged
+from django_mq.stores.mysql.retrying import retried
+from django_mq.stores.mysql.settings import problems
+from django_mq.stores.mysql.values import time_of
+from django_mq.stores.records import Browsed, Claimed, Counts, Exchange, Verdict
+from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.sql.consuming import PROMOTE_LIMIT
+from django_mq.stores.sql.steering import ACCEPTED, EXPIRED
+from django_mq.stores.texts import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from decimal import Decimal
+
+    from django_mq.stores.records import ClaimRequest, Heartbeat, NewMessage, Reaped, Settlement
+
+#: Where a claim's rows say that a message is suspect.
+SUSPECT = [field.name for field in fields(Claimed)].index("suspect")
+#: How long the deletion of a queue waits for open transactions that wrote messages. Nobody can
+#: publish meanwhile; afterwards StoreUnavailable says to try again.
+DELETION_WAIT_SECONDS = 2
+
+
+class MySQLStore(Acting):
+    """The store for MariaDB 10.11, MySQL 8.4 and later, through mysqlclient."""
+
+    features = Features(concurrent_claims=True)
+
+    # Queues.
+
+    def declare(self, name: str, options: Mapping[str, Any]) -> bool:
+        return bool(self._written("declare", name=name, **options))
+
+    def delete_queue(self, name: str, *, force: bool = False) -> int:
+        before = self._rows("waiting_limit")[0][0]
+        self._rows("limit_waiting", limit=DELETION_WAIT_SECONDS)
+        try:
+            return super().delete_queue(name, force=force)
+        finally:
+            with suppress(StoreError):  # the caller must hear of a dead-lock that ended his transaction
+                self._rows("limit_waiting", limit=before)
+
+    def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
+        queue = self.queue(name)
+        reason = storable(reason, 200)
+        if queue is None or not self._rows(
+            "set_paused", queue_id=queue.id, paused=paused, reason=reason, seconds=seconds
+        ):
+            raise no_such_queue(name)
+
+    # Publishing.
+
+    @retried
+    def append(self, message: NewMessage, *, again: bool = False) -> int:
+        return super().append(message, again=again)
+
+    def _append_one(self, message: NewMessage) -> list[tuple[Any, ...]]:
+        return self._written("append", **self._message_params(message))
+
+    @retried
+    def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        return super().append_many(messages, again=again)
+
+    def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
+        return [row[0] for message in messages for row in self._append_one(message)]
+
+    # Sessions.
+
+    @retried
+    def renew(self, session_id: int, heartbeat: Heartbeat) -> bool:
+        return super().renew(session_id, heartbeat)
+
+    @retried
+    def close_session(self, session_id: int) -> int:
+        return super().close_session(session_id)
+
+    # Consuming.
+
+    @retried
+    def exchange(
+        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
+    ) -> Exchange:
+        return super().exchange(session_id, settlements, request)
+
+    @retried
+    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+        with self._transaction():
+            self._check_alive(session_id)
+            if request.promote:
+                self._rows("promote_due", queues=list(request.queues), limit=PROMOTE_LIMIT)
+            rows = self._claim_rows(session_id, request)
+            due = self._rows("next_due", queues=list(request.queues))[0][0]
+        return self._exchange_of(rows, request, due)
+
+    def _claim_rows(self, session_id: int, request: ClaimRequest) -> list[tuple[Any, ...]]:
+        name, params = self._claim_statement(session_id, request)
+        locked = self._rows(name, **params) if name == "claim" else self._locked_across(request, params)
+        chosen = _until_a_suspect(locked, request.slots)
+        if chosen:
+            ids = [row[0] for row in chosen]
+            self._rows("lease", ids=ids, session=session_id, claim=params["claim"])
+        return [(*row, len(locked), rank) for rank, row in enumerate(chosen)]
+
+    def _locked_across(self, request: ClaimRequest, params: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Lock the best of several queues, as many as asked for; what others have locked is stepped over."""
+        limit = params["candidates"]
+        heads = [self._rows("candidates", queue=queue, candidates=limit) for queue in request.queues]
+        ranked = merged(heads, listed=request.listed)
+        locked: list[tuple[Any, ...]] = []
+        while ranked and len(locked) < request.credit:
+            wanted = request.credit - len(locked)
+            rows = {row[0]: row for row in self._rows("claim_across", ids=ranked[:wanted], claim=params["claim"])}
+            locked += [rows[id_] for id_ in ranked[:wanted] if id_ in rows]
+            ranked = ranked[wanted:]
+        return locked
+
+    def _claimed(self, row: tuple[Any, ...]) -> Claimed:
+        claimed = super()._claimed(row)
+        for flag in ("redelivered", "suspect", "expired"):
+            setattr(claimed, flag, bool(getattr(claimed, flag)))
+        for time in ("published_at", "deliver_at", "expires_at"):
+            setattr(claimed, time, time_of(getattr(claimed, time)))
+        claimed.message_id = UUID(str(claimed.message_id))
+        return claimed
+
+    @retried
+    def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
+        given = frozenset(item.id for item in settlements)
+        with self._transaction():
+            held = set(self._rows("lock_held", ids=sorted(given), session=session_id)) if given else set()
+            mine = [item for item in settlements if (item.id, item.claim) in held]
+            for verdict, outcome in ((Verdict.ACCEPT, ACCEPTED), (Verdict.EXPIRE, EXPIRED)):
+                self._finish([item.id for item in mine if item.verdict is verdict], outcome, "remember_finished")
+            self._give_back(mine)
+            self._mark_dead(mine)
+            done = {item.id for item in mine}
+            self._after_settling(settlements, done, session_id)
+        return given - done
+
+    def _give_back(self, settlements: Sequence[Settlement]) -> None:
+        released = [item for item in settlements if item.verdict is Verdict.RELEASE]
+
+        def how(item: Settlement) -> tuple[float, bool]:
+            return float(item.delay_seconds), item.counted
+
+        for (delay, counted), items in groupby(sorted(released, key=how), how):
+            self._rows("settle_released", ids=[item.id for item in items], delay_seconds=delay, counted=counted)
+
+    def _mark_dead(self, settlements: Sequence[Settlement]) -> None:
+        dead = [item for item in settlements if item.verdict is Verdict.DEAD]
+
+        def how(item: Settlement) -> tuple[str, bool]:
+            return storable(item.reason, 255), item.counted
+
+        for (reason, counted), items in groupby(sorted(dead, key=how), how):
+            self._rows("settle_dead", ids=[item.id for item in items], reason=reason, counted=counted)
+
+    @retried
+    def resync(self, session_id: int, held: Sequence[int]) -> int:
+        return super().resync(session_id, held)
+
+    # Upkeep.
+
+    @retried
+    def promote(self, limit: int = 1000) -> int:
+        return super().promote(limit)
+
+    @retried
+    def reap(self) -> list[Reaped]:
+        return super().reap()
+
+    def _grace(self) -> dict[str, Any]:
+        running = float(self._rows("uptime")[0][1]) + self.clock_offset.total_seconds()
+        return super()._grace() | {"running_seconds": running}
+
+    @retried
+    def expire(self, limit: int = 1000) -> int:
+        return super().expire(limit)
+
+    @retried
+    def prune(self, limit: int = 5000) -> int:
+        return super().prune(limit)
+
+    # Looking.
+
+    def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
+        rows = self._rows("counts", every=names is None, names=list(names or ()), limit=limit)
+        return {row[0]: self._counted(*row[1:]) for row in rows}
+
+    @staticmethod
+    def _counted(scheduled: int, ready: int, claimed: int, dead: int, age: Decimal | None) -> Counts:
+        return Counts(scheduled, ready, claimed, dead, None if age is None else float(age))
+
+    def _browsed(self, row: tuple[Any, ...]) -> Browsed:
+        id_, message_id, *middle = row
+        middle[4:6] = time_of(middle[4]), time_of(middle[5])
+        return Browsed(id_, UUID(str(message_id)), *middle)
+
+    # The volatile lane.
+
+    @retried
+    def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
+        if not self._rows("volatile_waiting", queues=list(queues)):
+            return []
+        return super().volatile_take(queues, limit=limit)
+
+    # The connection.
+
+    def now_skew_seconds(self) -> float:
+        clock: datetime = self._rows("clock")[0][0]
+        return (clock.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()
+
+    def setting_problems(self) -> list[tuple[str, str]]:
+        wrapper: Any = self.connection
+        variables = {name.lower(): value for name, value in self._rows("variables")}
+        return list(problems(wrapper.display_name, wrapper.mysql_version, variables))
+
+
+def _until_a_suspect(rows: list[tuple[Any, ...]], slots: int) -> list[tuple[Any, ...]]:
+    """Return the rows before the first suspect one; that one alone, if it is the first and a slot is free."""
+    suspects = [bool(row[SUSPECT]) for row in rows]
+    if suspects and suspects[0]:
+        return rows[:1] if slots > 0 else []
+    return rows[: suspects.index(True)] if True in suspects else rows

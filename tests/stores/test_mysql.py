@@ -1,0 +1,208 @@
+"""What is MariaDB's and MySQL's own: names as they are spelt, dead-locks, settings that make it slow."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connections, transaction
+
+from django_mq.errors import StoreError, StoreUnavailable
+from django_mq.stores.mysql.merging import merged
+from django_mq.stores.mysql.retrying import TRIES, retried
+from django_mq.stores.mysql.settings import problems
+from django_mq.stores.registry import private_store, shared_store
+from tests.stores.builders import a_message, declare, open_session, publish
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+WELL = {"transaction_isolation": "READ-COMMITTED", "sql_mode": "STRICT_TRANS_TABLES,NO_ZERO_DATE"}
+
+
+@pytest.fixture
+def store() -> Store:
+    return shared_store("mariadb")
+
+
+@pytest.fixture
+def two() -> Any:
+    """Two workers' stores, with the queue ``orders``."""
+    stores = [private_store("mariadb"), private_store("mariadb")]
+    declare(stores[0])
+    yield stores
+    for one in stores:
+        one.close()
+
+
+# Names
+
+
+@pytest.mark.django_db(databases=["mariadb"])
+def test_names_that_differ_in_case_are_two_queues(store: Store) -> None:
+    declare(store, "Orders")
+    declare(store, "orders")
+    publish(store, "Orders")
+
+    assert {name: counts.ready for name, counts in store.counts().items()} == {"Orders": 1, "orders": 0}
+
+
+@pytest.mark.django_db(databases=["mariadb"])
+def test_every_character_can_be_stored(store: Store) -> None:
+    declare(store, "наряды 🚚")
+    publish(store, "наряды 🚚", type="𝄞")
+
+    assert [message.type for message in store.browse("наряды 🚚", states=[1])] == ["𝄞"]
+
+
+# The migration
+
+
+@pytest.mark.django_db(databases=["mariadb"])
+def test_the_claim_s_index_holds_the_state_and_the_order(store: Any) -> None:
+    with store.connection.cursor() as cursor:
+        found = store.connection.introspection.get_constraints(cursor, "django_mq_message")
+
+    ready = found["django_mq_message_ready"]
+    assert ready["columns"] == ["queue_id", "state", "level", "place", "id"]
+    assert ready["orders"] == ["ASC", "ASC", "DESC", "ASC", "ASC"]
+    assert found["django_mq_message_once"]["unique"]
+    assert "django_mq_message_dead" not in found
+
+
+# Locks
+
+
+@pytest.mark.django_db(databases=["mariadb"], transaction=True)
+def test_a_dead_lock_between_two_workers_is_tried_again(two: list[Any]) -> None:
+    ids = [publish(two[0]), publish(two[0])]
+    both_hold_one = threading.Barrier(2, timeout=30)
+    tries: list[int] = []
+
+    class Crossing:
+        """Takes the two messages one after the other, each worker the other way round."""
+
+        def __init__(self, store: Any, order: list[int]) -> None:
+            self.store, self.order, self.first = store, order, True
+            self.is_inside = False
+
+        @retried
+        def take(self) -> int:
+            tries.append(1)
+            with self.store.transaction():
+                self.store._rows("bury", ids=self.order[:1], reason="first")
+                if self.first:
+                    self.first = False
+                    both_hold_one.wait()
+                self.store._rows("retry_dead", ids=self.order[1:])
+            return 1
+
+    with ThreadPoolExecutor(2) as threads:
+        crossing = [Crossing(two[0], ids), Crossing(two[1], ids[::-1])]
+        acting = [threads.submit(one.take) for one in crossing]
+        assert [future.result(timeout=60) for future in acting] == [1, 1]
+    assert len(tries) == 3
+
+
+def test_what_keeps_failing_is_given_up_in_the_end() -> None:
+    tries = []
+
+    class Failing:
+        is_inside = False
+
+        @retried
+        def act(self) -> None:
+            tries.append(1)
+            raise StoreUnavailable from OSError(1213, "dead-lock")
+
+    with pytest.raises(StoreUnavailable):
+        Failing().act()
+
+    assert len(tries) == TRIES
+
+
+def test_a_part_of_a_transaction_is_not_tried_again_alone() -> None:
+    tries = []
+
+    class Failing:
+        is_inside = True
+
+        @retried
+        def act(self) -> None:
+            tries.append(1)
+            raise StoreUnavailable from OSError(1213, "dead-lock")
+
+    with pytest.raises(StoreUnavailable):
+        Failing().act()
+
+    assert len(tries) == 1
+
+
+@pytest.mark.django_db(databases=["mariadb"], transaction=True)
+def test_a_caller_who_swallows_a_dead_lock_does_not_commit_half_of_his_transaction(store: Any) -> None:
+    declare(store)
+
+    def publish_around_a_dead_lock() -> None:
+        with transaction.atomic(using="mariadb"):
+            publish(store)
+            with suppress(StoreUnavailable), store._marking():
+                raise StoreUnavailable from OSError(1213, "dead-lock")
+            publish(store)
+
+    with pytest.raises((StoreError, transaction.TransactionManagementError)):
+        publish_around_a_dead_lock()
+
+    assert store.counts()["orders"].ready == 0
+
+
+@pytest.mark.django_db(databases=["mariadb"], transaction=True)
+def test_what_lies_next_to_claimed_messages_can_be_published(two: list[Any]) -> None:
+    publish(two[0], priority=4)
+    session = open_session(two[0])
+
+    with two[0].transaction():
+        two[0]._rows("claim", queue="orders", session=session, claim=1, credit=10)
+        # Gap locks would keep this one waiting.
+        two[1].append(a_message(priority=4))
+
+    assert two[0].counts()["orders"].ready == 2
+
+
+# Merging
+
+
+def test_heads_are_merged_by_the_least_priority_so_far_and_take_turns() -> None:
+    assert merged([[(1, 4), (2, 9)], [(3, 4), (4, 4)]], listed=False) == [1, 3, 2, 4]
+    assert merged([[(1, 4)], [(3, 9)]], listed=False) == [3, 1]
+    assert merged([[(1, 4)], [(3, 9)]], listed=True) == [1, 3]
+
+
+# Settings
+
+
+@pytest.mark.django_db(databases=["mariadb"])
+def test_the_database_of_the_tests_is_well_set_up() -> None:
+    assert shared_store("mariadb").setting_problems() == []
+    assert connections["mariadb"].display_name == "MariaDB"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "changed", "said"),
+    [
+        ("MariaDB", (10, 6, 2), {}, "MariaDB 10.6.2 is too old."),
+        ("MySQL", (8, 0, 40), {}, "MySQL 8.0.40 is too old."),
+        ("MySQL", (8, 4, 1), {"transaction_isolation": "REPEATABLE-READ"}, "REPEATABLE-READ"),
+        ("MariaDB", (10, 11, 2), {"transaction_isolation": "", "tx_isolation": "SERIALIZABLE"}, "SERIALIZABLE"),
+        ("MariaDB", (10, 11, 2), {"sql_mode": ""}, "cuts values"),
+    ],
+)
+def test_a_setting_that_makes_it_slow_or_fragile_is_a_problem_with_a_hint(
+    name: str, version: tuple[int, ...], changed: dict[str, str], said: str
+) -> None:
+    [(problem, hint)] = problems(name, version, WELL | changed)
+
+    assert said in problem
+    assert hint
