@@ -206,6 +206,10 @@ class Consumers:
                 return True
         return False
 
+    def expects(self, entry: "Entry") -> bool:
+        """Whether somebody who is awake could take the entry."""
+        return any(self._could_take(consumer, entry) for rank in self._ranks for consumer in rank.notified)
+
     def _could_take(self, consumer: Consumer, entry: "Entry") -> bool:
         return consumer.could_take(entry) and (self.groups is None or self.groups.may_take(consumer, entry))
 

@@ -6,6 +6,7 @@ from enum import Enum
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from django_mq.engine.telling import tell
 from django_mq.errors import OutOfRange
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Producer:
         """One queue has room again."""
         self.waits_for.discard(flow)
         if not self.waits_for and self._resumed is not None:
-            self._resumed(self)
+            tell(self._resumed, self)
 
 
 class ProducerFlow:

@@ -1,6 +1,7 @@
 """How a queue turns a message into an entry with a place in it."""
 
 from dataclasses import dataclass, field
+from math import isinf, isnan
 from typing import TYPE_CHECKING
 
 from django_mq.engine.entry import Entry
@@ -8,6 +9,7 @@ from django_mq.engine.expiry import UNBOUNDED, Lifetime
 from django_mq.engine.levels import MOST_LEVELS, check_levels, level_of
 from django_mq.engine.places import place_of
 from django_mq.engine.states import HELD, SCHEDULED
+from django_mq.errors import OutOfRange
 
 if TYPE_CHECKING:
     from django_mq.engine.message import Message
@@ -37,6 +39,8 @@ class Placement:
     def entry(self, message: "Message", arrival: int, now: float) -> Entry:
         """The message's entry: scheduled or held if its time is still to come, else ready."""
         priority, due_at = message.priority, message.deliver_at
+        if due_at is not None or message.expires_at is not None:
+            self.check(message)
         level = self._levels[priority] if 0 <= priority <= 9 else level_of(priority, self.levels)
         entry = Entry(message, level, 0 if due_at is None else self._place(due_at), arrival)
         if due_at is not None and due_at > now:
@@ -45,6 +49,14 @@ class Placement:
         if self.lifetime is not UNBOUNDED:
             entry.expires_at = self.lifetime.end(message.expires_at, now)
         return entry
+
+    def check(self, message: "Message") -> None:
+        """Raise OutOfRange for a message with a time that is none: it would stand in everybody's way."""
+        for time in (message.deliver_at, message.expires_at):
+            if time is not None and isnan(time):
+                raise OutOfRange("A message's times are seconds on the clock, not NaN.")
+        if message.deliver_at is not None and isinf(message.deliver_at):
+            raise OutOfRange("A message cannot be delivered at an infinite time; give none to deliver it now.")
 
     def _place(self, deliver_at: float) -> int:
         return place_of(deliver_at, due_first=self.due_first and not self.hold)

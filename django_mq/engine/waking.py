@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.consumer import BLOCKED, NON_ACQUIRING, NOT_INTERESTED, REMOVED, Consumer
 from django_mq.engine.consumers import Consumers
+from django_mq.engine.telling import tell
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
@@ -76,7 +77,7 @@ class Waking:
             if view.looks_back:
                 consumers.looking_back[consumer] = None
             if unseen and consumer.interest is NON_ACQUIRING and not self.halted and consumer.wants(entry):
-                consumer.wake(consumer)
+                tell(consumer.wake, consumer)
 
     def _unblock_behind(self, entry: "Entry") -> None:
         # A consumer stuck at a large entry may be able to afford what now stands before it.
@@ -93,7 +94,7 @@ class Waking:
             self.consumers.become_interested(consumer)
         else:
             self.consumers.become_notified(consumer)
-        consumer.wake(consumer)
+        tell(consumer.wake, consumer)
 
     def leave(self, entry: "Entry") -> bool:
         """Take an entry out of the line; False if it was not there."""
@@ -157,7 +158,7 @@ class Waking:
         entry = None if self.halted else self._candidate(consumer)
         if consumer.browser:
             if entry is not None:
-                consumer.wake(consumer)
+                tell(consumer.wake, consumer)
         elif entry is None or self.consumers.above(consumer, entry):
             self.hand_over()
         else:
@@ -182,13 +183,17 @@ class Waking:
             pass
 
     def hand_over(self) -> bool:
-        """Wake one more consumer if more entries are ready than consumers are awake."""
+        """Wake one more consumer if there are entries that those who are awake will not take."""
         consumers = self.consumers
-        if not consumers.idle or self.halted or consumers.awake >= len(self.ready):
+        if not consumers.idle or self.halted:
+            return False
+        enough = consumers.awake >= len(self.ready)
+        if enough and not consumers.views:  # all want the same
             return False
         for consumer in consumers.sleepers():
             entry = self._candidate(consumer)
-            if entry is not None and not consumers.above(consumer, entry):
-                self._wake(consumer)
-                return True
+            if entry is None or consumers.above(consumer, entry) or (enough and consumers.expects(entry)):
+                continue
+            self._wake(consumer)
+            return True
         return False

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from django_mq.engine.departing import Cause
 from django_mq.engine.doors.serving import Serving
 from django_mq.engine.states import GONE, HELD
+from django_mq.engine.telling import tell
 from django_mq.errors import DuplicateMessage, IllegalMove, PublishError, QueueFull
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class Publishing(Serving):
         its policy says so, because nobody consumes and it needs somebody who does, or, with
         ``immediate``, because no consumer can take it at once. One that can, has it then.
 
-        Raises QueueFull, ProducerBlocked, DuplicateMessage or QueueDeleted; nothing is added then.
+        Raises QueueFull, ProducerBlocked, DuplicateMessage or QueueDeleted, and OutOfRange for a
+        time that is none; nothing is added then.
         """
         self._acquire()
         try:
@@ -47,6 +49,7 @@ class Publishing(Serving):
         """
         with self.lock:
             self._refuse_if_deleted()
+            self.placement.check(message)
             if message.duplicate_id is not None and message.duplicate_id in self._duplicates:
                 raise DuplicateMessage
             self._room.admit(message, producer)
@@ -129,7 +132,7 @@ class Publishing(Serving):
             if self._claim_for(consumer, now) is entry:
                 consumer.reserved.append(entry)
                 consumer.plain = False
-                consumer.wake(consumer)
+                tell(consumer.wake, consumer)
                 return True
         return False
 

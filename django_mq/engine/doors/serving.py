@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from django_mq.engine.consumer import REMOVED, Consumer
+from django_mq.engine.consumer import NON_ACQUIRING, REMOVED, Consumer
 from django_mq.engine.credit.window import WindowCredit
 from django_mq.engine.doors.subscribing import Subscribing
 from django_mq.engine.entry import Entry
+from django_mq.engine.telling import tell
 from django_mq.errors import UnknownConsumer
 
 
@@ -105,26 +106,28 @@ class Serving(Subscribing):
             return
         if self._dispatch.first_wanted(consumer, now) is None:
             self.remove_consumer(consumer, give_back=False)
-            consumer.closed(consumer)
+            tell(consumer.closed, consumer)
 
     def deliver_next(self, now: float) -> tuple[Consumer, Entry] | None:
         """Claim the first entry for the consumer whose turn it is; None if none may have one."""
         with self.lock:
             self._tell_time(now)
-            for browser in list(self._dispatch.consumers.browsers):
-                shown = self._claim_for(browser, now)
-                if shown is not None:
-                    return browser, shown
-            consumer = self._dispatch.next_in_turn(now)
-            if consumer is None:
-                return None
-            entry = self._claim_for(consumer, now)
-            if entry is None:
-                return None
-            if not self._dispatch.is_bound(entry):
-                self._dispatch.consumers.served(consumer)
-            self._handed(consumer, entry)
-            return consumer, entry
+            for consumer in list(self._dispatch.consumers.all):
+                if consumer.reserved or consumer.interest is NON_ACQUIRING:
+                    entry = self.deliver(consumer, now)
+                    if entry is not None:
+                        return consumer, entry
+            return self._deliver_in_turn(now)
+
+    def _deliver_in_turn(self, now: float) -> tuple[Consumer, Entry] | None:
+        consumer = self._dispatch.next_in_turn(now)
+        entry = None if consumer is None else self._claim_for(consumer, now)
+        if consumer is None or entry is None:
+            return None
+        if not self._dispatch.is_bound(entry):
+            self._dispatch.consumers.served(consumer)
+        self._handed(consumer, entry)
+        return consumer, entry
 
     def get(self, now: float, **options: Any) -> tuple[Consumer, Entry] | None:
         """Claim one entry for a consumer that exists for this only; it may settle it as any other.

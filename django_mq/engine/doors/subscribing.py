@@ -6,6 +6,7 @@ from django_mq.engine.consumer import REMOVED, Consumer
 from django_mq.engine.departing import Cause
 from django_mq.engine.doors.settling import Settling
 from django_mq.engine.entry import Entry
+from django_mq.engine.telling import tell
 from django_mq.errors import IllegalMove
 
 if TYPE_CHECKING:
@@ -60,13 +61,19 @@ class Subscribing(Settling):
                 return []
             # Out of every set first, so that nothing it gives back is meant for it again.
             was_here = self._forget(consumer)
-            released = self._take_back(consumer, failed=failed) if give_back else []
+            released = self._take_back(consumer, failed=failed) if give_back else self._take_reserved(consumer)
             if consumer.unsettled and not consumer.browser:
                 self._contents.departed[consumer] = None
             self._dispatch.hand_over()
             if was_here:
                 self._left_alone(consumer)
             return released
+
+    def _take_reserved(self, consumer: Consumer) -> list[Entry]:
+        """Release what was never handed over: nobody else could settle it."""
+        reserved = list(consumer.reserved)
+        consumer.reserved.clear()
+        return [entry for entry in reserved if self._settle(entry, consumer, None, Entry.release)]
 
     def _forget(self, consumer: Consumer) -> bool:
         dispatch = self._dispatch
@@ -111,7 +118,7 @@ class Subscribing(Settling):
             self.deleted, self._plain, self._now = True, False, now
             for consumer in list(self._dispatch.consumers.all):
                 self.remove_consumer(consumer, give_back=False)
-                consumer.closed(consumer)
+                tell(consumer.closed, consumer)
             for entry in [*self._contents.stealable(), *self._contents.waiting()]:
                 self._expel(entry)
             self._room.flow.resume()
