@@ -83,11 +83,17 @@ class Waking:
         # A consumer stuck at a large entry may be able to afford what now stands before it.
         position = self.ready.position
         for consumer in list(self.consumers.blocked):
-            if consumer.waiting_for is not None and position(entry) < position(consumer.waiting_for):
+            is_before = consumer.waiting_for is not None and position(entry) < position(consumer.waiting_for)
+            if is_before and self._may_take(consumer, entry):
                 if consumer.browser:
                     self._wake(consumer)
                 else:
                     self.consumers.become_interested(consumer)
+
+    def _may_take(self, consumer: Consumer, entry: "Entry") -> bool:
+        if not consumer.could_take(entry):
+            return False
+        return consumer.browser or self.groups is None or self.groups.may_take(consumer, entry)
 
     def _wake(self, consumer: Consumer) -> None:
         if consumer.browser:
