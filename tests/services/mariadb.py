@@ -36,6 +36,12 @@ def find_program(name: str) -> str:
     return found
 
 
+def is_present() -> bool:
+    """Whether there is a server to be had, and a driver to speak to it."""
+    server = os.environ.get("MARIADB_URL") or shutil.which("mariadbd", path=PATH)
+    return bool(server) and find_spec("MySQLdb") is not None
+
+
 def check_driver() -> None:
     """Raise UnavailableError where Django could not speak to the server."""
     if find_spec("MySQLdb") is None:
