@@ -565,3 +565,27 @@ def test_dg9_settling_in_one_queue_is_credit_in_the_other() -> None:
 
     assert told == [target]
     assert target.pull(0.0) is not None
+
+
+@pytest.mark.parametrize("arrival", ["unwanted", "too large", "declined"])
+def test_dg4_a_stuck_consumer_is_told_of_its_credit_whatever_has_come_before_what_it_waits_for(
+    woken: list[Consumer], arrival: str
+) -> None:
+    queue = Queue()
+    consumer = subscribe(queue, size_bytes=20, selector=Selector("color <> 'blue'"), wake=woken.append)
+    publish(queue, "taken", size=6, priority=5, headers={"color": "red"})
+    publish(queue, "large", size=15, headers={"color": "red"})
+    taken = queue.deliver(consumer, 0.0)
+    assert taken is not None
+    assert queue.deliver(consumer, 0.0) is None
+    woken.clear()
+
+    if arrival != "declined":
+        color, size = ("blue", 0) if arrival == "unwanted" else ("red", 16)
+        publish(queue, "before", size=size, priority=5, headers={"color": color})
+        assert woken == []
+        queue.accept(taken, consumer)
+    else:
+        queue.decline(taken, consumer)
+
+    assert woken == [consumer]

@@ -565,3 +565,14 @@ def test_one_that_cannot_afford_its_first_entry_is_not_in_the_way_of_the_next_in
     [small] = publish(queue, "small", size=1, headers={"color": "red"})
 
     assert queue.deliver_next(0.0) == (low, small)
+
+
+def test_a_redriven_entry_is_not_shown_again_to_who_has_seen_it(queue: Queue) -> None:
+    browser = subscribe(queue, browser=True)
+    [entry, _] = publish(queue, "seen", "behind")
+    assert queue.deliver(browser, 0.0) is entry
+
+    queue.bury(entry, 0.0)
+    queue.redrive(entry)
+
+    assert drain(queue, browser) == ["behind"]

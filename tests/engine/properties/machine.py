@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer, Interest
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 DELAYS = st.sampled_from([None, None, None, -1, 1, 2, 5])
 WHICH = st.integers(0, 30)
+ACTS = ["remove", "discard", "deliver_now", "cancel", "redrive", "redrive", "bury", "move", "begin_settle"]
+WINDOWS = [(0, 1000), (1, 1000), (1, 10), (2, 20), (3, 10), (4, 1000), (9, 20)]
 TRAITS = st.fixed_dictionaries(
     {
         "priority": st.integers(0, 9),
@@ -107,8 +109,16 @@ class QueueMachine(RuleBasedStateMachine):
 
     # Publishing.
 
+    @rule(several=st.lists(TRAITS, min_size=2, max_size=5))
+    def publish_several(self, several: list[dict[str, Any]]) -> None:
+        for traits in several:
+            self.publish_one(traits, immediate=False)
+
     @rule(traits=TRAITS, immediate=st.sampled_from([False, False, False, True]))
     def publish(self, traits: dict[str, Any], immediate: bool) -> None:
+        self.publish_one(traits, immediate=immediate)
+
+    def publish_one(self, traits: dict[str, Any], *, immediate: bool) -> None:
         new = self.message(**traits)
         if self.kind.reject is not None and len(self.model.items) >= self.kind.reject:
             self.refused(new)
@@ -153,6 +163,7 @@ class QueueMachine(RuleBasedStateMachine):
         [seat] = [seat for seat in eligible if seat.consumer is item.entry.owner]
         self.model.claimed(seat, item, item.entry.claim_number)
         seat.reserved.append(item)
+        self.find_expired()  # whoever looks for a taker finds them, and so makes room
         self.model.evict(item)
 
     # Delivering.
@@ -203,13 +214,13 @@ class QueueMachine(RuleBasedStateMachine):
     def show(self, browser: Seat) -> Entry | None:
         """What it must see next is the first it has not seen; what was given back it need not see."""
         must, may = self.model.unseen(browser, again=False), self.model.unseen(browser, again=True)
+        is_owed = self.model.is_owed(browser, asks=True)
         entry = self.queue.deliver(browser.consumer, self.now)
         if self.kind.hold:
             self.model.passed[browser] = END if entry is None else self.model.key(self.item_of(entry))
         browser.must_pull = entry is not None
         if entry is None:
-            able = not self.model.paused and self.model.desires(browser)
-            assert not (able and must and browser.affords((may or must)[0]) and browser.affords(must[0]))
+            assert not is_owed
             return None
         item = self.item_of(entry)
         assert item in may
@@ -233,14 +244,11 @@ class QueueMachine(RuleBasedStateMachine):
         self.model.promote()
         may = {seat: self.model.unseen(seat, again=True) for seat in self.model.seats if seat.browser}
         due = {seat: self.model.due_to(seat, in_turn=True) for seat in self.model.seats if not seat.browser}
-        must = {seat: self.model.unseen(seat, again=False) for seat in may}
+        owed = any(self.model.is_owed(seat) for seat in may)
         answer = self.queue.deliver_next(self.now)
         if answer is None:
             assert not any(due.values())
-            assert not any(
-                items and self.model.desires(seat) and not self.model.paused and seat.affords(may[seat][0])
-                for seat, items in must.items()
-            )
+            assert not owed
             for seat in due:
                 seat.must_pull = False
             return
@@ -267,9 +275,26 @@ class QueueMachine(RuleBasedStateMachine):
             return
         for seat in self.model.seats:
             if not seat.browser:
-                assert self.model.due_to(seat) is None or self.model.first_for(seat) is None
+                assert self.model.due_to(seat) is None, f"{seat.name} sleeps, and has work"
 
     # Settling.
+
+    @rule(
+        which=WHICH,
+        delay=DELAYS,
+        verb=st.sampled_from(["accept", "accept", "release", "decline", "fail", "reject"]),
+    )
+    def settle_one(self, which: int, delay: int | None, verb: str) -> None:
+        if verb in ("release", "fail"):
+            getattr(self, verb)(which, delay)
+        else:
+            getattr(self, verb)(which)
+
+    @rule(verb=st.sampled_from(["accept", "release", "fail"]))
+    def settle_all(self, verb: str) -> None:
+        for number in range(len(self.claims)):
+            getattr(self, verb)(number, *[None] * (verb != "accept"))
+        self.claims = []
 
     def claim(self, which: int) -> tuple[Seat, Item, int] | None:
         return self.claims[which % len(self.claims)] if self.claims else None
@@ -288,11 +313,9 @@ class QueueMachine(RuleBasedStateMachine):
         if takes_effect:
             effect(seat, item)
 
-    @rule(which=WHICH)
     def accept(self, which: int) -> None:
         self.settle(which, self.queue.accept, self.model.accepted)
 
-    @rule(which=WHICH, delay=DELAYS)
     def release(self, which: int, delay: int | None) -> None:
         due_at = None if delay is None else self.now + delay
 
@@ -302,7 +325,6 @@ class QueueMachine(RuleBasedStateMachine):
 
         self.settle(which, self.queue.release, effect, retry_at=due_at)
 
-    @rule(which=WHICH)
     def decline(self, which: int) -> None:
         def effect(seat: Seat, item: Item) -> None:
             item.attempts -= 1
@@ -311,7 +333,6 @@ class QueueMachine(RuleBasedStateMachine):
 
         self.settle(which, self.queue.decline, effect)
 
-    @rule(which=WHICH, delay=DELAYS)
     def fail(self, which: int, delay: int | None) -> None:
         due_at = None if delay is None else self.now + delay
 
@@ -323,11 +344,9 @@ class QueueMachine(RuleBasedStateMachine):
 
         self.settle(which, self.queue.fail, effect, retry_at=due_at, now=self.now)
 
-    @rule(which=WHICH)
     def reject(self, which: int) -> None:
         self.settle(which, self.queue.reject, self.model.died, now=self.now)
 
-    @rule(which=WHICH)
     def begin_settle(self, which: int) -> None:
         claim = self.claim(which)
         if claim is None:
@@ -350,22 +369,38 @@ class QueueMachine(RuleBasedStateMachine):
         self.model.promote()
         self.model.unhold()
         self.queue.keep_house(self.now)
+        self.model.swept_at = self.now
         self.after()
         assert not any(item.is_expired(self.now) for item in self.model.in_states(State.READY, State.STEALABLE))
 
     # Steering.
 
-    @rule()
+    @rule(which=WHICH, act=st.sampled_from(ACTS))
+    def steer(self, which: int, act: str) -> None:
+        getattr(self, act)(which)
+
+    @rule(act=st.sampled_from(["pause", "resume", "resume", "clear", "purge", "retry", "retry"]))
+    def steer_all(self, act: str) -> None:
+        getattr(self, act)()
+
+    @rule(which=WHICH, priority=st.integers(0, 9))
+    def reprioritise(self, which: int, priority: int) -> None:
+        self.change_priority(which, priority)
+
+    @rule(
+        which=WHICH, act=st.sampled_from(["pause_consumer", "resize", "resize", "leave", "come_back", "come_back"])
+    )
+    def disturb(self, which: int, act: str) -> None:
+        getattr(self, act)(which)
+
     def pause(self) -> None:
         self.queue.pause()
         self.model.paused = True
 
-    @rule()
     def resume(self) -> None:
         self.queue.resume()
         self.model.paused = False
 
-    @rule(which=WHICH)
     def pause_consumer(self, which: int) -> None:
         seat = self.everybody[which % len(self.everybody)]
         seat.paused = seat.consumer.paused = not seat.paused
@@ -373,9 +408,9 @@ class QueueMachine(RuleBasedStateMachine):
             seat.must_pull = False
         self.queue.refresh(seat.consumer)
 
-    @rule(which=WHICH, messages=st.integers(0, 4), size_bytes=st.sampled_from([10, 20, 1000]))
-    def resize(self, which: int, messages: int, size_bytes: int) -> None:
+    def resize(self, which: int) -> None:
         seat = self.everybody[which % len(self.everybody)]
+        messages, size_bytes = WINDOWS[which % len(WINDOWS)]
         seat.limits = (messages, size_bytes)
         seat.consumer.credit.resize(messages, size_bytes)
         if not seat.open:
@@ -386,7 +421,6 @@ class QueueMachine(RuleBasedStateMachine):
         items = list(self.model.in_states(*states))
         return items[which % len(items)] if items else None
 
-    @rule(which=WHICH)
     def remove(self, which: int) -> None:
         item = self.item(which, *State)
         if item is None:
@@ -401,7 +435,6 @@ class QueueMachine(RuleBasedStateMachine):
         for seat in self.everybody:
             seat.reserved = [each for each in seat.reserved if each is not item]
 
-    @rule(which=WHICH)
     def discard(self, which: int) -> None:
         item = self.item(which, *State)
         if item is None:
@@ -417,14 +450,12 @@ class QueueMachine(RuleBasedStateMachine):
         else:
             self.model.take_away(item, "killed")
 
-    @rule()
     def clear(self) -> None:
         expected = sum(item.state is not State.CLAIMED for item in self.model.items)
         assert self.queue.clear() == expected
         for item in list(self.model.items):
             self.discarded(item)
 
-    @rule()
     def purge(self) -> None:
         expected = [item.entry for item in self.model.in_states(*LINE)]
         purged = self.queue.purge()
@@ -433,7 +464,6 @@ class QueueMachine(RuleBasedStateMachine):
         for item in list(self.model.in_states(*LINE)):
             self.model.gone(item, "killed")
 
-    @rule(which=WHICH)
     def deliver_now(self, which: int) -> None:
         item = self.item(which, State.SCHEDULED)
         if item is not None and item.entry is not None:
@@ -441,14 +471,12 @@ class QueueMachine(RuleBasedStateMachine):
             self.model.stand(item)
             self.model.evict(item)
 
-    @rule(which=WHICH)
     def cancel(self, which: int) -> None:
         item = self.item(which, State.SCHEDULED)
         if item is not None and item.entry is not None:
             assert self.queue.cancel(item.entry)
             self.model.gone(item, "accepted")
 
-    @rule(which=WHICH)
     def redrive(self, which: int) -> None:
         item = self.item(which, State.DEAD)
         if item is not None and item.entry is not None:
@@ -458,14 +486,12 @@ class QueueMachine(RuleBasedStateMachine):
             self.model.stand(item)
             self.model.evict(item)
 
-    @rule(which=WHICH)
     def bury(self, which: int) -> None:
         item = self.item(which, *LINE)
         if item is not None and item.entry is not None:
             assert self.queue.bury(item.entry, self.now)
             self.model.died(None, item)
 
-    @rule(which=WHICH, priority=st.integers(0, 9))
     def change_priority(self, which: int, priority: int) -> None:
         item = self.item(which, *LINE)
         if item is None or item.entry is None:
@@ -479,7 +505,6 @@ class QueueMachine(RuleBasedStateMachine):
         copy = self.model.arrive(entry.message)
         copy.entry, copy.attempts, copy.redelivered = entry, item.attempts, item.redelivered
 
-    @rule(which=WHICH)
     def move(self, which: int) -> None:
         item = self.item(which, *State)
         if item is None or item.entry is None:
@@ -490,9 +515,9 @@ class QueueMachine(RuleBasedStateMachine):
             self.elsewhere.append(item.message.id)
             self.model.gone(item, "moved")
 
-    @precondition(lambda self: self.kind.reject is None)
-    @rule()
     def retry(self) -> None:
+        if self.kind.reject is not None:
+            return
         going = list(self.dead.browse())
         assert self.dead.retry(self.now) == len(going)
         for each in going:
@@ -508,8 +533,8 @@ class QueueMachine(RuleBasedStateMachine):
 
     # Coming and going.
 
-    @rule(which=WHICH, give_back=st.booleans())
-    def leave(self, which: int, give_back: bool) -> None:
+    def leave(self, which: int) -> None:
+        give_back = which % 3 > 0
         seat = self.everybody[which % len(self.everybody)]
         was_here = seat.here
         held = list(seat.outstanding)
@@ -517,7 +542,7 @@ class QueueMachine(RuleBasedStateMachine):
         if was_here:
             self.model.left(seat)
         if not give_back:
-            return
+            held = list(seat.reserved)  # what was never handed over nobody else could settle
         seat.reserved = []
         for item in held:
             del seat.outstanding[item]
@@ -526,7 +551,6 @@ class QueueMachine(RuleBasedStateMachine):
                 item.attempts -= 1
                 self.model.returned(seat, item, None)
 
-    @rule(which=WHICH)
     def come_back(self, which: int) -> None:
         seat = self.everybody[which % len(self.everybody)]
         if not seat.here and not seat.outstanding:
@@ -595,10 +619,9 @@ class QueueMachine(RuleBasedStateMachine):
         if awake:
             return
         for seat in self.model.seats:
-            if seat.consumer.interest is Interest.INTERESTED:
-                assert self.model.due_to(seat) is None, f"{seat.name} sleeps, and has work"
+            if seat.consumer.interest in (Interest.INTERESTED, Interest.BLOCKED) and not seat.browser:
+                has_work = self.model.due_to(seat) is not None and not self.model.is_stuck_at_expired(seat)
+                assert not has_work, f"{seat.name} sleeps, and has work"
         for seat in self.model.seats:
-            if seat.browser and not seat.must_pull and not self.model.paused and self.model.desires(seat):
-                may = self.model.unseen(seat, again=True)
-                must = self.model.unseen(seat, again=False)
-                assert not must or not seat.affords(may[0]), f"{seat.name} sleeps, and has not seen all"
+            if seat.browser and not seat.must_pull:
+                assert not self.model.is_owed(seat), f"{seat.name} sleeps, and has not seen all"

@@ -120,6 +120,8 @@ class Model:
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.now = 100.0
+        #: When house was kept last.
+        self.swept_at = 0.0
         self.paused = False
         self.items: list[Item] = []
         self.arrivals = 0
@@ -218,6 +220,10 @@ class Model:
         first = self.first_for(seat)
         return known and first is not None and not seat.affords(first)
 
+    def is_stuck_at_expired(self, seat: Seat) -> bool:
+        entry = seat.consumer.waiting_for
+        return entry is not None and entry.expires_at is not None and entry.expires_at <= self.now
+
     # Browsers.
 
     def unseen(self, browser: Seat, *, again: bool) -> list[Item]:
@@ -229,6 +235,18 @@ class Model:
             and not item.is_expired(self.now)
             and (again or not item.redelivered)
         ]
+
+    def is_owed(self, browser: Seat, *, asks: bool = False) -> bool:
+        """Whether a browser must be shown something now, whichever of the first it is.
+
+        That what it is stuck at has expired is noticed when house is kept, or when it ``asks``.
+        """
+        if not asks and self.is_stuck_at_expired(browser):
+            return False
+        must, may = self.unseen(browser, again=False), self.unseen(browser, again=True)
+        if not must or self.paused or not self.desires(browser):
+            return False
+        return all(browser.affords(item) for item in may[: may.index(must[0]) + 1])
 
     # Moves.
 
@@ -348,6 +366,8 @@ class Model:
         item.holder, item.redelivered = None, True
         if item.doomed:
             self.gone(item, "killed")
+        elif due_at is None and item.is_expired(self.swept_at):
+            self.expired(item)  # it was overdue already when house was kept
         elif due_at is not None:
             item.state, item.due_at = State.SCHEDULED, due_at
         else:
