@@ -14,8 +14,6 @@ from django_mq.models import History, Message, Queue
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.benchmark
-
 
 def test_every_figure_is_reported_in_a_table_and_as_json(committed_database: str, tmp_path: Path) -> None:
     printed, file = io.StringIO(), tmp_path / "bench.json"

@@ -215,10 +215,12 @@ class Model:
         )
 
     def is_stuck(self, seat: Seat, *, known: bool) -> bool:
-        if seat.consumer.interest is Interest.BLOCKED:
+        """Whether it cannot afford its first entry, and has found that out; what comes due may free it."""
+        is_blocked = seat.consumer.interest is Interest.BLOCKED
+        if is_blocked and self.is_stuck_at_expired(seat):
             return True
         first = self.first_for(seat)
-        return known and first is not None and not seat.affords(first)
+        return (known or is_blocked) and first is not None and not seat.affords(first)
 
     def is_stuck_at_expired(self, seat: Seat) -> bool:
         entry = seat.consumer.waiting_for
