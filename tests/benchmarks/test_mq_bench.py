@@ -6,7 +6,6 @@ import io
 import json
 from typing import TYPE_CHECKING
 
-import pytest
 from django.core.management import call_command
 
 from django_mq.models import History, Message, Queue
