@@ -99,6 +99,8 @@ class Dispatch(Waking):
         consumer.unsettled[entry] = entry.claim_number
         if self.consumers.groups is not None:
             entry.opens_group = self.consumers.groups.taken(consumer, entry)
+            if entry.opens_group and self.consumers.blocked:
+                self._unblock_outside()
         self._keep_pulling(consumer)
 
     def first_wanted(self, consumer: Consumer, now: float) -> "Entry | None":

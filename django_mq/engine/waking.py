@@ -90,6 +90,13 @@ class Waking:
                 else:
                     self.consumers.become_interested(consumer)
 
+    def _unblock_outside(self) -> None:
+        # What a consumer is stuck at may belong to a group that has just found another owner.
+        for consumer in list(self.consumers.blocked):
+            entry = consumer.waiting_for
+            if not (consumer.browser or entry is None or self.groups is None or self.groups.may_take(consumer, entry)):
+                self.consumers.become_interested(consumer)
+
     def _may_take(self, consumer: Consumer, entry: "Entry") -> bool:
         if not consumer.could_take(entry):
             return False
