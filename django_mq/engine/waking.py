@@ -92,9 +92,10 @@ class Waking:
 
     def _unblock_outside(self) -> None:
         # What a consumer is stuck at may belong to a group that has just found another owner.
+        groups = self.groups
         for consumer in list(self.consumers.blocked):
-            entry = consumer.waiting_for
-            if not (consumer.browser or entry is None or self.groups is None or self.groups.may_take(consumer, entry)):
+            entry = None if consumer.browser else consumer.waiting_for
+            if entry is not None and groups is not None and not groups.may_take(consumer, entry):
                 self.consumers.become_interested(consumer)
 
     def _may_take(self, consumer: Consumer, entry: "Entry") -> bool:
