@@ -589,3 +589,21 @@ def test_dg4_a_stuck_consumer_is_told_of_its_credit_whatever_has_come_before_wha
         queue.decline(taken, consumer)
 
     assert woken == [consumer]
+
+
+def test_dg4_a_consumer_stuck_at_a_message_whose_group_goes_to_another_is_told_of_the_next(
+    woken: list[Consumer],
+) -> None:
+    queue = Queue(rules=Rules(groups=lambda **position: AssignedGroups("group", **position)))
+    picky = subscribe(queue, "picky", size_bytes=10, selector=RED, wake=woken.append)
+    other = subscribe(queue, "other", 1)
+    publish(queue, "first", headers={"group": "b"})
+    publish(queue, "large", size=11, headers={"group": "b", "color": "red"})
+    publish(queue, "small", headers={"color": "red"})
+    assert drain(queue, picky) == []
+    woken.clear()
+
+    assert queue.deliver(other, 0.0) is not None
+
+    assert woken == [picky]
+    assert drain(queue, picky) == ["small"]
