@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED
 from django_mq.engine.departing import Cause, Departing
+from django_mq.engine.expiry import is_expired
 from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, READY, SCHEDULED
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Contents(Departing):
         elif entry.doomed and entry.state is not DEAD:
             entry.discard()
             self.depart(entry, Cause.KILLED)
-        elif entry.state is READY and entry.expires_at is not None and entry.expires_at <= self.expired_until:
+        elif entry.state is READY and is_expired(entry, self.expired_until):
             self.expire_entry(entry)  # as it would have been, had nobody held it fast
         else:
             self.place(entry)

@@ -7,6 +7,7 @@ credit does not suffice, it gets nothing, and does not look at later entries.
 from typing import TYPE_CHECKING
 
 from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED, NOTIFIED, REMOVED, Consumer
+from django_mq.engine.expiry import is_expired
 from django_mq.engine.states import CLAIMED
 from django_mq.engine.view import View
 from django_mq.engine.waking import Waking
@@ -106,7 +107,7 @@ class Dispatch(Waking):
     def first_wanted(self, consumer: Consumer, now: float) -> "Entry | None":
         """The first entry that is for this consumer. What has expired on the way is taken out."""
         entry = self._candidate(consumer)
-        while entry is not None and entry.expires_at is not None and entry.expires_at <= now:
+        while entry is not None and is_expired(entry, now):
             self._expire(entry)
             entry = self._candidate(consumer)
         return entry

@@ -53,9 +53,9 @@ class Lifetime:
 UNBOUNDED = Lifetime()
 
 
-def is_expired(message: "Message", now: float) -> bool:
-    """Whether the message may no longer be delivered at ``now``."""
-    return message.expires_at is not None and now >= message.expires_at
+def is_expired(what: "Message | Entry", now: float) -> bool:
+    """Whether a message, by its own time, or an entry, by its queue's, may no longer be delivered at ``now``."""
+    return what.expires_at is not None and now >= what.expires_at
 
 
 def expiry_order(entry: "Entry") -> tuple[float, int]:

@@ -1,10 +1,5 @@
 """What has passed through a queue, and how full it has been."""
 
-from typing import Final
-
-#: Gauges say what is; the others only grow, until they are reset.
-GAUGES: Final = ("depth", "depth_bytes")
-
 
 class Statistics:
     """The counters of one queue. Removal for any reason counts as ``dequeued``.
