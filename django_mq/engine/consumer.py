@@ -142,6 +142,10 @@ class Consumer:
         self.picky = selector is not None or no_local
         #: Whether it takes whatever stands first, and nothing more is to be said of it.
         self.plain = not (self.picky or browser or from_tail or stealable or auto_accept or auto_close)
+        self._stand_outside()
+
+    def _stand_outside(self) -> None:
+        """Be subscribed to nothing, and hold nothing."""
         #: The queue it is subscribed to.
         self.queue: Queue | None = None
         #: The owner of its credit, if it shares it with consumers of other queues.
