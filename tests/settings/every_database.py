@@ -6,7 +6,7 @@ starts the servers and completes these entries just before the test databases ar
 
 from __future__ import annotations
 
-from tests.services.mariadb import is_present
+from tests.services.mariadb import has_driver, is_expected
 from tests.settings.base import *  # noqa: F403 - settings modules are made to be completed
 from tests.settings.databases import from_url, sqlite
 
@@ -16,5 +16,5 @@ DATABASES = {
     "postgresql": {**from_url("postgresql:///postgres"), "TEST": {"DEPENDENCIES": []}},
 }
 # Django looks at every alias there is, and this one cannot be looked at without its driver.
-if is_present():
+if has_driver() and is_expected():
     DATABASES["mariadb"] = {**from_url("mysql:///mysql"), "TEST": {"DEPENDENCIES": []}}
