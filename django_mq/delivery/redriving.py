@@ -1,0 +1,110 @@
+"""Dead letters go back to the queues they came from, batch by batch.
+
+A dead letter stands in its own queue as ``dead``, or in a dead-letter queue with its origin
+in the header ``x-origin-queue``. Both are meant here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+from django_mq.delivery.hinting import hint
+from django_mq.engine.afterlife import ORIGIN_QUEUE
+from django_mq.engine.states import State
+from django_mq.models import Message
+from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from django.db.models import QuerySet
+
+    from django_mq.stores.base import Store
+
+#: Messages sent back by one transaction.
+BATCH = 500
+
+
+@dataclass(slots=True)
+class Redriven:
+    """What a redrive did: messages back in each queue, and those that could not go."""
+
+    back: dict[str, int] = field(default_factory=dict)
+    #: Their queue is gone, unknown, holds a copy of them already, or somebody holds them.
+    stayed: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.back.values())
+
+
+def redrive(queue: str, *, to: str | None = None, limit: int | None = None, using: str | None = None) -> Redriven:
+    """Send the queue's dead letters back to where they came from, or to the queue ``to``.
+
+    Dead messages become ready in their old place, ready ones with an origin move to its
+    tail; attempts restart. What arrives meanwhile stays. Raises UnknownQueue.
+    """
+    alias = using or conf.load().DATABASE
+    store = shared_store(alias)
+    for name in filter(None, (queue, to)):
+        if store.queue(name) is None:
+            raise no_such_queue(name)
+    done = Redriven()
+    for ids in _batches(_dead_letters(queue, alias), limit):
+        for target, group in _by_target(ids, queue, to, alias).items():
+            went = _send(store, group, queue, target)
+            done.stayed += len(group) - went
+            if went:
+                done.back[target] = done.back.get(target, 0) + went
+                hint([target], using=alias)
+    return done
+
+
+def count_redrivable(queue: str, *, limit: int, using: str | None = None) -> int:
+    """Return how many messages ``redrive`` would try, counting up to ``limit``. Raises UnknownQueue."""
+    alias = using or conf.load().DATABASE
+    if shared_store(alias).queue(queue) is None:
+        raise no_such_queue(queue)
+    return _dead_letters(queue, alias)[:limit].count()
+
+
+def _dead_letters(queue: str, alias: str) -> QuerySet[Message]:
+    here = Message.objects.using(alias).filter(queue__name=queue)
+    returned = here.filter(state=State.READY.value, headers__has_key=ORIGIN_QUEUE)
+    return here.filter(state=State.DEAD.value) | returned
+
+
+def _batches(found: QuerySet[Message], limit: int | None) -> Iterator[list[int]]:
+    """Yield the ids that are there now, by arrival; each is tried once."""
+    newest = found.order_by("-id").values_list("id", flat=True).first()
+    last, left = 0, limit
+    while newest is not None and left != 0:
+        wanted = BATCH if left is None else min(BATCH, left)
+        rows = found.filter(id__gt=last, id__lte=newest).order_by("id")
+        ids = list(rows.values_list("id", flat=True)[:wanted])
+        if not ids:
+            return
+        yield ids
+        last = ids[-1]
+        left = None if left is None else left - len(ids)
+
+
+def _by_target(ids: Sequence[int], queue: str, to: str | None, alias: str) -> dict[str, list[int]]:
+    rows = Message.objects.using(alias).filter(id__in=ids).order_by("id").values_list("id", "state", "headers")
+    targets = defaultdict[str, list[int]](list)
+    for row_id, state, headers in rows:
+        origin = headers.get(ORIGIN_QUEUE) if isinstance(headers, dict) else None
+        home = queue if state == State.DEAD.value else str(origin)
+        targets[to or home].append(row_id)
+    return targets
+
+
+def _send(store: Store, ids: Sequence[int], source: str, target: str) -> int:
+    if target == source:
+        return store.retry_dead(ids)
+    # A header may name a queue that is no more, or, as anything a publisher writes, no queue at all.
+    return 0 if store.queue(target) is None else store.move(ids, target)

@@ -1,0 +1,89 @@
+"""The worker sessions, and what they consume, as of their last heartbeat: two statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models.functions import Now
+
+from django_mq.models import WorkerSession
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """One consumer of a session."""
+
+    queue: str
+    handler: str
+    priority: int
+    state: str
+    credit_used: int
+    credit_limit: int
+    delivered: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One worker session. Ages are by the database's clock."""
+
+    id: int
+    name: str
+    kind: str
+    host: str
+    pid: int
+    version: str
+    queues: tuple[str, ...]
+    #: Messages held at the last heartbeat, and the most it holds; 0 = no limit.
+    held: int
+    credit: int
+    up_seconds: float
+    heartbeat_seconds: float
+    #: Past its deadline: what it held is given back by the next upkeep.
+    stale: bool
+    consumers: tuple[Subscription, ...]
+
+
+def fleet(*, using: str) -> list[Worker]:
+    """Return every worker session, the newest first."""
+    late = ExpressionWrapper(Q(deadline__lt=Now()), output_field=BooleanField())
+    sessions: Any = WorkerSession.objects.using(using).annotate(stale=late, seen_at=Now())
+    return [_worker(row) for row in sessions.prefetch_related("consumers").order_by("-id")]
+
+
+def _worker(row: Any) -> Worker:
+    return Worker(
+        id=row.pk,
+        name=row.name,
+        kind=row.kind,
+        host=row.host,
+        pid=row.pid,
+        version=row.version,
+        queues=tuple(row.queues),
+        held=row.held,
+        credit=row.credit,
+        up_seconds=_seconds(row.seen_at, row.started_at),
+        heartbeat_seconds=_seconds(row.seen_at, row.heartbeat_at),
+        stale=bool(row.stale),
+        consumers=tuple(_subscription(consumer) for consumer in row.consumers.all()),
+    )
+
+
+def _seconds(now: datetime, then: datetime) -> float:
+    return max(0.0, (now - then).total_seconds())
+
+
+def _subscription(row: Any) -> Subscription:
+    return Subscription(
+        queue=row.queue_name,
+        handler=row.handler,
+        priority=row.priority,
+        state=row.state,
+        credit_used=row.credit_used,
+        credit_limit=row.credit_limit,
+        delivered=row.delivered,
+    )

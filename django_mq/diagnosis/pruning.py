@@ -1,0 +1,38 @@
+"""How much of the past is over its time: what the next prune would delete."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.models import DateTimeField, Exists, ExpressionWrapper, OuterRef, Q
+from django.db.models.functions import Now
+
+from django_mq.models import Attempt, History, Message, Queue
+
+#: How long what no queue decides about is kept, in days; the stores' statements say the same.
+ORPHANED_HISTORY_DAYS = 7.0
+ATTEMPT_DAYS = 30.0
+
+
+def overdue(*, limit: int, using: str) -> dict[str, int]:
+    """Return how many rows of the history and of the failed attempts are over, each counted up to ``limit``."""
+    history = History.objects.using(using).filter(_over(using))
+    attempts = Attempt.objects.using(using).filter(_before("failed_at", ATTEMPT_DAYS))
+    alive = Message.objects.using(using).filter(message_id=OuterRef("message_id"))
+    gone = attempts.filter(~Exists(alive))
+    return {"history": history.order_by()[:limit].count(), "attempts": gone.order_by()[:limit].count()}
+
+
+def _over(alias: str) -> Q:
+    keep = dict(Queue.objects.using(alias).values_list("name", "history_days"))
+    over = ~Q(queue_name__in=keep) & _before("finished_at", ORPHANED_HISTORY_DAYS)
+    for days in set(keep.values()):
+        names = [name for name, kept in keep.items() if kept == days]
+        over |= Q(queue_name__in=names) & _before("finished_at", days)
+    return over
+
+
+def _before(when: str, days: float) -> Q:
+    # The database's clock, as for the prune itself.
+    border = ExpressionWrapper(Now() - timedelta(days=days), output_field=DateTimeField())
+    return Q(**{f"{when}__lt": border})

@@ -1,0 +1,55 @@
+"""A probe for whoever restarts or alarms: is the queue well?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from django_mq.diagnosis.health import Demands, probe
+from django_mq.management.command import MQCommand
+from django_mq.management.tables import printable
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(MQCommand):
+    help = (
+        "Ask whether the database answers and the queues are well. "
+        "Exit code 0: well; 1: not, with a sentence for each trouble. Imports no handlers and no tasks."
+    )
+    #: System checks import the URLs, and with them the whole project.
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("queues", metavar="QUEUE", nargs="*", help="Only these.")
+        parser.add_argument(
+            "--max-age", type=float, metavar="SECONDS", help="How long a ready message may have waited."
+        )
+        parser.add_argument("--max-dead", type=int, metavar="N", help="How many dead letters a queue may have.")
+        parser.add_argument("--workers", action="store_true", help="Every queue must have a live worker.")
+        parser.add_argument(
+            "--timeout", type=float, default=5.0, metavar="SECONDS", help="Longest wait for the database; 5."
+        )
+        parser.add_argument("--json", action="store_true", help="Print a JSON object.")
+
+    def run(self, alias: str, **options: Any) -> None:
+        if not options["timeout"] > 0:
+            raise CommandError("--timeout must be more than 0.")
+        demands = Demands(
+            queues=options["queues"],
+            oldest_seconds=options["max_age"],
+            dead=options["max_dead"],
+            workers=options["workers"],
+        )
+        health = probe(demands, using=alias, timeout_seconds=options["timeout"])
+        if options["json"]:
+            answer = {"well": health.well, "troubles": health.troubles, "seconds": round(health.seconds, 3)}
+            self.stdout.write(json.dumps(answer))
+        else:
+            self.stdout.write("\n".join(map(printable, health.troubles)) or "All is well.")
+        if not health.well:
+            raise SystemExit(1)

@@ -1,0 +1,118 @@
+"""mq_health: an answer in time, whatever is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from django_mq.api import pause, publish
+from django_mq.delivery.declaring import declare
+from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement, Verdict
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from tests.commands.conftest import Run
+
+WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=("orders",))
+
+
+@pytest.fixture(autouse=True)
+def orders(committed_database: str) -> None:
+    declare(shared_store(committed_database), "orders")
+
+
+def troubles(*arguments: Any) -> list[str]:
+    """Return what ails; the exit code must agree."""
+    out = io.StringIO()
+    code = 0
+    try:
+        call_command("mq_health", *map(str, arguments), "--json", stdout=out)
+    except SystemExit as ended:
+        code = ended.code  # type: ignore[assignment]
+    answer = json.loads(out.getvalue())
+    assert code == (0 if answer["well"] else 1)
+    assert answer["well"] is not bool(answer["troubles"])
+    return answer["troubles"]  # type: ignore[no-any-return]
+
+
+def test_a_database_with_queues_is_well(committed_database: str, run: Run) -> None:
+    assert run("mq_health") == "All is well.\n"
+
+
+def test_an_old_message_is_trouble_unless_its_queue_is_paused(committed_database: str) -> None:
+    publish("orders")
+
+    assert troubles("--max-age", 3600) == []
+    assert troubles("--max-age", -1) == ["Queue 'orders': its oldest ready message has waited 0 s."]
+    pause("orders")
+    assert troubles("--max-age", -1) == []
+
+
+def test_dead_letters_are_trouble_beyond_their_number(committed_database: str) -> None:
+    store = shared_store(committed_database)
+    publish("orders")
+    session = store.open_session(WORKER, deadline_seconds=60)
+    (claimed,) = store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
+    store.settle(session, [Settlement(claimed.id, claimed.claim, Verdict.DEAD)])
+
+    assert troubles("--max-dead", 1) == []
+    assert troubles("--max-dead", 0) == ["Queue 'orders': 1 dead letters."]
+
+
+def test_a_queue_without_a_worker_is_trouble_if_one_is_demanded(committed_database: str) -> None:
+    assert troubles("--workers") == ["Queue 'orders': no live worker takes from it."]
+    shared_store(committed_database).open_session(WORKER, deadline_seconds=60)
+    assert troubles("--workers") == []
+
+
+def test_an_unknown_queue_is_trouble(committed_database: str) -> None:
+    assert troubles("ordres") == ["There is no queue 'ordres'."]
+
+
+def test_no_time_at_all_is_refused(committed_database: str, run: Run) -> None:
+    with pytest.raises(CommandError, match="more than 0"):
+        run("mq_health", "--timeout", "0")
+
+
+PROBE = """
+import sys
+from django.conf import settings
+settings.configure(
+    INSTALLED_APPS=["django.contrib.contenttypes", "django_mq"],
+    ROOT_URLCONF="no.such.urls",
+    DATABASES={"default": {
+        "ENGINE": "django.db.backends.postgresql", "NAME": "x", "HOST": "127.0.0.1", "PORT": sys.argv[1],
+    }},
+)
+import django
+django.setup()
+from django.core.management import call_command
+try:
+    call_command("mq_health", timeout=0.5)
+finally:
+    print("tasks" if any(name in sys.modules for name in ("celery", "redis", "kombu")) else "no tasks")
+"""
+
+
+def test_a_database_that_never_answers_is_reported_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        port = deaf.getsockname()[1]
+        probe = subprocess.run(
+            [sys.executable, "-c", PROBE, str(port)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    assert probe.stdout == "The database has not answered within 0.5 s.\nno tasks\n", probe.stderr
+    assert probe.returncode == 1
