@@ -1,59 +1,78 @@
-"""The native worker: one process, a handler that does nothing, history kept."""
+"""The native worker: one process and two, a handler that does nothing, history kept."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from django_mq.benchmarks.measuring import QUEUE, Result, median, rate, take_turns
+from django_mq.benchmarks.child import side_by_side
+from django_mq.benchmarks.measuring import QUEUE, Measure, measured, median, take_turns
+from django_mq.benchmarks.publishing import fill
 from django_mq.delivery.handlers import Handler
-from django_mq.delivery.publishing import publish_many
 from django_mq.delivery.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from django_mq.benchmarks.raw import RawTable
+    from django_mq.benchmarks.ground import Ground
     from django_mq.delivery.message import ReceivedMessage
 
-#: Messages per second that one process should drain.
-MARK = 8000
+#: What the raw loop claims at once, too.
+CREDIT = 1000
 
 
-def measure(alias: str, raw: RawTable | None, *, amount: int, repeats: int) -> Iterator[Result]:
-    """Yield the drain with much credit, beside the raw loop, and with the credit handlers have by default."""
-    measures = {"drain": partial(_drain, alias, amount, credit=1000, threads=1)}
-    if raw is not None:
-        measures["raw"] = partial(_drain_raw, raw, amount)
-    samples = take_turns(repeats, **measures)
-    value = median(samples["drain"])
-    limit = median(samples["raw"]) if raw is not None else None
-    yield Result(
-        "native drain, one process, credit 1,000",
-        value,
-        "per second",
-        limit,
-        "raw claim(1,000) + delete" if raw is not None else "",
-        f"at least {MARK}/s" if raw is not None else "",
-        value >= MARK if raw is not None else None,
-        samples,
-    )
-    samples = take_turns(repeats, drain=partial(_drain, alias, amount // 2, credit=20, threads=4))
-    yield Result("native drain, credit 20, 4 threads", median(samples["drain"]), "per second", samples=samples)
+def measure_one(ground: Ground) -> Iterator[Measure]:
+    """Yield the rate of one process, beside one raw loop."""
+    yield _measure(ground, "drain_one", 1)
 
 
-def _drain(alias: str, amount: int, *, credit: int, threads: int) -> float:
-    for start in range(0, amount, 1000):
-        publish_many([(QUEUE, {"n": number}) for number in range(start, min(start + 1000, amount))], using=alias)
-    handler = Handler(queue=QUEUE, function=_nothing, credit=credit, time_limit_seconds=None)
-    worker = Worker([handler], threads=threads, using=alias)
-    return rate(amount, partial(worker.run, until_empty=True))
+def measure_two(ground: Ground) -> Iterator[Measure]:
+    """Yield the rate of two processes, beside two raw loops side by side."""
+    yield _measure(ground, "drain_two", 2)
+
+
+def _measure(ground: Ground, name: str, processes: int) -> Measure:
+    amount = ground.amount(100_000, 10_000)
+    measures = {"ours": partial(_drain, ground, "drain", partial(fill, ground.alias, amount), processes, amount)}
+    if ground.raw is not None:
+        load = partial(ground.raw.copy, amount)
+        measures["raw"] = partial(_drain, ground, "drain_raw", load, processes, amount)
+    samples = take_turns(ground.repeats, **measures)
+    limit = median(samples["raw"]) if ground.raw is not None else None
+    return measured(name, median(samples["ours"]), "messages/s", limit=limit, runs=samples["ours"])
+
+
+def _drain(ground: Ground, role: str, load: Callable[[], None], processes: int, amount: int) -> float:
+    load()
+    answers = side_by_side(role, ground.alias, processes)
+    begin = min(float(answer["begin"]) for answer in answers)
+    return amount / (max(float(answer["end"]) for answer in answers) - begin)
+
+
+def prepare_drain(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Return the work of a process that drains the queue with a native worker."""
+    handler = Handler(queue=QUEUE, function=_nothing, credit=CREDIT, time_limit_seconds=None)
+    worker = Worker([handler], threads=1, using=order["alias"])
+
+    def work() -> dict[str, Any]:
+        worker.run(until_empty=True)
+        return {}
+
+    return work
 
 
 def _nothing(_: ReceivedMessage) -> None:
     """The handler that costs nothing."""
 
 
-def _drain_raw(raw: RawTable, amount: int) -> float:
-    raw.insert_many(amount)
-    return rate(amount, raw.drain)
+def prepare_raw_drain(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Return the work of a process that drains the raw table."""
+    from django_mq.benchmarks.raw_postgresql import RawTable  # noqa: PLC0415 - needs psycopg
+
+    raw = RawTable(order["alias"], make=False)
+
+    def work() -> dict[str, Any]:
+        raw.drain()
+        return {}
+
+    return work

@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from django_mq.benchmarks.measuring import QUEUE, Result, percentile
+from django_mq.benchmarks.measuring import QUEUE, Measure, measured, percentile
 from django_mq.delivery.handlers import Handler
 from django_mq.delivery.publishing import publish
 from django_mq.delivery.worker import Worker
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from redis import Redis
 
-    from django_mq.benchmarks.raw import RawTable
+    from django_mq.benchmarks.ground import Ground, RawLimits
 
 #: The worker has so long, in seconds, to become idle again between two samples.
 PAUSE_SECONDS = 0.01
@@ -54,17 +54,14 @@ class Clock:
         return (self._at - begin) * 1000
 
 
-def measure(alias: str, raw: RawTable | None, redis_url: str | None, *, samples: int) -> Iterator[Result]:
+def measure(ground: Ground) -> Iterator[Measure]:
     """Yield p50 and p99, beside the raw chain where there are psycopg and Redis."""
-    waits = {"worker": _ours(alias, samples)}
-    if raw is not None and redis_url:
-        waits["raw"] = _raw(raw, redis_url, samples)
-    for share, title in ((0.5, "p50"), (0.99, "p99")):
-        limit = percentile(waits["raw"], share) if "raw" in waits else None
-        result = Result(f"native pick-up, idle worker, {title}", percentile(waits["worker"], share), "ms", limit)
-        result.limit_name = "INSERT, PUBLISH, receive, claim" if limit else ""
-        result.samples = waits
-        yield result
+    samples = ground.amount(200, 40)
+    waits = _ours(ground.alias, samples)
+    raw = _raw(ground.raw, ground.redis_url, samples) if ground.raw is not None and ground.redis_url else []
+    for name, share in (("pickup_p50", 0.5), ("pickup_p99", 0.99)):
+        limit = percentile(raw, share) if raw else None
+        yield measured(name, percentile(waits, share), "ms", limit=limit, runs=waits)
 
 
 def _ours(alias: str, samples: int) -> list[float]:
@@ -88,7 +85,7 @@ def _sampled(clock: Clock, send: Callable[[], object], samples: int) -> list[flo
     return waits[WARM_UP:]
 
 
-def _raw(raw: RawTable, redis_url: str, samples: int) -> list[float]:
+def _raw(raw: RawLimits, redis_url: str, samples: int) -> list[float]:
     from redis import Redis  # noqa: PLC0415 - measured only where Redis is configured
 
     clock = Clock()
@@ -102,7 +99,7 @@ def _raw(raw: RawTable, redis_url: str, samples: int) -> list[float]:
 
 
 @contextmanager
-def _claiming(raw: RawTable, client: Redis, clock: Clock) -> Iterator[None]:
+def _claiming(raw: RawLimits, client: Redis, clock: Clock) -> Iterator[None]:
     """Claim in a thread whenever Redis says so."""
     stopping = threading.Event()
     ready = threading.Event()

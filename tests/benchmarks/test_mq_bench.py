@@ -4,44 +4,85 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
-from django.core.management import call_command
+import pytest
+from django.core.management import CommandError, call_command
 
+from django_mq.benchmarks.measuring import NAMES, measured, unmeasured
 from django_mq.models import History, Message, Queue
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-
-def test_every_figure_is_reported_in_a_table_and_as_json(committed_database: str, tmp_path: Path) -> None:
-    printed, file = io.StringIO(), tmp_path / "bench.json"
-
-    call_command("mq_bench", quick=True, no_celery=True, repeats=1, json=str(file), stdout=printed)
-
-    document = json.loads(file.read_text())
-    names = [result["name"] for result in document["results"]]
-    assert "publish, one transaction each" in names
-    assert "native drain, one process, credit 1,000" in names
-    assert all(result["value"] > 0 and result["samples"] for result in document["results"])
-    assert all(name in printed.getvalue() for name in names)
+CHEAP = ("publish_one", "publish_many", "drain_one")
+KEYS = ["name", "value", "unit", "limit", "ratio", "target", "met", "runs"]
 
 
-def test_on_postgresql_every_rate_of_publishing_stands_beside_a_raw_limit(
-    committed_database: str, tmp_path: Path
+def test_every_measure_is_reported_in_a_table_and_as_json(
+    committed_database: str, process_environment: Callable[[str], dict[str, str]], tmp_path: Path
 ) -> None:
     file = tmp_path / "bench.json"
 
-    call_command("mq_bench", quick=True, no_celery=True, repeats=1, json=str(file), stdout=io.StringIO())
+    # A process of its own: it makes an alias, and a test's process may use those of the test only.
+    printed = bench(process_environment(committed_database), *CHEAP, "--json", str(file))
 
-    results = json.loads(file.read_text())["results"]
-    limited = [result for result in results if result["name"].startswith("publish")]
-    assert all((result["ratio"] is not None) == (committed_database == "postgresql") for result in limited)
+    document = json.loads(file.read_text())
+    assert list(document) == ["machine", "measures"]
+    assert [measure["name"] for measure in document["measures"]] == list(CHEAP)
+    assert all(list(measure) == KEYS for measure in document["measures"])
+    assert all(measure["value"] > 0 and measure["runs"] for measure in document["measures"])
+    assert all(name in printed for name in CHEAP)
+    limited = [measure["ratio"] is not None for measure in document["measures"]]
+    assert all(limited) == (committed_database == "postgresql")
+    assert_nothing_is_left(committed_database)
 
 
-def test_the_benchmark_leaves_nothing_behind(committed_database: str) -> None:
-    call_command("mq_bench", quick=True, no_celery=True, repeats=1, stdout=io.StringIO())
+def bench(environment: dict[str, str], *arguments: str) -> str:
+    command = [sys.executable, "-m", "django", "mq_bench", "--quick", "--repeats", "1", *arguments]
+    return subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
 
-    assert not Queue.objects.filter(name__startswith="mq_bench").exists()
-    assert not Message.objects.exists()
-    assert not History.objects.exists()
+
+def assert_nothing_is_left(alias: str) -> None:
+    assert not Queue.objects.using(alias).filter(name__startswith="mq_bench").exists()
+    assert not Message.objects.using(alias).exists()
+    assert not History.objects.using(alias).exists()
+
+
+@pytest.mark.django_db
+def test_an_unknown_measure_is_refused_with_the_names_of_those_there_are() -> None:
+    with pytest.raises(CommandError, match=r"no measure drain_three; there are publish_one, "):
+        call_command("mq_bench", "drain_three", stdout=io.StringIO())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "limit", "met"),
+    [
+        ("publish_one", 75.0, 100.0, True),
+        ("publish_one", 74.0, 100.0, False),
+        ("pickup_p50", 1.5, 1.0, True),
+        ("pickup_p50", 1.6, 1.0, False),
+        ("publish_many", 5.0, None, None),
+        ("wakeups_per_message", 1.05, None, True),
+        ("worker_memory_mib", 21.0, None, False),
+    ],
+)
+def test_a_measure_is_judged_by_its_ratio_or_where_it_has_none_by_its_value(
+    name: str, value: float, limit: float | None, met: bool | None
+) -> None:
+    assert measured(name, value, "units", limit=limit).met is met
+
+
+def test_only_the_last_four_have_no_ratio() -> None:
+    ratios = {name: measured(name, 1.0, "units", limit=1.0).ratio for name in NAMES}
+
+    assert [name for name, ratio in ratios.items() if ratio is None] == list(NAMES[-4:])
+
+
+def test_what_cannot_be_measured_is_neither_met_nor_missed() -> None:
+    assert [unmeasured(name).met for name in NAMES] == [None] * len(NAMES)

@@ -9,131 +9,103 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import django
+from django.core.management import CommandError
 from django.db import connections
 
 from django_mq import conf
-from django_mq.benchmarks import draining, picking_up, publishing
-from django_mq.benchmarks.measuring import QUEUE, Result
-from django_mq.delivery.declaring import declare
+from django_mq.benchmarks.catalogue import chosen
+from django_mq.benchmarks.ground import Ground, tables_for
+from django_mq.benchmarks.measuring import NAMES
 from django_mq.management.command import MQCommand
-from django_mq.models import History, Message
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Iterator
 
-    from django_mq.benchmarks.raw import RawTable
+    from django_mq.benchmarks.measuring import Measure
 
-#: Amounts of a full and of a quick run.
-FULL = {"singles": 1000, "bulk": 20_000, "drain": 20_000, "celery": 20_000, "samples": 200, "backlog": 200_000}
-QUICK = {"singles": 200, "bulk": 2000, "drain": 4000, "celery": 4000, "samples": 40, "backlog": 20_000}
+WIDTHS = (22, 24, 24, 8, 12)
 
 
 class Command(MQCommand):
-    help = "Measure publishing, draining and pick-up; prints ratios to raw limits of the same run."
+    help = "Measure publishing, draining, pick-up and claims; prints ratios to raw limits of the same run."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--json", metavar="FILE", help="Write all samples there as well.")
+        parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"Some of: {', '.join(NAMES)}.")
+        parser.add_argument("--json", metavar="FILE", help="Write the machine and every sample there as well.")
         parser.add_argument("--quick", action="store_true", help="Small amounts: a look, not a measurement.")
         parser.add_argument("--repeats", type=int, default=3, help="Rounds; the median counts.")
-        parser.add_argument("--no-celery", action="store_true", help="Leave the Celery workers out.")
 
     def run(self, alias: str, **options: Any) -> None:
-        amounts = QUICK if options["quick"] else FULL
+        try:
+            measurings = chosen(options["measures"])
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+        if options["repeats"] < 1:
+            raise CommandError("--repeats must be at least 1.")
+        seconds = sum(item.quick_seconds if options["quick"] else item.full_seconds for item in measurings)
         machine = _machine(alias)
-        self.stdout.write(machine)
-        self.stdout.write(_line("measure", "figure", "limit of the same run", "ratio", "mark"))
-        results = []
-        for result in self._measure(alias, amounts, options["repeats"], celery=not options["no_celery"]):
-            results.append(result)
-            self.stdout.write(_report(result))
+        self.stdout.write(", ".join(f"{name} {value}" for name, value in machine.items()))
+        self.stdout.write(f"This takes about {_time(seconds)}.")
+        self.stdout.write(_line("measure", "value", "raw limit, this run", "ratio", "target"))
+        measures: list[Measure] = []
+        for item in measurings:
+            with tables_for(alias) as (own, raw):
+                ground = Ground(
+                    own, alias, options["quick"], options["repeats"], conf.load().REDIS_URL, raw, self._say
+                )
+                for measure in item.run(ground):
+                    if not options["measures"] or measure.name in options["measures"]:
+                        measures.append(measure)
+                        self.stdout.write(_report(measure))
+                        self.stdout.flush()
         if options["json"]:
-            document = {"machine": machine, "results": [result.as_json() for result in results]}
+            document = {"machine": machine, "measures": [measure.as_json() for measure in measures]}
             Path(options["json"]).write_text(json.dumps(document, indent=1), encoding="utf-8")
 
-    def _measure(self, alias: str, amounts: dict[str, int], repeats: int, *, celery: bool) -> Iterator[Result]:
-        store = shared_store(alias)
-        declare(store, QUEUE)
-        raw = _raw_table(alias)
-        try:
-            bounds = {"singles": amounts["singles"], "bulk": amounts["bulk"]}
-            yield from publishing.measure(alias, raw, repeats=repeats, **bounds)
-            yield from draining.measure(alias, raw, amount=amounts["drain"], repeats=repeats)
-            yield from picking_up.measure(alias, raw, conf.load().REDIS_URL, samples=amounts["samples"])
-            if celery:
-                yield from _celery(alias, amounts, repeats)
-        finally:
-            _clear_away(alias, QUEUE)
-            if raw is not None:
-                raw.drop()
+    def _say(self, progress: str) -> None:
+        self.stderr.write(f"  {progress}")
+        self.stderr.flush()
 
 
-def _clear_away(alias: str, queue: str) -> None:
-    store = shared_store(alias)
-    # A worker that had to be killed has left claims, and nobody waits for its deadline here.
-    held = Message.objects.using(alias).filter(queue__name=queue, state=Message.Status.CLAIMED)
-    store.release_held(list(held.values_list("id", flat=True)))
-    store.delete_queue(queue, force=True)
-    History.objects.using(alias).filter(queue_name=queue).delete()
-
-
-def _raw_table(alias: str) -> RawTable | None:
-    """Return the raw limits where psycopg can set them."""
-    if not shared_store(alias).features.has_raw_limits:
-        return None
-    from django_mq.benchmarks.raw import RawTable  # noqa: PLC0415 - needs psycopg
-
-    return RawTable(connections[alias])
-
-
-def _celery(alias: str, amounts: dict[str, int], repeats: int) -> Iterator[Result]:
-    from django_mq.benchmarks import celery  # noqa: PLC0415 - Celery only where it is measured
-
-    declare(shared_store(alias), celery.QUEUE)
-    try:
-        yield from celery.measure(
-            alias,
-            conf.load().REDIS_URL,
-            amount=amounts["celery"],
-            samples=amounts["samples"],
-            backlog=amounts["backlog"],
-            repeats=repeats,
-        )
-    finally:
-        _clear_away(alias, celery.QUEUE)
-
-
-def _machine(alias: str) -> str:
+def _machine(alias: str) -> dict[str, Any]:
     connection = connections[alias]
     connection.ensure_connection()
     version = ".".join(map(str, connection.get_database_version()))
-    redis = "with Redis" if conf.load().REDIS_URL else "without Redis"
-    return (
-        f"Python {platform.python_version()}, Django {django.__version__}, "
-        f"{connection.display_name} {version}{_durability(alias)}, {redis}, {os.cpu_count()} cores"
-    )
+    return {
+        "python": platform.python_version(),
+        "django": django.__version__,
+        "database": f"{connection.display_name} {version}",
+        "durability": _durability(alias),
+        "redis": "yes" if conf.load().REDIS_URL else "no",
+        "system": platform.platform(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+    }
 
 
 def _durability(alias: str) -> str:
     """Return what a commit waits for, where the database says it: it decides most of the figures."""
     if not shared_store(alias).features.has_raw_limits:
-        return ""
+        return "the database's default"
     with connections[alias].cursor() as cursor:
         cursor.execute("SELECT current_setting('fsync'), current_setting('synchronous_commit')")
         fsync, commit = cursor.fetchone()
-    return f" (fsync {fsync}, synchronous_commit {commit})"
+    return f"fsync {fsync}, synchronous_commit {commit}"
 
 
-def _report(result: Result) -> str:
-    limit = f"{result.limit:,.1f} {result.limit_name}" if result.limit is not None else "-"
-    ratio = f"{result.ratio:.2f}" if result.ratio is not None else "-"
-    verdict = "" if result.reached is None else (" reached" if result.reached else " MISSED")
-    return _line(result.name, f"{result.value:,.1f} {result.unit}", limit, ratio, f"{result.mark}{verdict}")
+def _time(seconds: int) -> str:
+    return f"{seconds} seconds" if seconds < 100 else f"{round(seconds / 60)} minutes"
+
+
+def _report(measure: Measure) -> str:
+    value = "not measured here" if measure.value is None else f"{measure.value:,.2f} {measure.unit}"
+    limit = "-" if measure.limit is None else f"{measure.limit:,.2f} {measure.unit}"
+    ratio = "-" if measure.ratio is None else f"{measure.ratio:.2f}"
+    verdict = "" if measure.met is None else (" met" if measure.met else " MISSED")
+    return _line(measure.name, value, limit, ratio, f"{measure.target:g}{verdict}")
 
 
 def _line(*cells: str) -> str:
-    widths = (40, 22, 36, 6)
-    padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
-    return "| " + " | ".join((*padded, *cells[len(widths) :])) + " |"
+    return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)) + " |"

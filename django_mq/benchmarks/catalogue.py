@@ -1,0 +1,61 @@
+"""What can be measured: the names, the function that measures them, and about how long that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from django_mq.benchmarks.measuring import NAMES, unmeasured
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from django_mq.benchmarks.ground import Ground
+    from django_mq.benchmarks.measuring import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """One function that yields one measure or several."""
+
+    names: tuple[str, ...]
+    module: str
+    function: str
+    #: About how long a full run and a quick one take, in seconds.
+    full_seconds: int
+    quick_seconds: int
+
+    def run(self, ground: Ground) -> Iterator[Measure]:
+        """Measure; what the function leaves out is reported as not measured."""
+        missing = set(self.names)
+        if find_spec(f"django_mq.benchmarks.{self.module}") is not None:
+            for measure in getattr(import_module(f"django_mq.benchmarks.{self.module}"), self.function)(ground):
+                missing.discard(measure.name)
+                yield measure
+        yield from (unmeasured(name) for name in self.names if name in missing)
+
+
+#: In the order of the report.
+MEASURINGS = (
+    Measuring(("publish_one",), "publishing", "measure_one", 10, 2),
+    Measuring(("publish_many",), "publishing", "measure_many", 15, 2),
+    Measuring(("drain_one",), "draining", "measure_one", 45, 5),
+    Measuring(("drain_two",), "draining", "measure_two", 45, 6),
+    Measuring(("pickup_p50", "pickup_p99"), "picking_up", "measure", 20, 4),
+    Measuring(("claim_10m_ready",), "claiming", "measure_ready", 400, 6),
+    Measuring(("claim_1m_scheduled",), "claiming", "measure_scheduled", 80, 6),
+    Measuring(("claim_after_churn",), "churning", "measure", 700, 6),
+    Measuring(("wakeups_per_message", "claims_per_message"), "waking", "measure", 40, 8),
+    Measuring(("idle_statements",), "idling", "measure", 75, 8),
+    Measuring(("worker_memory_mib",), "remembering", "measure", 400, 6),
+)
+
+
+def chosen(names: Collection[str]) -> list[Measuring]:
+    """Return what measures these names, all of them if none is given. Raises ValueError."""
+    unknown = sorted(set(names) - set(NAMES))
+    if unknown:
+        raise ValueError(f"There is no measure {', '.join(unknown)}; there are {', '.join(NAMES)}.")
+    return [item for item in MEASURINGS if not names or set(item.names) & set(names)]
