@@ -67,6 +67,15 @@ class DuplicateMessage(PublishError):
     """A live message with this id is already in the queue."""
 
 
+class PublishingStopped(PublishError):
+    """Publishing line by line stopped at a line that cannot be published."""
+
+    def __init__(self, published: int, where: str, why: MQError) -> None:
+        super().__init__(f"{where}: {why} {published:,} messages before it are published.")
+        #: How many messages are published, all of the lines before.
+        self.published = published
+
+
 class QueueInUse(MQError):
     """The queue still holds claimed messages, or another queue names it; use force to delete it all the same."""
 

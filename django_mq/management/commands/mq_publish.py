@@ -1,9 +1,11 @@
-"""Publish one message from the command line."""
+"""Publish one message from the command line, or many from JSON lines."""
 
 from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +13,16 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from django_mq.api import publish
+from django_mq.api import Letter, publish_many
 from django_mq.delivery.codecs import BINARY, JSON, TEXT
+from django_mq.delivery.lines import publish_lines
 from django_mq.management.command import MQCommand
+from django_mq.management.progress import watched
+from django_mq.management.tables import plural
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from django.core.management.base import CommandParser
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 class Command(MQCommand):
     help = (
         "Publish one message and print its id. The body is JSON, unless --text or --binary says otherwise; "
-        "'-' reads it from the standard input."
+        "'-' reads it from the standard input. With --lines or --letters, one message for each line of it."
     )
 
     def create_parser(self, *args: Any, **options: Any) -> CommandParser:
@@ -43,6 +49,11 @@ class Command(MQCommand):
         kind.add_argument("--json", dest="kind", action="store_const", const=JSON, help="The body is JSON.")
         kind.add_argument("--text", dest="kind", action="store_const", const=TEXT, help="The body is plain text.")
         kind.add_argument("--binary", dest="kind", action="store_const", const=BINARY, help="... is just bytes.")
+        many = parser.add_mutually_exclusive_group()
+        many.add_argument("--lines", action="store_true", help="Each line is the JSON body of a message.")
+        many.add_argument(
+            "--letters", action="store_true", help="Each line is an object: body, and any argument of publish()."
+        )
         parser.add_argument("--priority", type=int, default=4, help="0 to 9, 9 first; 4 without it.")
         parser.add_argument("--delay", type=float, metavar="SECONDS", help="Deliver not before so long from now.")
         parser.add_argument("--deliver-at", metavar="TIME", help="Not before, as in 2031-01-31T09:00+01:00.")
@@ -52,11 +63,8 @@ class Command(MQCommand):
         parser.add_argument("--message-id", metavar="UUID", help="So that a repeated publish is refused.")
 
     def run(self, alias: str, **options: Any) -> None:
-        kind = options["kind"] or JSON
-        message_id = publish(
-            options["queue"],
-            _decoded(_raw(options["body"], options["file"]), kind),
-            content_type=kind,
+        letter = Letter(
+            queue=options["queue"],
             priority=options["priority"],
             delay=options["delay"],
             deliver_at=_time(options["deliver_at"]),
@@ -64,9 +72,34 @@ class Command(MQCommand):
             headers=dict(_header(text) for text in options["headers"]),
             type=options["type"],
             message_id=options["message_id"],
-            using=alias,
         )
+        if options["lines"] or options["letters"]:
+            self._publish_lines(letter, alias, **options)
+            return
+        kind = options["kind"] or JSON
+        body = _decoded(_raw(options["body"], options["file"]), kind)
+        (message_id,) = publish_many([replace(letter, body=body, content_type=kind)], using=alias)
         self.stdout.write(str(message_id))
+
+    def _publish_lines(self, letter: Letter, alias: str, **options: Any) -> None:
+        if options["body"] not in {None, "-"} or options["message_id"] or options["kind"] not in {None, JSON}:
+            raise CommandError("With many lines there is no BODY, no --message-id, and nothing but JSON.")
+        with _opened(options["file"]) as lines:
+            passing = watched(lines, unit="lines")
+            number = publish_lines(passing, letter, letters=options["letters"], using=alias)
+        self.stdout.write(f"{plural(number, 'message')} published.")
+
+
+@contextmanager
+def _opened(file: str | None) -> Iterator[Iterable[bytes]]:
+    if file is None:
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(file).open("rb") as lines:
+            yield lines
+    except OSError as error:
+        raise CommandError(f"The lines cannot be read: {error}") from error
 
 
 def _raw(body: str | None, file: str | None) -> bytes:

@@ -1,0 +1,86 @@
+"""Many messages from JSON lines: each line a body, or a whole letter.
+
+A file may be longer than memory, so it is published batch by batch, each in a transaction
+of its own; a line that cannot be published stops there, and says where there is.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from django.utils.dateparse import parse_datetime
+
+from django_mq.delivery.publishing import Letter, check, publish_many
+from django_mq.errors import InvalidMessage, MQError, PublishingStopped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+#: Messages published by one transaction.
+BATCH = 1000
+#: What a line that is a letter may name.
+FIELDS = frozenset(field.name for field in fields(Letter))
+#: Among them, times.
+TIMES = ("deliver_at", "expires_at")
+
+
+def publish_lines(lines: Iterable[bytes], template: Letter, *, letters: bool = False, using: str) -> int:
+    """Publish a message for each line that is not blank, in order; return how many.
+
+    The template says what the lines leave unsaid; without ``letters`` a line is a body.
+    Raises PublishingStopped, having published every batch before the line it names.
+    """
+    published = 0
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    while batch := list(islice(numbered, BATCH)):
+        ready = [_read(number, line, template, letters, published) for number, line in batch]
+        try:
+            publish_many([letter for _, letter in ready], using=using)
+        except MQError as error:
+            raise PublishingStopped(published, _where(ready), error) from error
+        published += len(batch)
+    return published
+
+
+def _read(number: int, line: bytes, template: Letter, letters: bool, published: int) -> tuple[int, Letter]:
+    try:
+        said = json.loads(line)
+        changes = _fields(said) if letters else {"body": said}
+    except InvalidMessage as error:
+        raise PublishingStopped(published, f"Line {number}", error) from None
+    except (ValueError, RecursionError) as error:
+        raise PublishingStopped(published, f"Line {number}", InvalidMessage(f"It is not JSON: {error}.")) from None
+    return number, replace(template, **changes)
+
+
+def _where(batch: Sequence[tuple[int, Letter]]) -> str:
+    """Name the line that is at fault, or, where no line is by itself, those that went together."""
+    for number, letter in batch:
+        try:
+            check(letter)
+        except MQError:
+            return f"Line {number}"
+    return f"Lines {batch[0][0]} to {batch[-1][0]}"
+
+
+def _fields(said: Any) -> dict[str, Any]:
+    if not isinstance(said, dict):
+        raise InvalidMessage("It is not an object.")
+    if unknown := sorted(set(said) - FIELDS):
+        raise InvalidMessage(f"It names {unknown[0]!r}; a letter has {', '.join(sorted(FIELDS))}.")
+    times = {name: _time(name, said[name]) for name in TIMES if isinstance(said.get(name), str)}
+    return {**said, **times}
+
+
+def _time(name: str, text: str) -> datetime:
+    try:
+        time = parse_datetime(text)
+    except ValueError:
+        time = None
+    if time is None:
+        raise InvalidMessage(f"{name} {text!r} is no time; write it as 2031-01-31T09:00+01:00.")
+    return time
