@@ -245,7 +245,7 @@ class Store(ABC):
 
     @abstractmethod
     def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
-        """Take (queue, payload) pairs, oldest first."""
+        """Take (queue, payload) pairs, oldest first, of messages that still live."""
 
     @abstractmethod
     def volatile_drop(self, queue: str) -> int:

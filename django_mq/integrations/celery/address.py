@@ -57,6 +57,20 @@ def parse(url: str | None, transport_options: dict[str, Any] | None = None) -> A
     return Address(alias, _options(dict(parse_qsl(parts.query)), transport_options or {}))
 
 
+def current(client: Any) -> Address:
+    """Return where a Kombu connection is now. Raises BrokerURLError.
+
+    Kombu hands the first URL over whole. The URL of an alternate it has taken apart, and where
+    that one names no alias, the path of the URL before it still stands in its place.
+    """
+    path = (client.virtual_host or "").strip("/")
+    if client.hostname or not path:
+        return parse(client.hostname, client.transport_options)
+    ours = [url for url in client.alt or () if url.startswith(f"{SCHEME}:")]
+    named = path in {urlsplit(url).path.strip("/") for url in ours}
+    return parse(f"{SCHEME}:///{path}" if named else None, client.transport_options)
+
+
 def _options(given: dict[str, str], transport_options: dict[str, Any]) -> dict[str, str]:
     unknown = sorted(set(given) - set(OPTIONS))
     if unknown:

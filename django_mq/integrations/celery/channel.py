@@ -298,4 +298,5 @@ def _reason(message: ClaimedMessage) -> str:
 
 
 def _is_volatile(options: dict[str, Any]) -> bool:
-    return bool(options.get("auto_delete") or options.get("exclusive") or options.get("durable") is False)
+    """Whether a queue goes with whoever reads it. One that is only not durable keeps its messages: we can."""
+    return bool(options.get("auto_delete") or options.get("exclusive"))

@@ -49,9 +49,9 @@ class Handover:
         """Return the queues that anything waiting came from."""
         return {claimed.queue_name for claimed in self._waiting}
 
-    def portion(self) -> int:
+    def portion(self, seconds: float = PORTION_SECONDS) -> int:
         """Hand over what is waiting, for a moment; return how many."""
-        until = time.monotonic() + PORTION_SECONDS
+        until = time.monotonic() + seconds
         count = 0
         while self._waiting and not told_to_stop():
             count += self.one()

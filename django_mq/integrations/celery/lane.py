@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.routing import matches
+from django_mq.integrations.celery.priorities import urgency
 from django_mq.notifications.base import volatile_topic
 from django_mq.notifications.registry import notifier
 
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
 #: A binding lives so long, in seconds, unless renewed; so a dead worker stops receiving commands.
 BINDING_SECONDS = 60.0
-#: A message nobody fetches lives so long, in seconds.
+#: A command or an event that nobody fetches lives so long, in seconds: its readers are there now or never.
 MESSAGE_SECONDS = 60.0
+#: What was addressed to one queue lives so long, in seconds: whoever waits for an ``rpc://`` result may be slow.
+ADDRESSED_SECONDS = 3600.0
 #: A publisher of events believes its last look at a topic exchange's bindings for so long, in
 #: seconds. Commands and replies are few, and a queue bound a moment ago may be waiting for one.
 REMEMBER_SECONDS = 0.5
@@ -32,8 +35,9 @@ REMEMBER_SECONDS = 0.5
 class VolatileLane:
     """The volatile queues of one transport."""
 
-    def __init__(self, store: Callable[[], AbstractContextManager[Store]]) -> None:
+    def __init__(self, store: Callable[[], AbstractContextManager[Store]], *, redis_order: bool = False) -> None:
         self._store = store
+        self._redis_order = redis_order
         #: Names of the volatile queues declared here.
         self.queues: set[str] = set()
         self._bound: dict[tuple[str, str, str], str] = {}
@@ -83,14 +87,18 @@ class VolatileLane:
         """Leave a message for each queue and hint at once: no transaction is involved."""
         text = message | {"body": _text(message["body"])}
         with self._store() as store:
-            store.volatile_put(queues, json.dumps(text, default=str), seconds=MESSAGE_SECONDS)
+            store.volatile_put(queues, json.dumps(text, default=str), seconds=_lifetime_seconds(message))
         notifier().send({volatile_topic(queue) for queue in queues})
 
     def take(self, queues: list[str], *, limit: int = 100) -> list[tuple[str, dict[str, Any]]]:
-        """Take what waits in these queues, as (queue, message)."""
+        """Take what waits in these queues, as (queue, message): the more urgent first, then the older."""
         with self._store() as store:
             found = store.volatile_take(queues, limit=limit)
-        return [(queue, json.loads(payload)) for queue, payload in found]
+        taken = [(queue, json.loads(payload)) for queue, payload in found]
+        return sorted(taken, key=lambda pair: -self._urgency(pair[1]))
+
+    def _urgency(self, message: dict[str, Any]) -> int:
+        return urgency(message["properties"].get("priority"), redis_order=self._redis_order)
 
     def drop(self, queue: str) -> int:
         """Forget a queue; return how many messages it held."""
@@ -99,6 +107,14 @@ class VolatileLane:
             del self._bound[key]
         with self._store() as store:
             return store.volatile_drop(queue)
+
+
+def _lifetime_seconds(message: dict[str, Any]) -> float:
+    properties = message["properties"]
+    expiration = properties.get("expiration")
+    if expiration not in (None, ""):
+        return max(0.0, int(expiration) / 1000)
+    return MESSAGE_SECONDS if properties["delivery_info"].get("exchange") else ADDRESSED_SECONDS
 
 
 def _text(body: Any) -> Any:

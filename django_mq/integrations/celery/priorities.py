@@ -30,6 +30,15 @@ def _announce(headers: dict[str, Any], properties: dict[str, Any], **_: Any) -> 
 signals.before_task_publish.connect(_announce, dispatch_uid="django_mq.priorities")
 
 
+def urgency(said: Any, *, redis_order: bool = False) -> int:
+    """Return 0 to 9, 9 first, clamped as AMQP brokers do; 4 where nothing was said."""
+    try:
+        value = max(0, min(9, int(said)))
+    except (TypeError, ValueError):
+        return 4
+    return 9 - value if redis_order else value
+
+
 def given(priority: int | None, headers: dict[str, Any] | None) -> int | None:
     """Return the priority the caller gave, None if he gave none; a plain Kombu producer's 0 stays 0."""
     task_id, properties = _announced.task_id, _announced.properties

@@ -15,6 +15,7 @@ from celery import current_task, signals
 from django_mq.delivery import hinting, publishing, validation
 from django_mq.errors import StoreError, UnknownQueue
 from django_mq.integrations.celery.message import TRIED, new_message
+from django_mq.integrations.celery.priorities import urgency
 from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.stores.registry import shared_store
@@ -46,21 +47,13 @@ class Publisher:
 
     def publish(self, queues: list[str], message: dict[str, Any]) -> None:
         """Write the message into each queue. Raises as ``publish`` does; see the module for transactions."""
-        priority = self._priority(message["properties"].get("priority"))
+        priority = urgency(message["properties"].get("priority"), redis_order=self._redis_order)
         again = bool(message["properties"].get(TRIED))
         message["properties"][TRIED] = True
         rows = [new_message(queue, message, priority=priority) for queue in queues]
         for row in rows:
             validation.check_size(row.body)
         self._in_its_place(message, rows, again=again)
-
-    def _priority(self, given: Any) -> int:
-        """Return 0 to 9, 9 first, clamped as AMQP brokers do."""
-        try:
-            value = max(0, min(9, int(given)))
-        except (TypeError, ValueError):
-            return 4
-        return 9 - value if self._redis_order else value
 
     def _in_its_place(self, message: dict[str, Any], rows: list[NewMessage], *, again: bool) -> None:
         if not (_is_own_retry(message) and shared_store(self._alias).in_transaction):

@@ -21,7 +21,7 @@ import django_mq
 from django_mq import conf
 from django_mq.delivery.message_ids import new_message_id
 from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
-from django_mq.integrations.celery.address import Address, parse
+from django_mq.integrations.celery.address import Address, current
 from django_mq.integrations.celery.apart import apart_from_event_loops
 from django_mq.integrations.celery.channel import Channel as MQChannel
 from django_mq.integrations.celery.committing import Committing
@@ -40,8 +40,16 @@ if TYPE_CHECKING:
     from django_mq.stores.records import ConsumerInfo
 
 
+#: ``drain_events`` delivers for so long, in seconds, before its caller may look at the time.
+BLOCKING_SECONDS = 1.0
+
+
 class WrongAddress(BrokerURLError, OperationalError):  # noqa: N818 - named as all errors of django_mq
     """The broker URL leads nowhere; a Kombu connection error that trying again does not mend."""
+
+
+class WrongAddressOfSeveral(WrongAddress, ConnectionError):  # noqa: N818 - as above
+    """The same where there are other URLs: Kombu goes on to the next."""
 
 
 class Transport(virtual.Transport):
@@ -73,7 +81,7 @@ class Transport(virtual.Transport):
         self.intake = Intake(self.alias, listed=address.listed)
         self.intake.describe = self._describe
         self._committing = Committing(self.alias, self.intake)
-        self.lane = VolatileLane(self._committing)
+        self.lane = VolatileLane(self._committing, redis_order=address.redis_order)
         self.declarations = Declarations(self._committing)
         self.publisher = Publisher(
             self.alias, self.declarations, self._committing.private, redis_order=address.redis_order
@@ -92,13 +100,12 @@ class Transport(virtual.Transport):
     def _read_address(self, client: Any) -> Address:
         """Read the URL; what is wrong with it is told when somebody connects."""
         try:
-            address = parse(client.hostname, client.transport_options)
+            address = current(client)
+            _check_alias(address.alias)
         except BrokerURLError as error:
-            self._wrong = WrongAddress(str(error))
+            several = len(client.alt or ()) > 1
+            self._wrong = WrongAddressOfSeveral(str(error)) if several else WrongAddress(str(error))
             return Address()
-        if address.alias is not None and not has_store(address.alias):
-            known = ", ".join(sorted(connections))
-            self._wrong = WrongAddress(f"There is no database alias {address.alias!r}; DATABASES has {known}.")
         return address
 
     # Connecting.
@@ -268,7 +275,7 @@ class Transport(virtual.Transport):
     # Blocking.
 
     def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:  # noqa: ARG002 - Kombu's signature
-        """Deliver one durable message, or all volatile ones; raise socket.timeout if none comes in time."""
+        """Deliver what there is within the credit, for a moment; raise socket.timeout if nothing comes in time."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._work_once():
             left = None if deadline is None else deadline - time.monotonic()
@@ -281,7 +288,7 @@ class Transport(virtual.Transport):
         if self._work_volatile():
             return True
         self._claim()
-        return self.handover.one()
+        return bool(self.handover.portion(BLOCKING_SECONDS))
 
     def _wait(self, left: float | None) -> None:
         interval = self.intake.poll_interval_seconds()
@@ -344,6 +351,12 @@ class Transport(virtual.Transport):
         loop.remove_reader(self.intake.wake.fileno())
         if self._poll_timer is not None:
             self._poll_timer.cancel()
+
+
+def _check_alias(alias: str | None) -> None:
+    if alias is not None and not has_store(alias):
+        known = ", ".join(sorted(connections))
+        raise BrokerURLError(f"There is no database alias {alias!r}; DATABASES has {known}.")
 
 
 def _nothing() -> None:

@@ -36,15 +36,19 @@ class Lane:
     #: Oldest first.
     messages: list[VolatileMessage] = field(default_factory=list)
 
-    def take(self, queues: Container[str], limit: int) -> list[VolatileMessage]:
-        """Take out the oldest messages of these queues."""
-        taken = list(islice((index for index, item in enumerate(self.messages) if item.queue in queues), limit))
+    def take(self, queues: Container[str], limit: int, now: datetime) -> list[VolatileMessage]:
+        """Take out the oldest living messages of these queues."""
+        items = enumerate(self.messages)
+        living = (index for index, item in items if item.queue in queues and item.expires_at > now)
+        taken = list(islice(living, limit))
         return [self.messages.pop(index) for index in reversed(taken)][::-1]
 
     def drop(self, queue: str) -> int:
         """Forget a queue; return how many messages it held."""
         self.bindings = {binding: end for binding, end in self.bindings.items() if binding.queue != queue}
-        return len(self.take({queue}, len(self.messages)))
+        kept = [item for item in self.messages if item.queue != queue]
+        dropped, self.messages = len(self.messages) - len(kept), kept
+        return dropped
 
     def prune(self, now: datetime) -> int:
         """Drop what is past its time; return how much that was."""

@@ -39,7 +39,7 @@ class Volatile(Runner):
 
     @locked
     def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
-        return [(item.queue, item.payload) for item in self.broker.lane.take(set(queues), limit)]
+        return [(item.queue, item.payload) for item in self.broker.lane.take(set(queues), limit, self._now())]
 
     @locked
     def volatile_drop(self, queue: str) -> int:

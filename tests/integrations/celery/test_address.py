@@ -8,7 +8,7 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 
 from django_mq.errors import BrokerURLError
-from django_mq.integrations.celery.address import Address, parse
+from django_mq.integrations.celery.address import Address, current, parse
 
 WRONG = [
     ("django-mq:///nowhere", "There is no database alias 'nowhere'"),
@@ -74,3 +74,27 @@ def test_publishing_to_a_wrong_url_is_a_connection_error(url: str, sentence: str
 @pytest.mark.parametrize("url", ["django-mq://", "django-mq:///default", "django-mq:///default?queue_order=fair"])
 def test_the_url_is_shown_as_it_was_given(url: str) -> None:
     assert Connection(url).as_uri() == url
+
+
+@pytest.mark.parametrize(
+    ("urls", "alias"),
+    [
+        ("django-mq:///nowhere;django-mq://", None),
+        ("django-mq:///nowhere;django-mq:///postgresql", "postgresql"),
+        ("redis://127.0.0.1:1/3;django-mq://", None),
+    ],
+)
+def test_an_alternate_is_gone_on_to_and_named_by_its_own_path(urls: str, alias: str | None) -> None:
+    connection = Connection(urls)
+
+    connection.maybe_switch_next()
+
+    assert current(connection) == Address(alias)
+
+
+@pytest.mark.django_db
+def test_kombu_goes_on_from_a_wrong_url_to_the_next() -> None:
+    with Connection("django-mq:///nowhere;django-mq:///default") as connection:
+        connection.ensure_connection(max_retries=3)
+
+        assert connection.transport.alias == "default"

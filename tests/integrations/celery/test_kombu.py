@@ -203,7 +203,7 @@ def test_a_consumer_without_acknowledgements_is_done_at_once(
 
 def test_a_cancelled_consumer_receives_nothing_more(connection: Connection, channel: Channel, rows: Rows) -> None:
     publish(channel, *range(5))
-    inbox = Inbox(channel, THINGS)
+    inbox = Inbox(channel, THINGS, prefetch=1)
     connection.drain_events(timeout=PATIENCE_SECONDS)
 
     inbox.consumer.cancel()
@@ -212,6 +212,35 @@ def test_a_cancelled_consumer_receives_nothing_more(connection: Connection, chan
 
     assert inbox.bodies == [0]
     assert [(row.state, row.attempts) for row in rows()] == [(Message.Status.READY, 0)] * 5
+
+
+def test_a_consumer_cancelled_by_its_own_callback_receives_nothing_more(
+    connection: Connection, channel: Channel, rows: Rows
+) -> None:
+    publish(channel, *range(5))
+    seen: list[Any] = []
+
+    def take_one(message: Any) -> None:
+        seen.append(message.payload)
+        consumer.cancel()
+
+    consumer = Consumer(channel, [THINGS], on_message=take_one)
+    consumer.consume()
+    connection.drain_events(timeout=PATIENCE_SECONDS)
+    drain(connection)
+    connection.close()
+
+    assert seen == [0]
+    assert [(row.state, row.attempts) for row in rows()] == [(Message.Status.READY, 0)] * 5
+
+
+def test_draining_once_delivers_all_there_is(connection: Connection, channel: Channel) -> None:
+    publish(channel, *range(20))
+    inbox = Inbox(channel, THINGS)
+
+    connection.drain_events(timeout=PATIENCE_SECONDS)
+
+    assert inbox.bodies == list(range(20))
 
 
 def test_recovering_gives_everything_back(connection: Connection, channel: Channel) -> None:

@@ -78,6 +78,37 @@ def test_a_volatile_queue_is_no_queue_of_the_operators(connection: Connection, c
     assert VolatileBinding.objects.using(committed_database).count() == 1
 
 
+def test_a_queue_that_is_only_not_durable_keeps_its_messages(connection: Connection, rows: Rows) -> None:
+    transient = Queue("transient", durable=False)
+
+    Producer(connection.default_channel).publish("kept", routing_key="transient", declare=[transient])
+
+    assert [row.type for row in rows()] == [""]
+
+
+def test_what_is_addressed_to_one_queue_outlives_what_was_called_out(
+    connection: Connection, committed_database: str
+) -> None:
+    inbox(connection, ear("one", COMMANDS))
+    producer = Producer(connection.default_channel)
+    producer.publish("addressed", routing_key="one")
+    producer.publish("called", exchange=COMMANDS)
+    producer.publish("brief", routing_key="one", expiration=5)
+
+    messages = VolatileMessage.objects.using(committed_database).order_by("id")
+    addressed, called, brief = [message.expires_at for message in messages]
+
+    assert brief < called < addressed
+
+
+def test_the_more_urgent_of_a_buffer_comes_first(connection: Connection) -> None:
+    with connection.SimpleBuffer("buffer") as buffer:
+        for body, priority in (("low", 1), ("high", 8), ("low too", 1)):
+            buffer.put(body, priority=priority)
+
+        assert [buffer.get(timeout=PATIENCE_SECONDS).payload for _ in range(3)] == ["high", "low", "low too"]
+
+
 def test_a_deleted_queue_leaves_nothing(connection: Connection, committed_database: str) -> None:
     inbox(connection, ear("one", COMMANDS))
     Producer(connection.default_channel, COMMANDS).publish("unread")

@@ -69,6 +69,13 @@ def test_messages_nobody_fetched_in_time_are_pruned(store: Store) -> None:
     assert store.volatile_take(["a"]) == [("a", "young")]
 
 
+def test_a_message_whose_time_is_over_is_not_taken(store: Store) -> None:
+    store.volatile_put(["a"], "old", seconds=10)
+    pass_time(store, 11)
+
+    assert store.volatile_take(["a"]) == []
+
+
 def test_dropping_forgets_bindings_and_messages(store: Store) -> None:
     bind(store, "a")
     bind(store, "b")

@@ -1,0 +1,72 @@
+"""Kombu's integration kit as test cases for ``django-mq://``.
+
+Read by a pytest of its own that has Kombu's ``t`` folder on its path; see ``kombu.py``.
+"""
+
+from __future__ import annotations
+
+import django
+import pytest
+from kombu import Connection
+from t.integration.common import (
+    BaseEventLoop,
+    BaseExchangeTypes,
+    BaseFailover,
+    BaseMessage,
+    BasePriority,
+    BaseTimeToLive,
+    BasicFunctionality,
+)
+
+from django_mq.integrations.celery import scheme  # noqa: F401 - Kombu learns the scheme by this import
+
+django.setup()
+
+URL = "django-mq://"
+#: A database that is not there, on the same transport: Kombu takes the transport before it connects.
+DEAD = "django-mq:///nowhere"
+#: The kit tells an alternate from the first URL by its port, which means nothing here.
+ALTERNATE = "django-mq://:1"
+
+
+@pytest.fixture
+def connection() -> Connection:
+    return Connection(URL)
+
+
+@pytest.fixture
+def invalid_connection() -> Connection:
+    return Connection(DEAD)
+
+
+@pytest.fixture
+def failover_connection() -> Connection:
+    return Connection(f"{DEAD};{ALTERNATE}")
+
+
+class TestBasicFunctionality(BasicFunctionality):
+    pass
+
+
+class TestExchangeTypes(BaseExchangeTypes):
+    pass
+
+
+class TestPriority(BasePriority):
+    PRIORITY_ORDER = "asc"
+
+
+class TestTimeToLive(BaseTimeToLive):
+    pass
+
+
+class TestFailover(BaseFailover):
+    pass
+
+
+class TestMessage(BaseMessage):
+    pass
+
+
+class TestEventLoop(BaseEventLoop):
+    pass
