@@ -198,6 +198,29 @@ class WorkerLost(MQError):
     """The process that ran the handler died."""
 
 
+# The data pipeline.
+
+
+class PipelineError(MQError):
+    """A job of the data pipeline cannot do what it was asked to."""
+
+
+class SparkUnavailable(PipelineError):
+    """Spark cannot be started here: PySpark or Java is missing."""
+
+
+class ArchiveBusy(PipelineError):
+    """Another archive is running; wait until it is done, or until its lease has run out."""
+
+
+class ArchiveDamaged(PipelineError):
+    """The archive does not hold what its manifest says; nothing was deleted."""
+
+
+class WrongColumns(PipelineError):
+    """The DataFrame does not have the columns that messages are made of."""
+
+
 # Outcomes: a handler raises one of these to settle its message.
 
 

@@ -1,0 +1,59 @@
+"""Jobs of the data pipeline, each in the process that this command is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from django_mq.management.command import MQCommand
+from django_mq.pipeline.progress import line
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from pyspark.sql import SparkSession
+
+
+class Command(MQCommand):
+    help = (
+        "The data pipeline on Spark. Needs django-mq[spark] and Java 17; 'mq_spark doctor' says what is missing."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--master", metavar="URL", help="Spark's master; this process and all its processors.")
+        parser.add_argument(
+            "--conf", metavar="KEY=VALUE", action="append", default=[], help="A setting of Spark's."
+        )
+        jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
+        jobs.add_parser("doctor", help="Say whether Spark, the executors and the database work together.")
+
+    def run(self, alias: str, **options: Any) -> None:
+        job = getattr(self, f"_{options['job']}")
+        job(alias, options)
+
+    def _session(self, options: dict[str, Any]) -> SparkSession:
+        from django_mq.pipeline.session import open_session
+
+        settings = dict(_setting(text) for text in options["conf"])
+        return open_session(f"mq_spark {options['job']}", master=options["master"], options=settings)
+
+    def _tell(self, name: str, done: int, tasks: int) -> None:
+        end = "\r" if self.stderr.isatty() else "\n"
+        self.stderr.write(line(name, done, tasks), ending=end)
+
+    def _doctor(self, alias: str, options: dict[str, Any]) -> None:
+        from django_mq.pipeline import preflight
+        from django_mq.pipeline.doctor import examine
+
+        preflight.check()
+        for found in examine(self._session(options), alias):
+            self.stdout.write(found)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise CommandError(f"--conf {text!r} is not of the form KEY=VALUE.")
+    return name, value

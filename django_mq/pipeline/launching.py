@@ -1,0 +1,33 @@
+"""Start a job from a web or a worker process: in a process of its own, with a JVM of its own.
+
+A JVM in the caller would hold half a gigabyte until the caller ends, and would not
+survive a fork.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO
+
+
+def launch(
+    *arguments: str, output: IO[bytes] | int = subprocess.DEVNULL, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start ``manage.py mq_spark`` with these arguments, and return its process.
+
+    It ends with exit code 0 when the job is done; what it says goes to ``output``.
+    ``environment`` replaces this process's, which must name DJANGO_SETTINGS_MODULE.
+    """
+    # S603: the arguments are a list, no shell reads them.
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", "django", "mq_spark", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env=None if environment is None else dict(environment),
+    )

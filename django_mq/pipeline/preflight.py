@@ -1,0 +1,71 @@
+"""Is everything there that Spark needs? One sentence says what is missing and how to get it.
+
+Without this, a missing Java ends in a message about a gateway that did not tell its port.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+from django_mq.errors import SparkUnavailable
+
+OLDEST_JAVA = 17
+PACKAGES = ("pyspark", "pyarrow", "pandas")
+HOW_TO_GET_JAVA = (
+    f"install Java {OLDEST_JAVA} or newer (Debian: apt install openjdk-17-jre-headless) and set JAVA_HOME "
+    "if it is not on the PATH, or name a Spark Connect server in SPARK_REMOTE"
+)
+
+
+def check() -> None:
+    """Return if Spark can be started here. Raises SparkUnavailable."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise SparkUnavailable(f"Spark needs {', '.join(missing)}: pip install 'django-mq[spark]'.")
+    if not os.environ.get("SPARK_REMOTE"):
+        check_java()
+
+
+def check_java() -> None:
+    """Return if a Java that Spark can use is found. Raises SparkUnavailable."""
+    java = find_java()
+    if java is None:
+        raise SparkUnavailable(f"Spark needs Java, and there is none here: {HOW_TO_GET_JAVA}.")
+    version = java_version(java)
+    if version < OLDEST_JAVA:
+        raise SparkUnavailable(f"Spark needs Java {OLDEST_JAVA}, and {java} is Java {version}: {HOW_TO_GET_JAVA}.")
+
+
+def find_java() -> Path | None:
+    """Return the Java that Spark's launcher would take: JAVA_HOME's, else the PATH's."""
+    home = os.environ.get("JAVA_HOME")
+    found = Path(home) / "bin" / "java" if home else Path(shutil.which("java") or "/nonexistent")
+    return found if os.access(found, os.X_OK) else None
+
+
+def java_version(java: Path) -> int:
+    """Return the major version, as in 17. Raises SparkUnavailable when it does not run."""
+    command = [str(java), "-version"]
+    try:
+        # S603: the path is JAVA_HOME's or the PATH's, as Spark's own launcher takes it.
+        done = subprocess.run(  # noqa: S603
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SparkUnavailable(f"{java} does not run ({type(error).__name__}): {HOW_TO_GET_JAVA}.") from error
+    return parse_version(done.stderr + done.stdout)
+
+
+def parse_version(text: str) -> int:
+    """Return the major version that ``java -version`` printed; 0 when it cannot be told.
+
+    >>> parse_version('openjdk version "17.0.15" 2025-04-15'), parse_version('java version "1.8.0_402"')
+    (17, 8)
+    """
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(found[1]) if found else 0

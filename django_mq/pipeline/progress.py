@@ -1,0 +1,60 @@
+"""How far a job is: a bar on a terminal, a line per stage elsewhere.
+
+Spark's own tracker is asked now and then by a thread. A Connect session has none, and
+shows nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    #: Told the name of the step, tasks that are done, and all tasks of the stage.
+    Tell = Callable[[str, int, int], None]
+
+LOOK_SECONDS = 0.5
+
+
+@contextmanager
+def watched(spark: SparkSession, name: str, tell: Tell | None) -> Iterator[None]:
+    """Tell how many tasks of the running stage are done, until the block is over."""
+    context = getattr(spark, "sparkContext", None) if tell is not None and not _is_remote(spark) else None
+    if context is None or tell is None:
+        yield
+        return
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(context.statusTracker(), name, tell, over), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _is_remote(spark: Any) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def _watch(tracker: Any, name: str, tell: Tell, over: threading.Event) -> None:
+    while not over.wait(LOOK_SECONDS):
+        for stage in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(stage)
+            if info is not None:
+                tell(name, info.numCompletedTasks, info.numTasks)
+
+
+def line(name: str, done: int, tasks: int, width: int = 24) -> str:
+    """Return a bar of text.
+
+    >>> line("write", 3, 4, width=8)
+    'write  ######..  3 of 4 tasks'
+    """
+    filled = width * done // max(tasks, 1)
+    return f"{name}  {'#' * filled}{'.' * (width - filled)}  {done} of {tasks} tasks"

@@ -1,0 +1,116 @@
+"""One way to a Spark session: local, on a cluster, under spark-submit, over Connect.
+
+A master that somebody else has chosen is kept: spark-submit's, or the server that
+``SPARK_REMOTE`` names. Only where nobody has chosen, Spark runs in this process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django_mq.errors import PipelineError
+from django_mq.pipeline import preflight
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+#: Only errors: Spark's log level alone lets the lines of the start through.
+LOGGING = Path(__file__).parent / "log4j2.properties"
+#: What executors are told of this process.
+HANDED_ON = ("DJANGO_SETTINGS_MODULE", "DATABASE_URL")
+
+#: Set in every session, ours or not. The first is what filters are handed to a Python source for;
+#: times are UTC and in microseconds; a queue called "007" is no number.
+NEEDED = {
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+#: How a session of our own starts. The address keeps Spark from asking for the host's name.
+STARTED_WITH = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
+}
+
+
+def open_session(
+    name: str = "django_mq", *, master: str | None = None, options: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Return a session that knows the format ``django_mq``; the one there is, if there is one.
+
+    ``options`` are Spark's. Raises SparkUnavailable when something is missing, in one sentence.
+    """
+    preflight.check()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    for key, value in {**_starting(master), **(options or {})}.items():
+        builder = builder.config(key, value)
+    return prepare(builder.getOrCreate())
+
+
+def _starting(master: str | None) -> dict[str, str]:
+    if os.environ.get("SPARK_REMOTE") or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return {}  # a Connect server, or spark-submit, has started already, as its owner wanted
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    handed = {f"spark.executorEnv.{key}": os.environ[key] for key in HANDED_ON if key in os.environ}
+    return {"spark.master": master or LOCAL, **STARTED_WITH, **handed}
+
+
+def prepare(spark: SparkSession) -> SparkSession:
+    """Register the data source and set what it needs."""
+    from django_mq.pipeline.source import MessageSource
+
+    spark.dataSource.register(MessageSource)
+    for key, value in NEEDED.items():
+        spark.conf.set(key, value)
+    return spark
+
+
+@contextmanager
+def explaining() -> Iterator[None]:
+    """Turn what Spark says in a hundred lines into one sentence. Raises PipelineError."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise PipelineError(sentence(str(error))) from error
+
+
+#: What stands in Spark's words, to what it means here.
+MEANINGS = {
+    "No module named 'django_mq'": "The executors cannot import django_mq: install it, with Django and the "
+    "database's driver, for the Python that PYSPARK_PYTHON names on every worker.",
+    "No module named 'django'": "The executors have no Django: install the project's requirements for the Python "
+    "that PYSPARK_PYTHON names on every worker.",
+    "is not a Parquet file": "A file of the archive is damaged: it is no Parquet file; run mq_spark verify.",
+    "PATH_NOT_FOUND": "A directory that should be read does not exist; run mq_spark verify.",
+    "Permission denied": "A directory cannot be written or read: its permissions do not allow it.",
+}
+
+
+def sentence(text: str) -> str:
+    """Return one sentence for an error of Spark's: its meaning, our own words inside it, or its first line."""
+    for sign, meaning in MEANINGS.items():
+        if sign in text:
+            return meaning
+    own = [line for line in text.splitlines() if line.startswith("django_mq.errors.")]
+    if own:
+        return own[-1].partition(": ")[2]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"Spark gave up: {lines[0] if lines else 'it did not say why'}"

@@ -1,0 +1,163 @@
+"""The data source ``django_mq``: tables of the queues as DataFrames.
+
+Every phase of a read happens in another Python process: the object that planned is not
+the one that reads. So an object here holds nothing but options, and a partition says all
+that its reader must know. Settings of the database stay where Django has them: only an
+alias travels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from django_mq.errors import PipelineError
+from django_mq.pipeline import django_setup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+    from django_mq.pipeline.datasets import Column, Dataset
+
+#: Ranges of ids that a read is divided into, unless told.
+PARTITIONS = 8
+
+
+class Options:
+    """What ``.option()`` may say, checked. Spark hands the names over without regard to case."""
+
+    NAMES = frozenset(
+        {"dataset", "using", "columns", "with_body", "partitions", "first_id", "last_id", "pushdown", "path"}
+    )
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        strange = {name.lower() for name in given} - self.NAMES
+        if strange:
+            raise PipelineError(
+                f"The format django_mq has no option {', '.join(sorted(strange))}; use "
+                f"{', '.join(sorted(self.NAMES - {'path'}))}."
+            )
+        self._given = given
+        self.dataset_name = given.get("dataset", "history")
+        self.with_body = self._flag("with_body", default=False)
+        self.pushdown = self._flag("pushdown", default=True)
+        self.partitions = self.number("partitions", PARTITIONS) or PARTITIONS
+        names = given.get("columns")
+        self.columns = [name.strip() for name in names.split(",")] if names else None
+
+    def _flag(self, name: str, *, default: bool) -> bool:
+        text = self._given.get(name, str(default)).lower()
+        if text not in ("true", "false"):
+            raise PipelineError(f"The option {name} is {text!r}; use true or false.")
+        return text == "true"
+
+    def number(self, name: str, default: int | None = None) -> int | None:
+        """Return a whole number, 1 or more. Raises PipelineError."""
+        text = self._given.get(name)
+        if text is None:
+            return default
+        if not text.isdecimal() or int(text) < 1:
+            raise PipelineError(f"The option {name} is {text!r}; use a whole number, 1 or more.")
+        return int(text)
+
+    @property
+    def alias(self) -> str:
+        """The database; Django has to be set up."""
+        return django_setup.check_alias(self._given.get("using"))
+
+    def dataset(self) -> Dataset:
+        """The dataset. Raises PipelineError."""
+        django_setup.set_up()
+        from django_mq.pipeline.datasets import dataset
+
+        return dataset(self.dataset_name)
+
+    def chosen(self) -> tuple[Column, ...]:
+        """The columns to read. Raises PipelineError."""
+        return self.dataset().chosen(self.columns, with_body=self.with_body)
+
+
+class MessageSource(DataSource):
+    """``spark.read.format("django_mq").option("dataset", "history").load()``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "django_mq"
+
+    def schema(self) -> str:
+        return ", ".join(f"{column.name} {column.type}" for column in Options(self.options).chosen())
+
+    def reader(self, schema: StructType) -> MessageReader:  # noqa: ARG002 - the options say which columns
+        options = Options(self.options)
+        return FilteringReader(options) if options.pushdown else MessageReader(options)
+
+
+@dataclass
+class Ids(InputPartition):
+    """A range of ids of one partition, and what the rows must meet."""
+
+    first: int
+    last: int
+    condition: Q
+
+    @property
+    def range(self) -> tuple[int, int]:
+        return self.first, self.last
+
+
+class MessageReader(DataSourceReader):
+    """Reads ranges of ids."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.condition = Q()
+
+    def partitions(self) -> Sequence[InputPartition]:
+        from django_mq.pipeline.reading import bounds, id_ranges
+
+        dataset = self.options.dataset()
+        first, last = bounds(dataset, self.options.alias)
+        if first is not None and last is not None:
+            first = max(first, self.options.number("first_id", first) or first)
+            last = min(last, self.options.number("last_id", last) or last)
+        ranges = id_ranges(first, last, self.options.partitions)
+        return [Ids(start, stop, self.condition) for start, stop in ranges]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        dataset, columns = self.options.dataset(), self.options.chosen()
+        from django.db import connections
+
+        from django_mq.pipeline.reading import read
+
+        if not isinstance(partition, Ids):
+            return  # Spark makes one empty partition of none
+        try:
+            yield from read(dataset, columns, self.options.alias, partition.range, partition.condition)
+        finally:
+            connections[self.options.alias].close()
+
+
+class FilteringReader(MessageReader):
+    """The same, with conditions that the database looks up. Spark refuses it where that is switched off."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        from django_mq.pipeline.filters import translate
+
+        self.condition, left = translate(filters, self.options.chosen())
+        return left
+
+
+def read(spark: Any, dataset: str = "history", **options: Any) -> Any:
+    """Return a dataset as a DataFrame; the options are those of the format."""
+    reader = spark.read.format("django_mq").option("dataset", dataset)
+    for name, value in options.items():
+        if value is not None:
+            reader = reader.option(name, str(value).lower() if isinstance(value, bool) else str(value))
+    return reader.load()

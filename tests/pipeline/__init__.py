@@ -1,0 +1,1 @@
+"""The data pipeline. Tests that use ``spark`` share one session and start no other."""

@@ -1,0 +1,147 @@
+"""The tables of the queues as DataFrames, whatever the database."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.api import publish
+from django_mq.errors import PipelineError
+from django_mq.models import History, Message, Queue
+from django_mq.pipeline.datasets import DATASETS
+from django_mq.pipeline.reading import id_ranges
+from django_mq.pipeline.session import explaining
+from django_mq.pipeline.source import Ids, MessageSource, read
+from tests.docs.pages import DOCS
+from tests.pipeline.conftest import MORNING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_row_is_the_same_in_spark(spark: SparkSession, past: Any, committed_database: str) -> None:
+    past(3, body=b"\x00\xff", headers={"ü": [1, None]})
+
+    frame = read(spark, using=committed_database, with_body=True)
+    row = frame.orderBy("id").first().asDict()
+
+    kept = History.objects.using(committed_database).earliest("id")
+    assert row["message_id"] == str(kept.message_id)
+    assert row["queue"] == "orders"
+    assert row["outcome"] == "accepted"
+    assert bytes(row["body"]) == b"\x00\xff"
+    assert '"ü"' in row["headers"] or "\\u00fc" in row["headers"]
+    times = frame.selectExpr("cast(published_at as string) p", "unix_micros(finished_at - interval 3 seconds) f")
+    first = times.orderBy("f").first()
+    assert first["p"].startswith((MORNING + timedelta(seconds=1)).strftime("%Y-%m-%d %H:%M:%S"))
+    assert first["f"] == int((MORNING.timestamp() + 1) * 1_000_000)
+
+
+def test_every_row_is_read_once_however_it_is_divided(
+    spark: SparkSession, past: Any, committed_database: str
+) -> None:
+    past(1234)
+
+    for partitions in (1, 7):
+        frame = read(spark, using=committed_database, partitions=partitions, columns="id")
+        assert frame.count() == 1234
+        assert frame.distinct().count() == 1234
+
+
+def test_an_empty_history_is_an_empty_frame(spark: SparkSession, committed_database: str) -> None:
+    assert read(spark, using=committed_database).count() == 0
+
+
+def test_the_database_looks_up_what_it_can(past: Any, committed_database: str) -> None:
+    from pyspark.sql.datasource import EqualTo, GreaterThan, StringContains
+
+    past(10)
+    past(2, queue_name="invoices")
+    reader = MessageSource({"using": committed_database, "partitions": "1"}).reader(None)  # type: ignore[arg-type]
+    left = [*reader.pushFilters([EqualTo(("queue",), "invoices"), StringContains(("type",), "x")])]
+    later = [*reader.pushFilters([GreaterThan(("outcome",), "a")])]
+
+    assert left == [StringContains(("type",), "x")]
+    assert later == [GreaterThan(("outcome",), "a")]
+
+
+def test_a_filter_finds_what_the_database_finds(spark: SparkSession, past: Any, committed_database: str) -> None:
+    past(20)
+    past(5, queue_name="invoices", priority=9)
+
+    frame = read(spark, using=committed_database)
+
+    assert frame.where("queue = 'invoices' and priority > 4").count() == 5
+    assert frame.where("queue in ('orders', 'nothing') and priority < 9").count() == 20
+    assert (
+        frame.where(f"finished_at > timestamp '{MORNING:%Y-%m-%d %H:%M:%S} UTC' + interval 13 second").count()
+        == 10
+    )
+    assert frame.where("outcome = 'expired'").count() == 0
+    assert read(spark, using=committed_database, pushdown=False).where("queue = 'invoices'").count() == 5
+
+
+def test_live_and_dead_messages_are_read_without_taking_them(spark: SparkSession, committed_database: str) -> None:
+    Queue.objects.using(committed_database).create(name="orders")
+    publish("orders", {"n": 1}, using=committed_database, priority=9)
+    publish("orders", {"n": 2}, using=committed_database)
+    rows = Message.objects.using(committed_database)
+    rows.filter(priority=4).update(state=Message.Status.DEAD, dead_reason="ValueError")
+
+    live = {row["state"]: row for row in read(spark, "live", using=committed_database, with_body=True).collect()}
+    dead = read(spark, "dead", using=committed_database).collect()
+
+    assert set(live) == {"ready", "dead"}
+    assert bytes(live["ready"]["body"]) == b'{"n":1}'
+    assert [row["dead_reason"] for row in dead] == ["ValueError"]
+    assert rows.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"dataset": "histroy"}, "There is no dataset 'histroy'; use one of history, dead, live"),
+        ({"columns": "id,colour"}, "has no column colour"),
+        ({"partitions": "many"}, "The option partitions is 'many'"),
+        ({"with_body": "perhaps"}, "use true or false"),
+        ({"quueue": "orders"}, "has no option quueue"),
+    ],
+)
+def test_wrong_options_are_said_in_one_sentence(options: dict[str, str], said: str) -> None:
+    with pytest.raises(PipelineError, match=said):
+        MessageSource(options).schema()
+
+
+def test_the_sentence_comes_through_spark(spark: SparkSession, committed_database: str) -> None:
+    with pytest.raises(PipelineError, match=r"^There is no database 'elsewhere'; DATABASES has"), explaining():
+        read(spark, using="elsewhere").count()
+
+
+@pytest.mark.parametrize(("first", "last", "parts"), [(1, 10, 3), (5, 5, 4), (1, 1000, 7), (3, 4, 1)])
+def test_ranges_of_ids_cover_all_and_none_twice(first: int, last: int, parts: int) -> None:
+    ranges = id_ranges(first, last, parts)
+
+    assert [number for start, stop in ranges for number in range(start, stop + 1)] == [*range(first, last + 1)]
+    assert len(ranges) <= parts
+
+
+def test_no_ids_are_no_ranges() -> None:
+    assert id_ranges(None, None, 4) == []
+    assert id_ranges(7, 6, 4) == []
+
+
+def test_a_reader_gives_nothing_for_the_partition_that_spark_makes_of_none() -> None:
+    assert [*MessageSource({}).reader(None).read(None)] == []  # type: ignore[arg-type]
+    assert Ids(1, 2, None).range == (1, 2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_page_has_every_column(name: str) -> None:
+    page = (DOCS / "reference" / "spark.md").read_text(encoding="utf-8")
+    section = page.partition(f"### {name}\n")[2].partition("\n### ")[0].partition("\n## ")[0]
+    documented = re.findall(r"^\| `(\w+)` \| (\w+) \|", section, re.MULTILINE)
+
+    assert documented == [(column.name, column.type) for column in DATASETS[name].columns]
