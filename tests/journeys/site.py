@@ -6,18 +6,16 @@ import copy
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import psutil
-import psycopg
 from celery import Celery
 from django.db import connections
 from django.test import override_settings
@@ -26,6 +24,7 @@ from django_mq.integrations.celery import scheme  # noqa: F401 - as a project wh
 from django_mq.models import History, Message, Queue, WorkerSession
 from tests.journeys.worker import Worker
 from tests.settings.databases import from_url
+from tests.support.resting import is_at_rest
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ class Site:
         def suspended() -> bool:
             worker.signal(signal.SIGSTOP)
             wait_until(lambda: worker.process.status() == psutil.STATUS_STOPPED)
-            if self.is_at_rest():
+            if is_at_rest(self.url):
                 return True
             worker.signal(signal.SIGCONT)
             return False
@@ -117,26 +116,6 @@ class Site:
         wait_until(suspended, lambda: f"a moment without a transaction: {self.story()}")
 
     # Looking.
-
-    def is_at_rest(self) -> bool:
-        """Whether nobody is in the middle of a transaction that could lock out others."""
-        if self.url.startswith("sqlite:"):
-            return self._sqlite_is_free()
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            under_way = connection.execute(
-                "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
-                " AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND xact_start IS NOT NULL"
-            )
-            return under_way.fetchone() is None
-
-    def _sqlite_is_free(self) -> bool:
-        path = self.url.removeprefix("sqlite:///")
-        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                return False
-        return True
 
     def rows(self, **only: Any) -> list[Message]:
         """The live messages, oldest first."""

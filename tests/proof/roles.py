@@ -1,0 +1,103 @@
+"""What a process of a place does, from its birth until somebody kills it."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.db import DatabaseError, InterfaceError, connections, transaction
+from django.test import override_settings
+
+from django_mq.api import publish, publish_many
+from django_mq.delivery.handlers import Handler
+from django_mq.delivery.upkeep import keep_up
+from django_mq.delivery.worker import Worker
+from django_mq.errors import StoreError
+from django_mq.stores.registry import private_store
+from tests.proof.notes import DONE, SENT, note
+from tests.settings.databases import from_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.delivery.message import ReceivedMessage
+
+QUEUE = "proof"
+
+
+def play(order: dict[str, Any]) -> None:
+    """Enter the place and do what the role says."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(threadName)s %(message)s")
+    connections.settings["default"] = connections.configure_settings({"default": from_url(order["url"])})[
+        "default"
+    ]
+    for known in connections.all(initialized_only=True):
+        del connections[known.alias]  # made, though never opened, while the nursery imported
+    override_settings(DJANGO_MQ=order["mq"]).enable()
+    ROLES[order["role"]](**order["options"])
+
+
+def consume(*, transactional: bool = False, noting: bool = True, threads: int = 2, credit: int = 20) -> None:
+    """Handle messages, leaving a note of each, until told to stop."""
+
+    def handle(message: ReceivedMessage) -> None:
+        if noting:
+            note(DONE, [message.id])
+
+    handler = Handler(
+        queue=QUEUE, function=handle, credit=credit, time_limit_seconds=None, transactional=transactional
+    )
+    worker = Worker([handler], threads=threads)
+    signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+    worker.run()
+
+
+def send(*, batch: int = 1, pause: float = 0.01) -> None:
+    """Publish for ever, each batch in one transaction with the notes of it; an outage costs a batch."""
+    while True:
+        try:
+            with transaction.atomic():
+                note(SENT, publish_many([(QUEUE, number) for number in range(batch)]))
+        except (DatabaseError, InterfaceError, StoreError):
+            connections["default"].close()
+        # SQLite's write lock goes to whoever asks at the right moment: a busy publisher starves everybody.
+        threading.Event().wait(pause)
+
+
+def send_and_stop(*, where: str, flag: str) -> None:
+    """Publish one message and stop for ever ``before commit`` or ``before hint``, having raised the flag."""
+
+    def stop() -> None:
+        _raise(flag)
+        threading.Event().wait()
+
+    with transaction.atomic():
+        if where == "before hint":
+            # Called in the order in which they were registered, and the hint's comes with the publish.
+            transaction.on_commit(stop)
+        note(SENT, [publish(QUEUE, where)])
+        if where == "before commit":
+            stop()
+
+
+def _raise(flag: str) -> None:
+    Path(flag).touch()
+
+
+def tidy(*, clock: float = 0.0) -> None:
+    """Do upkeep for ever."""
+    store = private_store("default")
+    store.clock_offset = timedelta(seconds=clock)  # type: ignore[attr-defined]
+    keep_up(store, threading.Event())
+
+
+ROLES: dict[str, Callable[..., None]] = {
+    "consume": consume,
+    "send": send,
+    "send_and_stop": send_and_stop,
+    "tidy": tidy,
+}

@@ -1,0 +1,136 @@
+"""Workers die at any instant."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.engine.states import State
+from tests.proof.account import Account
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.proof.place import Place
+
+KILLS = 200
+#: A worker needs some 50 ms to its first claim, and is killed anywhere before, in and after that.
+LONGEST_LIFE_SECONDS = 0.08
+
+
+def live_for(seconds: float) -> None:
+    """Let some time pass: the instant of a death is the only thing that is left to chance."""
+    threading.Event().wait(seconds)
+
+
+def kill_at_random(place: Place, chance: random.Random, kills: int, **options: object) -> None:
+    """Keep two workers, a publisher and an upkeep busy, and kill one of them again and again."""
+    orders = [("consume", options), ("consume", options), ("send", {"batch": 5}), ("tidy", {})]
+    children = [place.start(role, **given) for role, given in orders]
+    workers_killed = 0
+    while workers_killed < kills:
+        live_for(chance.uniform(0, LONGEST_LIFE_SECONDS))
+        # Workers twice as often as the others: they are whom this is about.
+        [victim] = chance.choices(range(4), weights=(4, 4, 1, 1))
+        children[victim].kill()
+        role, given = orders[victim]
+        children[victim] = place.start(role, **given)
+        workers_killed += role == "consume"
+    for child in children:
+        child.kill()
+
+
+@pytest.mark.once
+def test_two_hundred_workers_killed_at_random_instants_lose_nothing(place: Place) -> None:
+    place.declare(max_attempts=0)
+    place.send(2_000)
+
+    kill_at_random(place, random.Random(4), KILLS)
+    halfway = Account.of(place.alias)
+    halfway.check()
+    ended = place.finish(threads=4, credit=100)
+
+    ended.check()
+    ended.check_done()
+    assert not ended.dead
+    assert 0 < len(halfway.accepted) < len(ended.sent)
+
+
+@pytest.mark.once
+def test_a_transactional_handlers_effects_happen_exactly_once_over_fifty_kills(place: Place) -> None:
+    place.declare(max_attempts=0)
+    place.send(3_000)
+
+    kill_at_random(place, random.Random(50), 50, transactional=True)
+    ended = place.finish(threads=4, transactional=True)
+
+    ended.check()
+    ended.check_done(once=True)
+
+
+def test_a_publisher_killed_before_its_commit_has_published_nothing(place: Place, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    publisher = place.start("send_and_stop", where="before commit", flag=str(flag))
+    wait_until(flag.exists, place.story)
+
+    publisher.kill()
+
+    wait_until(lambda: Account.of(place.alias).sent == Counter())
+    assert place.count() == 0
+
+
+def test_a_publisher_killed_between_commit_and_hint_has_published(place: Place, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    worker = place.start("consume")
+    wait_until(place.sessions, place.story)
+    publisher = place.start("send_and_stop", where="before hint", flag=str(flag))
+    wait_until(flag.exists, place.story)
+
+    publisher.kill()
+
+    wait_until(lambda: Account.of(place.alias).accepted, place.story)
+    worker.end()
+    account = Account.of(place.alias)
+    account.check()
+    account.check_done(once=True)
+
+
+def test_a_frozen_workers_late_settlements_are_void(place: Place) -> None:
+    place.send(2_000)
+    frozen = place.start("consume", credit=50)
+    wait_until(lambda: place.count(State.CLAIMED) >= 20, place.story)
+    place.freeze(frozen)
+    [session] = place.sessions()
+
+    other = place.start("consume")
+    wait_until(lambda: session not in place.sessions(), place.story)
+    frozen.signal(signal.SIGCONT)
+    wait_until(lambda: "beginning anew" in place.log.read_text(), place.story)
+
+    other.end()
+    frozen.end()
+    place.finish().check()
+
+
+def test_upkeep_killed_midway_leaves_nothing_half_done(place: Place) -> None:
+    chance = random.Random(8)
+    place.declare(max_attempts=1)
+    for _ in range(15):
+        place.send(300)
+        doomed = place.start("consume", credit=200)
+        wait_until(lambda: place.count(State.CLAIMED), place.story)
+        doomed.kill()
+        # By its clock every session has lapsed: two of them reap at once, and die at it.
+        reapers = [place.start("tidy", clock=1000.0) for _ in range(2)]
+        live_for(chance.uniform(0, LONGEST_LIFE_SECONDS))
+        for reaper in reapers:
+            reaper.kill()
+        Account.of(place.alias).check()
+
+    place.finish(threads=4).check()
