@@ -107,6 +107,13 @@ class Failure:
     traceback: str = ""
 
 
+#: What is remembered of an attempt that its worker did not survive.
+WORKER_LOST = Failure(
+    error="WorkerLost",
+    detail="The worker ended while it held the message alone, or could not renew its session before the deadline.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """In whose name a message was claimed: the database and the worker session there."""

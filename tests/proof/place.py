@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import psutil
 from django.core.management import call_command
-from django.db import connections
+from django.db import connections, transaction
 from django.test import override_settings
 
 from django_mq.api import publish_many
@@ -131,10 +131,9 @@ class Place:
         Queue.objects.using(self.alias).filter(name=QUEUE).update(**options)
 
     def send(self, count: int) -> None:
-        """Publish so many, noting each."""
-        with override_settings(DATABASE_ROUTERS=[]):
-            sent = publish_many([(QUEUE, number) for number in range(count)], using=self.alias)
-        note(SENT, sent, self.alias)
+        """Publish so many, noting each, in one transaction."""
+        with transaction.atomic(using=self.alias):
+            note(SENT, publish_many([(QUEUE, number) for number in range(count)]), self.alias)
 
     def count(self, *states: State) -> int:
         """How many messages are there, in any of these states if some are named."""

@@ -10,7 +10,7 @@ from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.dying import Dying
 from django_mq.stores.memory.history import Outcome
 from django_mq.stores.memory.runner import locked
-from django_mq.stores.records import Reaped
+from django_mq.stores.records import WORKER_LOST, Reaped
 
 if TYPE_CHECKING:
     from collections import deque
@@ -54,6 +54,8 @@ class Upkeep(Dying):
         """Give back what a dead session held; True if it was a suspect that is buried now."""
         consumer, engine = session.consumer_of(row.queue), row.queue.engine
         row.entry.redelivered = True
+        if row.suspect:
+            self._record_loss(row, session)
         if not row.suspect:
             engine.release(row.entry, consumer)
         elif not 0 < row.queue.settings.max_attempts <= row.entry.attempts:
@@ -66,6 +68,16 @@ class Upkeep(Dying):
         row.suspect = True
         self._back(row)
         return False
+
+    def _record_loss(self, row: Row, session: WorkerSession) -> None:
+        self.record_attempt(
+            WORKER_LOST,
+            queue_name=row.queue.name,
+            number=row.entry.attempts,
+            worker=session.info.name,
+            message_id=row.message.message_id,
+            correlation_id=row.message.correlation_id,
+        )
 
     @locked
     def expire(self, limit: int = 1000) -> int:

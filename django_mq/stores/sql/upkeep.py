@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_mq.stores.records import Reaped
+from django_mq.stores.records import WORKER_LOST, Reaped
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.steering import EXPIRED, Steering
 
@@ -20,6 +20,7 @@ class Upkeep(Sessions, Steering):
             lapsed = self._rows("lock_lapsed_sessions", **self._grace())
             sessions = [row[0] for row in lapsed]
             released = self._rows("release_lapsed", sessions=sessions)
+            self._record_losses(dict(lapsed), [row for row in released if row[3]])
             exhausted = [row[1] for row in released if row[2]]
             if exhausted:
                 self._rows("bury", ids=exhausted, reason="worker lost")
@@ -27,6 +28,20 @@ class Upkeep(Sessions, Steering):
             if sessions:
                 self._drop_sessions(sessions)
         return [self._reaped(id_, name, released) for id_, name in lapsed]
+
+    def _record_losses(self, names: dict[int, str], counted: list[tuple[Any, ...]]) -> None:
+        """Remember the attempts that ended with their worker, which nobody else could report."""
+        for session in sorted({row[0] for row in counted}):
+            ids = [row[1] for row in counted if row[0] == session]
+            self._rows(
+                "record_attempts",
+                worker=names.get(session) or f"session {session}",
+                ids=ids,
+                counted=[True] * len(ids),
+                errors=[WORKER_LOST.error] * len(ids),
+                details=[WORKER_LOST.detail] * len(ids),
+                tracebacks=[WORKER_LOST.traceback] * len(ids),
+            )
 
     def _grace(self) -> dict[str, Any]:
         return {"grace_seconds": self.grace_seconds}

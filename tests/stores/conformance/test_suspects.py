@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from django_mq.engine.states import State
+from django_mq.models import WorkerSession
 from django_mq.stores.records import Verdict
 from tests.stores.builders import (
     claim,
@@ -18,6 +19,7 @@ from tests.stores.builders import (
     publish,
     settle,
 )
+from tests.stores.conftest import needs_rows
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
@@ -119,6 +121,34 @@ def test_a_suspect_at_its_maximum_goes_to_the_dead_letter_queue(store: Store) ->
     lose_worker(store, session)
 
     assert [item.dead_reason for item in store.browse("failures", states=[State.READY.value])] == ["worker lost"]
+
+
+def test_each_worker_that_a_suspect_killed_leaves_a_failed_attempt(store: Store, attempts: Any) -> None:
+    declare(store, max_attempts=2)
+    make_suspects(store, 2)
+    assert attempts() == []
+
+    for number in (1, 2):
+        session = open_session(store, f"victim {number}")
+        claim(store, session)
+        lose_worker(store, session)
+
+    [message] = store.browse("orders", states=[State.DEAD.value])
+    found = [(row.message_id, row.number, row.error, row.worker) for row in attempts()]
+    assert found == [(message.message_id, n, "WorkerLost", f"victim {n}") for n in (1, 2)]
+
+
+def test_a_suspect_without_a_session_that_is_known_leaves_a_failed_attempt(store: Store, attempts: Any) -> None:
+    needs_rows(store)
+    declare(store)
+    make_suspects(store)
+    session = open_session(store)
+    claim(store, session)
+    WorkerSession.objects.using(store.alias).filter(pk=session).delete()
+
+    store.reap()
+
+    assert [(row.error, row.worker) for row in attempts()] == [("WorkerLost", f"session {session}")]
 
 
 def test_with_no_maximum_a_suspect_is_tried_for_ever(store: Store) -> None:

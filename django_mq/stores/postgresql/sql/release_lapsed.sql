@@ -2,7 +2,7 @@
 -- that no longer exists (a claim that committed while its session was being reaped).
 -- A suspect that killed its worker again keeps its counted attempt.
 -- Locks: the rows it changes. Index: django_mq_message_claimed.
--- Returns: the session and the id of each, and whether its attempts are exhausted.
+-- Returns: the session and the id of each, whether its attempts are exhausted, and whether this one counts.
 UPDATE django_mq_message m
 SET state = 1, redelivered = true, suspect = true, session_id = NULL, claim = NULL, claimed_at = NULL
 FROM (
@@ -13,4 +13,5 @@ FROM (
     FOR UPDATE OF held SKIP LOCKED
 ) held, django_mq_queue q
 WHERE m.id = held.id AND q.id = m.queue_id
-RETURNING held.session_id, m.id, held.suspect AND q.max_attempts > 0 AND m.attempts >= q.max_attempts
+RETURNING held.session_id, m.id, held.suspect AND q.max_attempts > 0 AND m.attempts >= q.max_attempts,
+    held.suspect

@@ -1,0 +1,171 @@
+"""A long run with everything going wrong at once.
+
+    python -m tests.proof.soak --messages 1000000
+
+Publishes so many messages and lets two workers do them, on a PostgreSQL of its own, while
+workers are killed and frozen, their connections are cut, and the server is restarted, at
+random instants. In the end every message is accounted for. It says how it goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.proof.account import Account
+    from tests.proof.place import Child, Place
+    from tests.services.postgresql import PostgreSQL
+
+#: Messages in one transaction of the publisher.
+BATCH = 1000
+WORKERS = 2
+
+
+@dataclass
+class Soak:
+    """One run."""
+
+    place: Place
+    server: PostgreSQL
+    chance: random.Random
+    #: Seconds between two failures, on the average.
+    every: float
+    workers: list[Child] = field(default_factory=list)
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def run(self, messages: int, say: Callable[[str], None]) -> Account:
+        """Publish, work, break things until all is done; return the account."""
+        publisher = threading.Thread(target=self._publish, args=[messages], daemon=True)
+        publisher.start()
+        self.workers = [self._a_worker() for _ in range(WORKERS)]
+        said = 0.0
+        while publisher.is_alive() or self._left():
+            threading.Event().wait(self.chance.expovariate(1 / self.every))
+            self._break_something()
+            if time.monotonic() - said > 15:
+                said = time.monotonic()
+                say(f"{self._left():>9,} waiting, {dict(self.failures)}")
+        for worker in self.workers:
+            worker.end()
+        return self._account()
+
+    def _publish(self, messages: int) -> None:
+        from django.db import connections
+
+        for _ in range(0, messages, BATCH):
+            self._patiently(lambda: self.place.send(BATCH))
+        connections[self.place.alias].close()
+
+    def _left(self) -> int:
+        return int(self._patiently(self.place.count))
+
+    def _account(self) -> Account:
+        from tests.proof.account import Account
+
+        return Account.of(self.place.alias)
+
+    def _patiently(self, step: Callable[[], Any]) -> Any:
+        """Try again while the server is away. A batch is one transaction: half of it is never there."""
+        from django.db import DatabaseError, InterfaceError, connections
+
+        from django_mq.errors import StoreError
+
+        while True:
+            try:
+                return step()
+            except (DatabaseError, InterfaceError, StoreError):
+                connections[self.place.alias].close()
+                threading.Event().wait(0.2)
+
+    def _a_worker(self) -> Child:
+        return self.place.start("consume", threads=2, credit=200, noting=False)
+
+    # What goes wrong.
+
+    def _break_something(self) -> None:
+        kinds = {self._kill: 8, self._freeze: 2, self._cut: 6, self._restart: 1}
+        [how] = self.chance.choices(list(kinds), weights=list(kinds.values()))
+        how()
+        self.failures[how.__name__.strip("_")] += 1
+
+    def _kill(self) -> None:
+        victim = self.chance.randrange(WORKERS)
+        self.workers[victim].kill()
+        self.workers[victim] = self._a_worker()
+
+    def _freeze(self) -> None:
+        victim = self.chance.choice(self.workers)
+        victim.signal(signal.SIGSTOP)
+        threading.Event().wait(self.chance.uniform(0, 4))
+        victim.signal(signal.SIGCONT)
+
+    def _cut(self) -> None:
+        self._patiently(lambda: cut_connections(self.place.alias, share=0.5))
+
+    def _restart(self) -> None:
+        self.chance.choice([self.server.stop, self.server.kill])()
+        self.server.start()
+
+
+def cut_connections(alias: str, *, share: float) -> None:
+    """Have the server end that share of all connections to the database."""
+    from django.db import connections
+
+    with connections[alias].cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < %s",
+            [share],
+        )
+
+
+def main() -> None:
+    """Run it from the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proof.soak", description="Lose nothing, for long.")
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--every", type=float, default=2.0, help="seconds between two failures, on the average")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings.sqlite")
+    import django
+
+    django.setup()
+    from tests.proof.place import Nursery, Place
+    from tests.services.postgresql import PostgreSQL
+
+    def say(text: str) -> None:
+        sys.stdout.write(f"{time.monotonic() - began:7.0f} s  {text}\n")
+        sys.stdout.flush()
+
+    began = time.monotonic()
+    with PostgreSQL() as server, tempfile.TemporaryDirectory() as directory:
+        nursery = Nursery()
+        with Place(server.url, Path(directory), nursery) as place:
+            place.prepare()
+            place.declare(max_attempts=0)
+            soak = Soak(place, server, random.Random(given.seed), given.every)
+            account = soak.run(given.messages, say)
+        nursery.close()
+    account.check()
+    say(
+        f"{len(account.sent):,} published = {len(account.accepted):,} accepted + {len(account.dead):,} dead"
+        f" + {len(account.present):,} present; {soak.failures.total()} failures: {dict(soak.failures)}"
+    )
+
+
+if __name__ == "__main__":
+    main()
