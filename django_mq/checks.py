@@ -11,7 +11,7 @@ from django.core import checks
 from django.db import connections
 
 from django_mq import conf
-from django_mq.errors import ConfigurationError, StoreError, UnsupportedDatabase
+from django_mq.errors import ConfigurationError, ContradictoryOptions, StoreError, UnsupportedDatabase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ def register_all() -> None:
 
 
 def check_settings(**_: Any) -> list[checks.CheckMessage]:
-    """E001: DJANGO_MQ is not a dictionary; E002: unknown settings; E003: impossible values."""
+    """E001: no dictionary; E002: unknown settings; E003: impossible values; E006: options that contradict."""
     try:
         unknown = conf.unknown_names()
     except ConfigurationError as error:
@@ -34,6 +34,9 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
         return [_error(f"Unknown settings in DJANGO_MQ: {', '.join(unknown)}.", hint, "E002")]
     try:
         conf.load()
+    except ContradictoryOptions as error:
+        hint = "Leave one of the two out; docs/reference/settings.md says what each of them does."
+        return [_error(str(error), hint, "E006")]
     except (ConfigurationError, TypeError) as error:
         return [_error(str(error), "See docs/reference/settings.md for the values allowed.", "E003")]
     return []

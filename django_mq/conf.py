@@ -15,14 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings as django_settings
 
-from django_mq.errors import ConfigurationError
+from django_mq.errors import ConfigurationError, ContradictoryOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-QUEUE_KINDS = ("priority", "fifo")
+QUEUE_KINDS = ("priority", "fifo", "last_value")
+OVERFLOWS = ("reject", "ring", "drop", "flow")
 DUE_ORDERS = ("due_first", "keep_place")
 NAME_LENGTH = 200
+#: Options of a queue that are numbers from 0.
+NOT_NEGATIVE = (
+    *("max_attempts", "backoff_seconds", "backoff_cap_seconds", "history_days", "wait_seconds"),
+    *("ttl_seconds", "min_ttl_seconds", "max_ttl_seconds", "dedup_count", "dedup_seconds"),
+)
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
@@ -40,6 +46,8 @@ class QueueSettings:
     #: How messages whose time has come are placed: at the head of their level in due
     #: order (``due_first``), or where their arrival puts them (``keep_place``).
     due_order: str = "due_first"
+    #: The header of which a ``last_value`` queue keeps one message per value.
+    last_value_key: str = ""
     #: Failed deliveries after which a message is dead-lettered; 0 = never.
     max_attempts: int = 10
     #: Delay before the second delivery; the n-th waits base x multiplier^(n-1), at most the cap.
@@ -50,10 +58,27 @@ class QueueSettings:
     backoff_jitter: float = 0.1
     #: Name of the queue that takes dead letters; None keeps them in place as ``dead``.
     dead_letter_queue: str | None = None
-    #: Most messages the queue holds, whatever their state; None = no limit. Over it, publish raises QueueFull.
+    #: Most messages the queue holds, whatever their state; None = no limit.
     max_messages: int | None = None
-    #: Time to live given to messages published without one; None = for ever.
+    #: Most bytes of bodies the queue holds, whatever the state of their messages; None = no limit.
+    max_bytes: int | None = None
+    #: What becomes of a message too many: ``reject`` raises QueueFull, ``ring`` replaces the oldest
+    #: ready ones of the lowest level, ``drop`` drops it in silence, ``flow`` lets the publisher wait.
+    overflow: str = "reject"
+    #: How long a publisher waits for room with ``flow``, outside a transaction; then QueueFull.
+    wait_seconds: float = 5.0
+    #: How many duplicate ids are remembered at least; 0 = none.
+    dedup_count: int = 20_000
+    #: How long a duplicate id is remembered at most; None = as long as it is among the last so many.
+    dedup_seconds: float | None = None
+    #: Time to live given to messages published without one; None = for ever. The only rule, if given.
     ttl_seconds: float | None = None
+    #: A shorter time to live is prolonged to this; messages without one are left alone.
+    min_ttl_seconds: float | None = None
+    #: A longer time to live, or none, is cut to this.
+    max_ttl_seconds: float | None = None
+    #: Name of the queue that takes expired messages; None lets them end in the history.
+    expiry_queue: str | None = None
     #: How long a finished message stays in the history; 0 keeps no history at all.
     history_days: float = 7.0
     #: Whether the history keeps the body as well.
@@ -65,21 +90,35 @@ class QueueSettings:
         yield from wrong or self._out_of_range()
 
     def _out_of_range(self) -> Iterator[str]:
-        if self.kind not in QUEUE_KINDS:
-            yield f"kind is {self.kind!r}; use one of {', '.join(QUEUE_KINDS)}"
-        if self.due_order not in DUE_ORDERS:
-            yield f"due_order is {self.due_order!r}; use one of {', '.join(DUE_ORDERS)}"
+        for name, known in (("kind", QUEUE_KINDS), ("due_order", DUE_ORDERS), ("overflow", OVERFLOWS)):
+            if getattr(self, name) not in known:
+                yield f"{name} is {getattr(self, name)!r}; use one of {', '.join(known)}"
         if not 1 <= self.levels <= 10:
             yield f"levels is {self.levels!r}; use 1 to 10"
         if not 0 <= self.backoff_jitter <= 1:
             yield f"backoff_jitter is {self.backoff_jitter!r}; use 0 to 1"
-        if self.max_messages is not None and self.max_messages < 1:
-            yield f"max_messages is {self.max_messages!r}; use a positive number or None"
+        for name in ("max_messages", "max_bytes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                yield f"{name} is {value!r}; use a positive number or None"
         if self.backoff_multiplier < 1:
             yield f"backoff_multiplier is {self.backoff_multiplier!r}; use 1 or more"
-        for name in ("max_attempts", "backoff_seconds", "backoff_cap_seconds", "ttl_seconds", "history_days"):
+        for name in NOT_NEGATIVE:
             if (getattr(self, name) or 0) < 0:
                 yield f"{name} is {getattr(self, name)!r}; it cannot be negative"
+
+    def contradictions(self) -> Iterator[str]:
+        """Yield one sentence for options that make no sense together."""
+        if (self.kind == "last_value") != bool(self.last_value_key):
+            yield "kind 'last_value' and last_value_key need each other"
+        limited = self.max_messages is not None or self.max_bytes is not None
+        if self.overflow != "reject" and not limited:
+            yield f"overflow is {self.overflow!r}, and there is no limit: give max_messages or max_bytes"
+        least, most = self.min_ttl_seconds, self.max_ttl_seconds
+        if self.ttl_seconds is not None and (least is not None or most is not None):
+            yield "ttl_seconds is the only rule where it is given: leave min_ttl_seconds and max_ttl_seconds out"
+        if least is not None and most is not None and least > most:
+            yield f"min_ttl_seconds is {least!r}, above max_ttl_seconds, {most!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +178,13 @@ class Settings:
                 yield f"QUEUES[{name!r}]: {problem}"
             if name in self._dead_letters_of(queue):
                 yield f"QUEUES[{name!r}]: its dead letters would come back to it"
+            if name == queue.expiry_queue:
+                yield f"QUEUES[{name!r}]: it is its own expiry_queue"
+
+    def contradictions(self) -> Iterator[str]:
+        """Yield one sentence for options of a queue that make no sense together."""
+        for name, queue in self.QUEUES.items():
+            yield from (f"QUEUES[{name!r}]: {sentence}" for sentence in queue.contradictions())
 
     def _dead_letters_of(self, queue: QueueSettings) -> set[str]:
         """Return the queues that dead letters of this one reach."""
@@ -203,6 +249,9 @@ def load() -> Settings:
     problems = list(loaded.problems())
     if problems:
         raise ConfigurationError("DJANGO_MQ is wrong: " + "; ".join(problems))
+    contradictions = list(loaded.contradictions())
+    if contradictions:
+        raise ContradictoryOptions("DJANGO_MQ contradicts itself: " + "; ".join(contradictions))
     return loaded
 
 

@@ -24,6 +24,10 @@ class ConfigurationError(MQError):
     """The settings of django_mq are wrong; run ``manage.py check`` for the details."""
 
 
+class ContradictoryOptions(ConfigurationError):
+    """Options of a queue make no sense together."""
+
+
 class BrokerURLError(ConfigurationError):
     """The broker URL is not of the form django-mq:///ALIAS?option=value."""
 
@@ -56,7 +60,12 @@ class QueueClosed(PublishError):
 
 
 class QueueFull(PublishError):
-    """The queue has reached its limit of messages."""
+    """The queue has reached its limits."""
+
+    def __init__(self, message: str | None = None, *, queue: str = "") -> None:
+        super().__init__(message)
+        #: The name of the durable queue.
+        self.queue = queue
 
 
 class ProducerBlocked(PublishError):
@@ -64,7 +73,7 @@ class ProducerBlocked(PublishError):
 
 
 class DuplicateMessage(PublishError):
-    """A live message with this id is already in the queue."""
+    """A live message with this id is already in the queue, or its duplicate id was used before."""
 
 
 class PublishingStopped(PublishError):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import TableForm, alias
+from django_mq.conf import QueueSettings
 from django_mq.models import Queue
 
 if TYPE_CHECKING:
     from typing import ClassVar
+
+
+#: Options that name another queue, and the others.
+LINKS = ("dead_letter_queue", "expiry_queue")
+OPTIONS = tuple(field.name for field in fields(QueueSettings))
 
 
 class QueueForm(TableForm):
@@ -31,8 +38,17 @@ class QueueForm(TableForm):
             "backoff_cap_seconds",
             "backoff_jitter",
             "dead_letter_queue",
+            "last_value_key",
             "max_messages",
+            "max_bytes",
+            "overflow",
+            "wait_seconds",
+            "dedup_count",
+            "dedup_seconds",
             "ttl_seconds",
+            "min_ttl_seconds",
+            "max_ttl_seconds",
+            "expiry_queue",
             "history_days",
             "history_body",
         ]
@@ -68,7 +84,18 @@ class QueueForm(TableForm):
         base, cap = cleaned.get("backoff_seconds"), cleaned.get("backoff_cap_seconds")
         if base is not None and cap is not None and cap < base:
             self.add_error("backoff_cap_seconds", _("The cap is below the first delay."))
+        if not self.errors:
+            given = {name: cleaned[name] for name in OPTIONS if name not in LINKS}
+            for sentence in QueueSettings(**given).contradictions():
+                self.add_error(None, sentence + ".")
         return cleaned
+
+    def clean_expiry_queue(self) -> Queue | None:
+        """Refuse the queue itself: its messages would expire for ever."""
+        chosen: Queue | None = self.cleaned_data["expiry_queue"]
+        if chosen is not None and chosen.pk == self.instance.pk:
+            raise ValidationError(_("A queue cannot be its own expiry queue."))
+        return chosen
 
     def validate_unique(self) -> None:
         """Look for the name where the queues live; the model would ask the default database."""

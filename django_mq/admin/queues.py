@@ -20,6 +20,7 @@ from django_mq.admin import columns, depth
 from django_mq.admin.durations import duration
 from django_mq.admin.queue_actions import QueueActions
 from django_mq.admin.queue_form import QueueForm
+from django_mq.admin.table import alias
 from django_mq.models import Message, Queue
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ class QueueAdmin(QueueActions):
     list_display = ["name", "ready", "oldest_ready", "scheduled", "claimed", "dead", "pausing", "role"]
     list_filter = ["paused", "closed", "kind"]
     search_fields = ["name"]
-    list_select_related = ["dead_letter_queue"]
+    list_select_related = ["dead_letter_queue", "expiry_queue"]
     list_per_page = 50
     fieldsets = [
         (None, {"fields": ["name", "closed"]}),
         (gettext_lazy("Now"), {"fields": NOW}),
-        (gettext_lazy("Order"), {"fields": ["kind", "levels", "due_order"]}),
+        (gettext_lazy("Order"), {"fields": ["kind", "levels", "due_order", "last_value_key"]}),
         (
             gettext_lazy("Failures"),
             {
@@ -57,7 +58,15 @@ class QueueAdmin(QueueActions):
                 ]
             },
         ),
-        (gettext_lazy("Limits"), {"fields": ["max_messages", "ttl_seconds"]}),
+        (
+            gettext_lazy("Limits"),
+            {"fields": [("max_messages", "max_bytes"), ("overflow", "wait_seconds"), "dropped"]},
+        ),
+        (gettext_lazy("Duplicates"), {"fields": [("dedup_count", "dedup_seconds")]}),
+        (
+            gettext_lazy("Time to live"),
+            {"fields": [("ttl_seconds", "min_ttl_seconds", "max_ttl_seconds"), "expiry_queue"]},
+        ),
         (gettext_lazy("History"), {"fields": ["history_days", "history_body"]}),
     ]
 
@@ -71,7 +80,7 @@ class QueueAdmin(QueueActions):
         return fieldsets if obj else [entry for entry in fieldsets if entry[1]["fields"] is not NOW]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return ["name", *LIVE] if obj else []
+        return ["name", "dropped", *LIVE] if obj else ["dropped"]
 
     # Live figures: one statement for the page, hung on its rows.
 
@@ -150,6 +159,8 @@ class QueueAdmin(QueueActions):
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         super().save_model(request, obj, form, change)
+        # Limits may be new: what was known of the room is not.
+        Queue.objects.using(alias()).filter(pk=obj.pk).update(counted_at=None)
         if change and {"kind", "levels"} & set(form.changed_data) and self._counts(obj).total:
             self.message_user(request, _("The messages already in this queue keep their level."), messages.WARNING)
 

@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 def declare(store: Store, name: str) -> bool:
     """Create the queue with the options its settings give, or with the defaults; True if it was created.
 
-    Its dead-letter queue is created first, so that no dead letter ever finds it missing.
+    Its dead-letter and expiry queues are created first, so that nothing on its way there finds them missing.
     """
+    return _declare(store, name, {name})
+
+
+def _declare(store: Store, name: str, coming: set[str]) -> bool:
     options = conf.load().QUEUES.get(name, QueueSettings())
-    if options.dead_letter_queue and options.dead_letter_queue != name:
-        declare(store, options.dead_letter_queue)
+    for target in (options.dead_letter_queue, options.expiry_queue):
+        if target and target not in coming:
+            _declare(store, target, coming | {target})
     return store.declare(name, asdict(options))
 
 
@@ -35,5 +40,5 @@ def may_declare(name: str) -> bool:
 
 
 def _declared_names(settings: conf.Settings) -> set[str]:
-    targets = {queue.dead_letter_queue for queue in settings.QUEUES.values() if queue.dead_letter_queue}
-    return set(settings.QUEUES) | targets
+    links = [(queue.dead_letter_queue, queue.expiry_queue) for queue in settings.QUEUES.values()]
+    return set(settings.QUEUES) | {name for names in links for name in names if name}

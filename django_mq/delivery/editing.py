@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: What an operator may set: the options of a declared queue, and whether it takes messages.
 OPTIONS = (*(field.name for field in fields(QueueSettings)), "closed")
+#: Options that name another queue.
+LINKS = ("dead_letter_queue", "expiry_queue")
 
 
 def create_queue(name: str, options: Mapping[str, Any], *, using: str) -> None:
@@ -48,7 +50,7 @@ def edit_queue(name: str, changes: Mapping[str, Any], *, using: str) -> None:
 
 def queue_named(name: str, *, using: str) -> Queue:
     """Return a queue's row. Raises UnknownQueue."""
-    found = Queue.objects.using(using).select_related("dead_letter_queue").filter(name=name).first()
+    found = Queue.objects.using(using).select_related(*LINKS).filter(name=name).first()
     if found is None:
         raise UnknownQueue(f"There is no queue {name!r}.")
     return found
@@ -60,34 +62,38 @@ def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]
     if unknown:
         raise ConfigurationError(f"Unknown options: {', '.join(unknown)}.")
     for option, value in changes.items():
-        if option != "dead_letter_queue":
+        if option in LINKS:
+            setattr(queue, option, None if value is None else queue_named(value, using=using))
+        else:
             setattr(queue, option, value)
-    if "dead_letter_queue" in changes:
-        target = changes["dead_letter_queue"]
-        queue.dead_letter_queue = None if target is None else queue_named(target, using=using)
     settings = QueueSettings(**{field.name: getattr(queue, field.name) for field in _own_fields()})
-    problems = [*settings.problems(), *_broken_columns(queue), *_dead_letters_lead_back(queue, using=using)]
+    # What is out of range is not asked whether it makes sense as well.
+    problems = [*settings.problems(), *_broken_columns(queue), *_lead_back(queue, using=using)]
+    problems = problems or list(settings.contradictions())
     if problems:
         raise ConfigurationError("; ".join(problems) + ".")
-    return list(changes)
+    queue.counted_at = None  # limits may be new: what was known of the room is not
+    return [*changes, "counted_at"]
 
 
 def _own_fields() -> list[Any]:
-    return [field for field in fields(QueueSettings) if field.name != "dead_letter_queue"]
+    return [field for field in fields(QueueSettings) if field.name not in LINKS]
 
 
 def _broken_columns(queue: Queue) -> list[str]:
     """What the model says. The name's uniqueness and the target's existence are asked where the queues live."""
     try:
-        queue.full_clean(exclude={"dead_letter_queue"}, validate_unique=False, validate_constraints=False)
+        queue.full_clean(exclude=set(LINKS), validate_unique=False, validate_constraints=False)
     except ValidationError as error:
         broken = error.message_dict
         return [f"{column}: {' '.join(sentences).rstrip('.')}" for column, sentences in broken.items()]
     return []
 
 
-def _dead_letters_lead_back(queue: Queue, *, using: str) -> list[str]:
+def _lead_back(queue: Queue, *, using: str) -> list[str]:
     """Refuse a chain of dead-letter queues that leads back: dead letters would travel for ever."""
+    if queue.expiry_queue is not None and queue.expiry_queue.name == queue.name:
+        return ["it cannot be its own expiry queue"]
     seen = {queue.name}
     step = queue.dead_letter_queue
     while step is not None:

@@ -1,21 +1,31 @@
-"""Which queues are limited, remembered for a moment: an unlimited queue must not pay for the question."""
+"""Which queues have rules at publish, remembered for a moment, and the wait of those whose queue is full.
+
+A queue without rules must not pay for the question.
+"""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
+from django_mq.errors import QueueFull
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from django_mq.stores.base import Store
+    from django_mq.stores.records import QueueRecord
 
-#: Seconds until an edited limit is noticed by publishers that are running.
+#: Seconds until edited rules are noticed by publishers that are running.
 REMEMBER_SECONDS = 5.0
+#: Between two tries of a publisher that waits for room: at first, and at most.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.01, 0.25
 
-_remembered: dict[tuple[str, str], tuple[float, bool]] = {}
+_remembered: dict[tuple[str, str], tuple[float, QueueRecord | None]] = {}
 
 
-def queue_is_limited(store: Store, name: str) -> bool:
-    """Whether the queue has a limit of messages, as of at most a few seconds ago."""
+def rules_of(store: Store, name: str) -> QueueRecord | None:
+    """Return the queue if it has rules, as of at most a few seconds ago; None if it has none."""
     key = (store.alias, name)
     known = _remembered.get(key)
     now = time.monotonic()
@@ -23,9 +33,33 @@ def queue_is_limited(store: Store, name: str) -> bool:
         return known[1]
     queue = store.queue(name)
     if queue is None:
-        return False
-    _remembered[key] = (now, queue.max_messages is not None)
-    return queue.max_messages is not None
+        return None
+    rules = queue if queue.is_ruled else None
+    _remembered[key] = (now, rules)
+    return rules
+
+
+def waiting_for_room(store: Store, ruled: Mapping[str, QueueRecord], write: Callable[[], object]) -> None:
+    """Write, if need be again and again until a full queue that lets its publishers wait has room.
+
+    Raises QueueFull when that takes longer than the queue's ``wait_seconds``. In a transaction
+    nobody waits: it may hold the very locks that those need who would make room.
+    """
+    began, pause = time.monotonic(), FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            write()
+        except QueueFull as error:
+            queue = ruled.get(error.queue)
+            if queue is None or queue.overflow != "flow" or store.in_transaction:
+                raise
+            left = began + queue.wait_seconds - time.monotonic()
+            if left <= 0:
+                raise
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        else:
+            return
 
 
 def forget() -> None:

@@ -13,7 +13,7 @@ from django_mq import conf
 from django_mq.delivery import hinting, validation
 from django_mq.delivery.codecs import encode_body, encode_json
 from django_mq.delivery.declaring import declare, may_declare
-from django_mq.delivery.limits import queue_is_limited
+from django_mq.delivery.limits import rules_of, waiting_for_room
 from django_mq.delivery.message_ids import new_message_id
 from django_mq.delivery.routing import route
 from django_mq.errors import InvalidMessage, StoreUnavailable, UnknownQueue
@@ -209,13 +209,10 @@ def _append_declaring(store: Store, messages: list[NewMessage], *, again: bool) 
 
 def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bool) -> None:
     names = {message.queue_name for message in messages}
-    limited = {name for name in names if queue_is_limited(store, name)}
-    if not limited:
-        _append(store, messages, again=again)
-        return
-    with store.transaction():
-        for name in sorted(limited):
-            store.reserve(name, sum(1 for message in messages if message.queue_name == name))
+    ruled = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
+    if ruled:
+        waiting_for_room(store, ruled, lambda: store.append_by_rules(messages, again=again))
+    else:
         _append(store, messages, again=again)
 
 

@@ -7,7 +7,7 @@ the SQL files with the fields here.
 
 from django_mq.models.history import Attempt, History
 from django_mq.models.message import Message
-from django_mq.models.queue import Binding, Queue
+from django_mq.models.queue import Binding, DuplicateId, Queue
 from django_mq.models.session import Consumer, WorkerSession
 from django_mq.models.volatile import VolatileBinding, VolatileMessage
 
@@ -15,6 +15,7 @@ __all__ = [
     "Attempt",
     "Binding",
     "Consumer",
+    "DuplicateId",
     "History",
     "Message",
     "Queue",

@@ -14,6 +14,7 @@ class History(models.Model):
         EXPIRED = 2, _("expired")
         CANCELLED = 3, _("cancelled")
         PURGED = 4, _("purged")
+        REPLACED = 5, _("replaced")
 
     id = models.BigAutoField(primary_key=True)
     message_id = models.UUIDField(_("message id"))

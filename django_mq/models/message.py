@@ -51,6 +51,9 @@ class Message(models.Model):
     type = models.CharField(_("type"), max_length=255, default="", blank=True)
     correlation_id = models.CharField(_("correlation id"), max_length=255, null=True, blank=True)  # noqa: DJ001 - null keeps the row out of the partial index
     group_key = models.CharField(_("group key"), max_length=255, null=True, blank=True)  # noqa: DJ001 - as above
+    value_key = models.CharField(  # noqa: DJ001 - as above
+        _("value key"), max_length=255, null=True, blank=True, help_text=_("What a last-value queue tells it by.")
+    )
     published_at = models.DateTimeField(_("published at"))
     deliver_at = models.DateTimeField(_("deliver at"), null=True, blank=True)
     expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
@@ -105,6 +108,11 @@ class Message(models.Model):
             ),
             models.Index(
                 "correlation_id", name="django_mq_message_corr", condition=Q(correlation_id__isnull=False)
+            ),
+            models.Index(
+                fields=["queue", "value_key"],
+                name="django_mq_message_value",
+                condition=Q(value_key__isnull=False),
             ),
         ]
         constraints = [

@@ -13,10 +13,17 @@ class Queue(models.Model):
     class Kind(models.TextChoices):
         PRIORITY = "priority", _("priority")
         FIFO = "fifo", _("first in, first out")
+        LAST_VALUE = "last_value", _("last value of each key")
 
     class DueOrder(models.TextChoices):
         DUE_FIRST = "due_first", _("due messages first")
         KEEP_PLACE = "keep_place", _("keep place of arrival")
+
+    class Overflow(models.TextChoices):
+        REJECT = "reject", _("refuse the new message")
+        RING = "ring", _("replace the oldest")
+        DROP = "drop", _("drop the new message")
+        FLOW = "flow", _("let the publisher wait")
 
     name = models.CharField(_("name"), max_length=200, unique=True)
     kind = models.CharField(_("kind"), max_length=20, choices=Kind.choices, default=Kind.PRIORITY)
@@ -28,6 +35,14 @@ class Queue(models.Model):
     )
     due_order = models.CharField(
         _("due order"), max_length=20, choices=DueOrder.choices, default=DueOrder.DUE_FIRST
+    )
+    last_value_key = models.CharField(
+        _("key of last values"),
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("The header of which a last-value queue keeps one message per value."),
     )
     closed = models.BooleanField(_("closed"), default=False, help_text=_("A closed queue takes no more messages."))
     paused = models.BooleanField(_("paused"), default=False, help_text=_("A paused queue delivers nothing."))
@@ -60,7 +75,48 @@ class Queue(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text=_("Most messages held, whatever their state; publishing over it is refused."),
+        help_text=_("Most messages held, whatever their state."),
+    )
+    max_bytes = models.PositiveBigIntegerField(
+        _("maximum bytes"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Most bytes of bodies held, whatever the state of their messages."),
+    )
+    overflow = models.CharField(
+        _("overflow"),
+        max_length=10,
+        choices=Overflow.choices,
+        default="reject",
+        db_default="reject",
+        help_text=_("What becomes of a message too many."),
+    )
+    wait_seconds = models.FloatField(
+        _("wait for room in seconds"),
+        default=5.0,
+        db_default=5.0,
+        validators=[MinValueValidator(0)],
+        help_text=_("How long a publisher waits, if it is let wait, before it is refused."),
+    )
+    # What is known of a limited queue's contents: at most so much. Consumers only take away, and
+    # do not write here; publishers add, and count anew when it seems full or the figure is old.
+    held_messages = models.PositiveBigIntegerField(_("held messages"), null=True, editable=False)
+    held_bytes = models.PositiveBigIntegerField(_("held bytes"), null=True, editable=False)
+    counted_at = models.DateTimeField(_("counted at"), null=True, editable=False)
+    dropped = models.PositiveBigIntegerField(_("dropped messages"), default=0, db_default=0, editable=False)
+    dedup_count = models.PositiveIntegerField(
+        _("duplicate ids"),
+        default=20_000,
+        db_default=20_000,
+        help_text=_("How many duplicate ids are remembered at least; 0 = none."),
+    )
+    dedup_seconds = models.FloatField(
+        _("duplicate ids in seconds"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text=_("How long a duplicate id is remembered at most."),
     )
     ttl_seconds = models.FloatField(
         _("time to live in seconds"),
@@ -68,6 +124,29 @@ class Queue(models.Model):
         blank=True,
         validators=[MinValueValidator(0)],
         help_text=_("Given to messages published without one."),
+    )
+    min_ttl_seconds = models.FloatField(
+        _("shortest time to live in seconds"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text=_("A shorter one is prolonged."),
+    )
+    max_ttl_seconds = models.FloatField(
+        _("longest time to live in seconds"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text=_("A longer one, or none, is cut to this."),
+    )
+    expiry_queue = models.ForeignKey(
+        "self",
+        verbose_name=_("expiry queue"),
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="expiry_sources",
+        help_text=_("Where expired messages go; without one they end in the history."),
     )
     history_days = models.FloatField(
         _("days of history"),
@@ -90,6 +169,35 @@ class Queue(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class DuplicateId(models.Model):
+    """A duplicate id that a queue remembers, and the message that used it."""
+
+    # As with messages: no constraint whose trigger would lock the queue's row. Ids of a queue
+    # that is gone are pruned.
+    queue = models.ForeignKey(
+        Queue,
+        verbose_name=_("queue"),
+        on_delete=models.CASCADE,
+        related_name="duplicate_ids",
+        db_constraint=False,
+        db_index=False,
+    )
+    dedup_id = models.CharField(_("duplicate id"), max_length=255)
+    message_id = models.UUIDField(_("message id"))
+    published_at = models.DateTimeField(_("published at"))
+
+    class Meta:
+        db_table = "django_mq_duplicateid"
+        verbose_name = _("duplicate id")
+        verbose_name_plural = _("duplicate ids")
+        ordering = ["-published_at"]
+        indexes = [models.Index(fields=["queue", "published_at"], name="django_mq_duplicateid_age")]
+        constraints = [models.UniqueConstraint(fields=["queue", "dedup_id"], name="django_mq_duplicateid_once")]
+
+    def __str__(self) -> str:
+        return self.dedup_id
 
 
 class Binding(models.Model):

@@ -90,11 +90,12 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def reserve(self, name: str, wanted: int) -> None:
-        """Refuse ``wanted`` more messages over a limited queue's limit. Raises QueueFull.
+    def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        """As ``append_many``, by the rules of the queues; 0 stands for a message that was dropped.
 
-        Publishers into a limited queue wait here for each other until their transactions
-        end, so that they cannot overshoot together; unlimited queues never come here.
+        Raises QueueFull where a queue that refuses, or lets wait, has no room for all of them.
+        Publishers into one ruled queue wait here for each other until their transactions end,
+        so that they cannot overshoot together; messages into other queues need not come here.
         """
 
     # Worker sessions.

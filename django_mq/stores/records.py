@@ -34,6 +34,7 @@ class NewMessage:
     delay_seconds: float | None = None
     expires_at: datetime | None = None
     ttl_seconds: float | None = None
+    dedup_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,17 @@ class QueueRecord:
     backoff_jitter: float
     dead_letter_queue: str | None
     max_messages: int | None
+    max_bytes: int | None
+    overflow: str
+    wait_seconds: float
+    last_value_key: str
+    expiry_queue: str | None
     ttl_seconds: float | None
+
+    @property
+    def is_ruled(self) -> bool:
+        """Whether a publish must look at what the queue holds already."""
+        return self.max_messages is not None or self.max_bytes is not None or bool(self.last_value_key)
 
 
 @dataclass(slots=True)

@@ -27,9 +27,10 @@ def closed(name: str) -> QueueClosed:
     return QueueClosed(f"Queue {name!r} is closed.")
 
 
-def full(name: str, *, held: int, limit: int, wanted: int) -> QueueFull:
-    """The queue has no room."""
-    return QueueFull(f"Queue {name!r} holds {held} of at most {limit} messages; {wanted} more do not fit.")
+def full(name: str, unit: str, *, held: int, limit: int, wanted: int) -> QueueFull:
+    """The queue has no room for so many more messages, or bytes."""
+    sentence = f"Queue {name!r} holds {held} of at most {limit} {unit}; {wanted} more do not fit."
+    return QueueFull(sentence, queue=name)
 
 
 def duplicate(message: NewMessage) -> DuplicateMessage:

@@ -33,6 +33,9 @@ def form_data(**changes: Any) -> dict[str, Any]:
         "backoff_cap_seconds": 600,
         "backoff_jitter": 0.1,
         "dead_letter_queue": "",
+        "overflow": "reject",
+        "wait_seconds": 5,
+        "dedup_count": 20000,
         "history_days": 7,
     }
     return data | changes
@@ -173,7 +176,11 @@ def test_dead_letters_cannot_be_sent_in_a_circle(browse: Client, make: Make) -> 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     "wrong",
-    [{"levels": 11}, {"levels": 0}, {"backoff_jitter": 2}, {"backoff_cap_seconds": 0.5}, {"name": ""}],
+    [
+        *({"levels": 11}, {"levels": 0}, {"backoff_jitter": 2}, {"backoff_cap_seconds": 0.5}, {"name": ""}),
+        *({"max_bytes": 0}, {"overflow": "ring"}, {"kind": "last_value"}),
+        {"ttl_seconds": 1, "max_ttl_seconds": 2},
+    ],
     ids=str,
 )
 def test_a_value_out_of_range_is_refused(browse: Client, wrong: dict[str, Any]) -> None:

@@ -72,7 +72,9 @@ def edit_queue(store: Store) -> EditQueue:
         return partial(edit_in_memory, store)
 
     def edit(name: str, **changes: Any) -> None:
-        assert Queue.objects.using(store.alias).filter(name=name).update(**changes) == 1
+        # As the admin does: what was known of the room may be no longer so.
+        changed = {"counted_at": None} | changes
+        assert Queue.objects.using(store.alias).filter(name=name).update(**changed) == 1
 
     return edit
 

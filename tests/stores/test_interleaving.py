@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -334,13 +334,36 @@ def test_publishers_into_a_limited_queue_wait_for_each_other(first: SQLStore, se
     declare(first, "narrow", max_messages=1)
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        first.reserve("narrow", 1)
-        with waiting(watcher, second, lambda: second.reserve("narrow", 1)) as reserving:
-            publish(first, "narrow")
+        first.append_by_rules([a_message("narrow")])
+        with waiting(watcher, second, lambda: second.append_by_rules([a_message("narrow")])) as appending:
             commit()
-            error = reserving.exception(timeout=30)
+            error = appending.exception(timeout=30)
 
     assert isinstance(error, QueueFull)
+    assert first.counts()["narrow"].ready == 1
+
+
+def test_a_publisher_that_is_rolled_back_takes_no_room(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "narrow", max_messages=1)
+
+    with suppress(ZeroDivisionError), first.transaction():
+        first.append_by_rules([a_message("narrow")])
+        raise ZeroDivisionError
+
+    assert second.append_by_rules([a_message("narrow")]) != [0]
+
+
+def test_a_ring_drives_out_nothing_that_a_claim_has_locked(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "ring", max_messages=2, overflow="ring")
+    session = open_session(first)
+    oldest, younger = first.append_by_rules([a_message("ring"), a_message("ring")])
+
+    with holding_open(first):
+        assert ids(claim(first, session, "ring", credit=1)) == [oldest]
+        [newest] = second.append_by_rules([a_message("ring")])
+
+    assert ids(claim(first, session, "ring")) == [newest]
+    assert younger not in {row.id for row in first.browse("ring", states=[1, 2])}
 
 
 def test_publishers_into_an_unlimited_queue_never_wait(first: SQLStore, second: SQLStore) -> None:

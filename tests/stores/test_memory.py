@@ -82,9 +82,7 @@ def test_publishers_do_not_overshoot_a_limit_together(store: Store) -> None:
     def publish_some() -> None:
         for _ in range(30):
             try:
-                with store.transaction():
-                    store.reserve("orders", 1)
-                    publish(store)
+                store.append_by_rules([a_message()])
             except QueueFull as error:
                 refused.append(error)
 

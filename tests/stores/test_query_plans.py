@@ -49,6 +49,10 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "find_unheld": ({"queue": "q1", "limit": 100}, "ready"),
     "counts": ({"names": ["q1"], "limit": 100}, "ready"),
     "count_up_to": ({"queue": "q1", "limit": 100}, "dead"),
+    # Of a queue that is most of the table, all of the table is rightly read.
+    "measure_queue": ({"queue_id": 10**6}, "ready"),
+    "lowest_level": ({"queue_id": 10**6, "level": 0}, "ready"),
+    "evictable": ({"queue_id": 10**6, "level": 4, "spared": 1, "limit": 10}, "ready"),
     "browse": ({"queue": "q1", "states": [1], **PAGE}, "ready"),
     "release_session": ({"session": 1}, "claimed"),
     "release_lapsed": ({"sessions": [1]}, "claimed"),
@@ -241,6 +245,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     for name in (
         *("claim", "next_due", "find_unheld", "browse", "release_session", "release_unknown"),
         *("prioritise", "deliver_now", "retry_dead", "release_held"),
+        *("measure_queue", "lowest_level", "evictable"),
     )
 } | {
     "claim_across": (LOCKED, "pkey"),

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django_mq import api
-from django_mq.conf import DUE_ORDERS, QUEUE_KINDS, QueueSettings
+from django_mq.conf import DUE_ORDERS, OVERFLOWS, QUEUE_KINDS, QueueSettings
 from django_mq.delivery.editing import OPTIONS, create_queue, edit_queue
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import plural
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: How an option's value is read from the command line; the rest is text.
 READERS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
-CHOICES = {"kind": QUEUE_KINDS, "due_order": DUE_ORDERS, "levels": range(1, 11)}
+CHOICES = {"kind": QUEUE_KINDS, "due_order": DUE_ORDERS, "levels": range(1, 11), "overflow": OVERFLOWS}
 HELPS = {
     "kind": "Order of the queue; priority without it.",
     "levels": "Priority lists of a priority queue, 1 to 10.",
@@ -30,7 +30,16 @@ HELPS = {
     "backoff_cap_seconds": "Longest delay.",
     "backoff_jitter": "Share of the delay drawn at random, 0 to 1.",
     "dead_letter_queue": "Existing queue that takes dead letters.",
-    "max_messages": "Most messages held; publishing over it is refused.",
+    "last_value_key": "The header of which a last-value queue keeps one message per value.",
+    "max_messages": "Most messages held, whatever their state.",
+    "max_bytes": "Most bytes of bodies held, whatever the state of their messages.",
+    "overflow": "What becomes of a message too many.",
+    "wait_seconds": "How long a publisher waits for room if it may.",
+    "dedup_count": "How many duplicate ids are remembered at least; 0 = none.",
+    "dedup_seconds": "How long a duplicate id is remembered at most.",
+    "min_ttl_seconds": "A shorter time to live is prolonged to this.",
+    "max_ttl_seconds": "A longer time to live, or none, is cut to this.",
+    "expiry_queue": "Existing queue that takes expired messages.",
     "ttl_seconds": "Time to live of messages published without one.",
     "history_days": "How long finished messages are remembered; 0 = not at all.",
     "history_body": "Whether the history keeps bodies.",

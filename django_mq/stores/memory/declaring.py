@@ -28,6 +28,8 @@ class Declaring(Steering):
         settings = QueueSettings(**options)
         if settings.dead_letter_queue not in queues:
             settings = replace(settings, dead_letter_queue=None)
+        if settings.expiry_queue not in queues:
+            settings = replace(settings, expiry_queue=None)
         queues[name] = BrokerQueue(next(self.broker.queue_numbers), name, settings)
         return True
 
@@ -49,9 +51,10 @@ class Declaring(Steering):
 
     def _check_deletable(self, queue: BrokerQueue, *, force: bool) -> None:
         name = queue.name
-        sources = [other for other in self.broker.queues.values() if other.settings.dead_letter_queue == name]
+        others = [each.settings for each in self.broker.queues.values()]
+        sources = [each for each in others if name in (each.dead_letter_queue, each.expiry_queue)]
         if sources:
-            raise QueueInUse(f"{name!r} is the dead-letter queue of {len(sources)} other queue(s).")
+            raise QueueInUse(f"{name!r} is the dead-letter or expiry queue of {len(sources)} other queue(s).")
         if queue.rows and not force:
             raise QueueInUse(f"{name!r} still holds messages.")
         if any(row.held for row in queue.rows.values()):

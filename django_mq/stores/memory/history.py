@@ -24,6 +24,7 @@ class Outcome(IntEnum):
     EXPIRED = 2
     CANCELLED = 3
     PURGED = 4
+    REPLACED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

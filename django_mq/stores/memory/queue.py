@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.stores.records import QueueRecord
+from django_mq.stores.room import Room
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,6 +34,8 @@ class BrokerQueue:
         self.paused = False
         self.paused_reason = ""
         self.paused_until: datetime | None = None
+        #: Messages that it has dropped because it was full.
+        self.dropped = 0
         levels = 1 if settings.kind == "fifo" else settings.levels
         self.engine = Queue(name, Rules(levels=levels, due_first=settings.due_order == "due_first"))
         #: Every message here, whatever its state: an id may be here once.
@@ -41,6 +44,19 @@ class BrokerQueue:
     def is_paused(self, now: datetime) -> bool:
         """Whether nothing may be delivered now."""
         return self.paused and (self.paused_until is None or self.paused_until > now)
+
+    def room(self) -> Room:
+        """What it may hold, and what it holds."""
+        return Room(
+            queue_id=self.number,
+            name=self.name,
+            max_messages=self.settings.max_messages,
+            max_bytes=self.settings.max_bytes,
+            overflow=self.settings.overflow,
+            last_value_key=self.settings.last_value_key,
+            messages=len(self.rows),
+            size_bytes=self.engine.statistics.depth_bytes,
+        )
 
     def record(self, now: datetime) -> QueueRecord:
         """The queue as publishing and consuming see it."""

@@ -75,6 +75,10 @@ class MySQLStore(Acting):
     def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
         return super().append_many(messages, again=again)
 
+    @retried
+    def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        return super().append_by_rules(messages, again=again)
+
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         return [row[0] for message in messages for row in self._append_one(message)]
 

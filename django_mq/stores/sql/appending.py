@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.errors import DuplicateMessage
 from django_mq.stores import refusals
-from django_mq.stores.sql.queues import Queues
+from django_mq.stores.sql.admitting import Admitting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ class IncompleteError(Exception):
     """Not every message could be written: the transaction must go."""
 
 
-class Appending(Queues):
+class Appending(Admitting):
     """Append one or many messages."""
 
     def append(self, message: NewMessage, *, again: bool = False) -> int:
@@ -82,6 +82,21 @@ class Appending(Queues):
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         raise NotImplementedError
 
+    def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        if again and all(self._taken(message) for message in messages):
+            return []
+        with self._transaction():
+            rooms = self._rooms({message.queue_name for message in messages})
+            kept = self._admitted(messages, rooms)
+            ids = dict(zip(map(id, kept), self._append_some(kept, again=again), strict=False))
+            self._make_room(rooms, kept, ids)
+        return [ids.get(id(message), 0) for message in messages]
+
+    def _append_some(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
+        if len(messages) == 1:
+            return [self.append(messages[0], again=again)]
+        return self.append_many(messages, again=again) if messages else []
+
     def _why_incomplete(self, messages: Sequence[NewMessage]) -> DuplicateMessage:
         for name in {message.queue_name for message in messages}:
             self._check_open(name)
@@ -97,12 +112,3 @@ class Appending(Queues):
 
     def _taken(self, message: NewMessage) -> bool:
         return bool(self._rows("message_taken", queue=message.queue_name, message_id=message.message_id))
-
-    def reserve(self, name: str, wanted: int) -> None:
-        rows = self._rows("lock_queue", queue=name)
-        limit = rows[0][0] if rows else None
-        if limit is None:
-            return
-        held = self._rows("count_up_to", queue=name, limit=limit + 1)[0][0]
-        if held + wanted > limit:
-            raise refusals.full(name, held=held, limit=limit, wanted=wanted)

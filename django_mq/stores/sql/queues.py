@@ -25,7 +25,9 @@ class Queues(Steering):
             return None
         fields = ("id", "name", "kind", "levels", "due_order", "closed", "paused", "max_attempts")
         backoff = ("backoff_seconds", "backoff_multiplier", "backoff_cap_seconds", "backoff_jitter")
-        named = zip((*fields, *backoff, "dead_letter_queue", "max_messages", "ttl_seconds"), rows[0], strict=True)
+        limits = ("max_messages", "max_bytes", "overflow", "wait_seconds")
+        rest = ("dead_letter_queue", *limits, "last_value_key", "expiry_queue", "ttl_seconds")
+        named = zip((*fields, *backoff, *rest), rows[0], strict=True)
         values: dict[str, Any] = dict(named)
         return QueueRecord(**values | {flag: bool(values[flag]) for flag in ("closed", "paused")})
 
@@ -35,7 +37,7 @@ class Queues(Steering):
             if not use:
                 raise no_such_queue(name)
             if use[0][0]:
-                raise QueueInUse(f"{name!r} is the dead-letter queue of {use[0][0]} other queue(s).")
+                raise QueueInUse(f"{name!r} is the dead-letter or expiry queue of {use[0][0]} other queue(s).")
             removed = self._purge_within(name) if force else 0
             self._wait_for_publishers()
             if self._rows("count_up_to", queue=name, limit=1)[0][0]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 #: Outcome numbers of the history table; models.History.Outcome names them.
-ACCEPTED, EXPIRED, CANCELLED, PURGED = 1, 2, 3, 4
+ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED = 1, 2, 3, 4, 5
 #: Messages removed by one statement of a purge, so that no transaction grows with the backlog.
 PURGE_CHUNK = 1000
 

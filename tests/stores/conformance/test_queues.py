@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.errors import QueueClosed, QueueFull, QueueInUse, UnknownQueue
+from django_mq.errors import QueueClosed, QueueInUse, UnknownQueue
 from django_mq.stores.records import Verdict
-from tests.stores.builders import claim, declare, ids, open_session, options, pass_time, publish, settle
+from tests.stores.builders import claim, declare, ids, options, pass_time, publish, settle
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 def test_declaring_creates_a_queue_with_its_options(store: Store) -> None:
     declare(store, "failures")
+    declare(store, "expired")
     given = options(
-        kind="fifo",
+        kind="last_value",
+        last_value_key="sku",
         levels=3,
         due_order="keep_place",
         max_attempts=4,
@@ -28,6 +30,10 @@ def test_declaring_creates_a_queue_with_its_options(store: Store) -> None:
         backoff_jitter=0.25,
         dead_letter_queue="failures",
         max_messages=99,
+        max_bytes=9999,
+        overflow="flow",
+        wait_seconds=2.5,
+        expiry_queue="expired",
         ttl_seconds=12.5,
     )
 
@@ -35,8 +41,9 @@ def test_declaring_creates_a_queue_with_its_options(store: Store) -> None:
 
     record = store.queue("orders")
     assert record is not None
-    kept = {name: getattr(record, name) for name in given if not name.startswith("history")}
-    assert kept == {name: value for name, value in given.items() if not name.startswith("history")}
+    known = {name: value for name, value in given.items() if hasattr(record, name)}
+    assert {name: getattr(record, name) for name in known} == known
+    assert len(known) == 16
     assert (record.name, record.closed, record.paused) == ("orders", False, False)
 
 
@@ -166,45 +173,6 @@ def test_a_binding_is_removed_once(store: Store, orders: str) -> None:
 def test_binding_an_unknown_queue_is_an_error(store: Store) -> None:
     with pytest.raises(UnknownQueue, match="nowhere"):
         store.bind(exchange="x", exchange_type="direct", pattern="a", queue="nowhere")
-
-
-# Limits
-
-
-def test_a_full_queue_refuses(store: Store) -> None:
-    declare(store, max_messages=3)
-    for _ in range(3):
-        publish(store)
-
-    with pytest.raises(QueueFull, match="at most 3"):
-        store.reserve("orders", 1)
-
-
-def test_room_is_reserved_for_all_or_none(store: Store) -> None:
-    declare(store, max_messages=3)
-    publish(store)
-
-    store.reserve("orders", 2)
-    with pytest.raises(QueueFull):
-        store.reserve("orders", 3)
-
-
-def test_messages_in_every_state_take_room(store: Store) -> None:
-    declare(store, max_messages=4)
-    session = open_session(store)
-    publish(store)
-    publish(store)
-    first, _ = claim(store, session)
-    settle(store, session, first, Verdict.DEAD, reason="bad")
-    publish(store)
-    publish(store, delay_seconds=60)
-
-    with pytest.raises(QueueFull):
-        store.reserve("orders", 1)
-
-
-def test_a_queue_without_limit_has_room(store: Store, orders: str) -> None:
-    store.reserve(orders, 10**9)
 
 
 def test_a_closed_queue_still_delivers(store: Store, orders: str, session: int, edit_queue: EditQueue) -> None:

@@ -4,7 +4,9 @@
 SELECT
     q.id, q.name, q.kind, q.levels, q.due_order, q.closed,
     {paused}, q.max_attempts, q.backoff_seconds,
-    q.backoff_multiplier, q.backoff_cap_seconds, q.backoff_jitter, d.name, q.max_messages, q.ttl_seconds
+    q.backoff_multiplier, q.backoff_cap_seconds, q.backoff_jitter, d.name, q.max_messages, q.max_bytes,
+    q.overflow, q.wait_seconds, q.last_value_key, e.name, q.ttl_seconds
 FROM django_mq_queue q
 LEFT JOIN django_mq_queue d ON d.id = q.dead_letter_queue_id
+LEFT JOIN django_mq_queue e ON e.id = q.expiry_queue_id
 WHERE q.name = %(queue)s

@@ -1,0 +1,134 @@
+"""Publishing into a full queue: who waits, who is refused, and what that costs the others."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connections, transaction
+from django.test.utils import CaptureQueriesContext
+
+from django_mq.api import publish, publish_many, purge
+from django_mq.delivery import limits
+from django_mq.delivery.editing import create_queue, edit_queue
+from django_mq.delivery.publishing import as_letter, check
+from django_mq.errors import ConfigurationError, QueueFull
+from django_mq.models import Message, Queue
+from django_mq.stores.registry import private_store
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+
+def test_a_queue_without_rules_costs_one_statement(database: str, orders: str) -> None:
+    publish(orders)
+
+    with CaptureQueriesContext(connections[database]) as captured:
+        publish(orders)
+
+    assert len(captured) == 1
+
+
+def test_a_limited_queue_is_not_counted_while_it_has_room(database: str) -> None:
+    create_queue("orders", {"max_messages": 10}, using=database)
+    publish("orders")
+
+    with CaptureQueriesContext(connections[database]) as captured:
+        publish("orders")
+
+    assert not [query for query in captured if "count(*)" in query["sql"]]
+    assert Queue.objects.using(database).get().held_messages == 2
+
+
+def test_nobody_waits_in_a_transaction(database: str) -> None:
+    create_queue("orders", {"max_messages": 1, "overflow": "flow", "wait_seconds": 3600.0}, using=database)
+
+    with transaction.atomic(using=database):
+        publish("orders")
+        with pytest.raises(QueueFull):
+            publish("orders")
+
+    assert Message.objects.using(database).count() == 1
+
+
+def test_what_is_dropped_is_counted(database: str) -> None:
+    create_queue("orders", {"max_messages": 1, "overflow": "drop"}, using=database)
+
+    publish_many([("orders", 1), ("orders", 2)])
+    publish("orders", 3)
+
+    assert Queue.objects.using(database).get().dropped == 2
+    assert [bytes(row.body) for row in Message.objects.using(database).all()] == [b"1"]
+
+
+def test_options_that_contradict_are_refused_before_anything_is_written(database: str) -> None:
+    with pytest.raises(ConfigurationError, match="overflow is 'ring', and there is no limit"):
+        create_queue("orders", {"overflow": "ring"}, using=database)
+    create_queue("orders", {}, using=database)
+    with pytest.raises(ConfigurationError, match="above max_ttl_seconds"):
+        edit_queue("orders", {"min_ttl_seconds": 9.0, "max_ttl_seconds": 8.0}, using=database)
+    with pytest.raises(ConfigurationError, match="its own expiry queue"):
+        edit_queue("orders", {"expiry_queue": "orders"}, using=database)
+
+
+def test_an_edited_limit_forgets_what_was_known_of_the_room(database: str) -> None:
+    create_queue("orders", {"max_messages": 9}, using=database)
+    publish("orders")
+
+    edit_queue("orders", {"max_messages": 1}, using=database)
+
+    with pytest.raises(QueueFull, match="holds 1 of at most 1"):
+        publish("orders")
+
+
+class Publisher(threading.Thread):
+    """Publishes one message on a connection of its own."""
+
+    def __init__(self, alias: str, tries: list[int]) -> None:
+        super().__init__(daemon=True)
+        self._alias = alias
+        self._tries = tries
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        store = private_store(self._alias)
+        rules = limits.rules_of(store, "orders")
+        assert rules is not None
+        _, message = check(as_letter(("orders", "late")))
+        try:
+            limits.waiting_for_room(store, {"orders": rules}, lambda: self._write(store, message))
+        except QueueFull as error:
+            self.error = error
+        finally:
+            store.close()
+
+    def _write(self, store: Store, message: object) -> None:
+        self._tries.append(1)
+        store.append_by_rules([message])  # type: ignore[list-item]
+
+
+def test_a_publisher_waits_until_there_is_room(committed_database: str) -> None:
+    alias = committed_database
+    create_queue("orders", {"max_messages": 1, "overflow": "flow", "wait_seconds": 3600.0}, using=alias)
+    publish("orders")
+    tries: list[int] = []
+    waiting = Publisher(alias, tries)
+
+    waiting.start()
+    wait_until(lambda: len(tries) > 1)
+    purge("orders")
+    waiting.join(30)
+
+    assert waiting.error is None
+    assert [bytes(row.body) for row in Message.objects.using(alias)] == [b'"late"']
+
+
+def test_a_publisher_does_not_wait_for_ever(committed_database: str) -> None:
+    options = {"max_messages": 1, "overflow": "flow", "wait_seconds": 0.05}
+    create_queue("orders", options, using=committed_database)
+    publish("orders")
+
+    with pytest.raises(QueueFull):
+        publish("orders")

@@ -1,0 +1,248 @@
+"""Full queues: refuse, replace the oldest, drop, or let wait; by messages and by bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.errors import DuplicateMessage, QueueClosed, QueueFull, UnknownQueue
+from django_mq.stores.records import Verdict
+from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.models import History
+    from django_mq.stores.base import Store
+    from django_mq.stores.memory.history import Finished
+    from tests.stores.conftest import EditQueue
+
+READY, CLAIMED = 1, 2
+
+
+def add(store: Store, count: int = 1, queue: str = "orders", **given: object) -> list[int]:
+    """Append messages by the queue's rules."""
+    return store.append_by_rules([a_message(queue, **given) for _ in range(count)])
+
+
+def present(store: Store, queue: str = "orders") -> list[int]:
+    return ids(store.browse(queue, states=[READY]))
+
+
+# Refusing
+
+
+@pytest.mark.parametrize("overflow", ["reject", "flow"])
+def test_a_full_queue_refuses(store: Store, overflow: str) -> None:
+    declare(store, max_messages=3, overflow=overflow)
+    add(store, 3)
+
+    with pytest.raises(QueueFull, match="holds 3 of at most 3 messages; 1 more do not fit") as refused:
+        add(store)
+
+    assert refused.value.queue == "orders"
+    assert store.counts()["orders"].ready == 3
+
+
+def test_there_is_room_for_all_or_none(store: Store) -> None:
+    declare(store, max_messages=3)
+    add(store)
+
+    with pytest.raises(QueueFull):
+        add(store, 3)
+    add(store, 2)
+
+    assert store.counts()["orders"].ready == 3
+
+
+def test_what_is_full_by_bytes_refuses(store: Store) -> None:
+    declare(store, max_bytes=10)
+    add(store, body=b"1234567")
+
+    with pytest.raises(QueueFull, match="holds 7 of at most 10 bytes; 4 more do not fit"):
+        add(store, body=b"1234")
+    add(store, body=b"123")
+
+
+def test_messages_in_every_state_take_room(store: Store) -> None:
+    declare(store, max_messages=4)
+    session = open_session(store)
+    publish(store)
+    publish(store)
+    first, _ = claim(store, session)
+    settle(store, session, first, Verdict.DEAD, reason="bad")
+    publish(store)
+    publish(store, delay_seconds=60)
+
+    with pytest.raises(QueueFull):
+        add(store)
+
+
+def test_whoever_takes_messages_away_makes_room(store: Store, session: int) -> None:
+    declare(store, max_messages=2)
+    add(store, 2)
+    for message in claim(store, session):
+        settle(store, session, message, Verdict.ACCEPT)
+
+    add(store, 2)
+    with pytest.raises(QueueFull):
+        add(store)
+
+
+def test_a_new_limit_counts_what_is_there(store: Store, edit_queue: EditQueue) -> None:
+    declare(store, max_messages=100)
+    add(store, 5)
+    edit_queue("orders", max_messages=None)
+    publish(store)
+    edit_queue("orders", max_messages=6)
+
+    with pytest.raises(QueueFull):
+        add(store)
+
+
+def test_a_figure_that_is_old_is_counted_anew(store: Store) -> None:
+    declare(store, max_messages=4)
+    add(store)
+    for _ in range(3):
+        publish(store)  # by somebody who has not heard of the limit
+
+    pass_time(store, 61)
+
+    with pytest.raises(QueueFull, match="holds 4 of at most 4"):
+        add(store)
+
+
+def test_a_queue_without_limit_has_room(store: Store, orders: str) -> None:
+    assert len(set(add(store, 120))) == 120
+
+
+def test_the_other_reasons_to_refuse_are_given_as_well(store: Store, edit_queue: EditQueue) -> None:
+    declare(store, max_messages=9)
+    message = a_message()
+    store.append_by_rules([message])
+
+    with pytest.raises(UnknownQueue):
+        add(store, queue="nowhere")
+    with pytest.raises(DuplicateMessage):
+        store.append_by_rules([message])
+    edit_queue("orders", closed=True)
+    with pytest.raises(QueueClosed):
+        add(store)
+
+
+def test_a_second_try_counts_as_written(store: Store) -> None:
+    declare(store, max_messages=1)
+    message = a_message()
+    store.append_by_rules([message])
+
+    store.append_by_rules([message], again=True)
+
+    assert store.counts()["orders"].ready == 1
+
+
+def test_a_full_queue_among_several_lets_nothing_in(store: Store, orders: str) -> None:
+    declare(store, "narrow", max_messages=1)
+
+    with pytest.raises(QueueFull):
+        store.append_by_rules([a_message(orders), a_message("narrow"), a_message("narrow")])
+
+    assert (store.counts()["orders"].ready, store.counts()["narrow"].ready) == (0, 0)
+
+
+# Rings
+
+
+def test_a_ring_keeps_the_latest(store: Store, finished: Callable[[], list[History | Finished]]) -> None:
+    declare(store, max_messages=3, overflow="ring")
+
+    added = [id_ for _ in range(5) for id_ in add(store)]
+
+    assert present(store) == added[2:]
+    assert [row.outcome for row in finished()] == [5, 5]  # replaced
+
+
+def test_many_messages_at_once_drive_each_other_out_of_a_ring(store: Store) -> None:
+    declare(store, max_messages=3, overflow="ring")
+    add(store, 2)
+
+    added = add(store, 120)
+
+    assert present(store) == added[-3:]
+
+
+def test_a_ring_of_bytes_keeps_the_latest(store: Store) -> None:
+    declare(store, max_bytes=10, overflow="ring")
+
+    added = [id_ for _ in range(30) for id_ in add(store, body=b"123")]
+
+    assert present(store) == added[-3:]
+
+
+def test_a_message_larger_than_its_ring_drives_all_others_out(store: Store) -> None:
+    declare(store, max_bytes=10, overflow="ring")
+    add(store, 25, body=b"")
+
+    assert add(store, body=b"12345678901") == present(store)
+
+
+def test_a_ring_gives_up_its_lowest_level_first(store: Store) -> None:
+    declare(store, max_messages=2, overflow="ring")
+    [high] = add(store, priority=9)
+    add(store, priority=1)
+    [middle] = add(store, priority=5)
+
+    assert present(store) == [high, middle]
+
+
+def test_the_newcomer_stays_even_at_the_lowest_level(store: Store) -> None:
+    declare(store, max_messages=1, overflow="ring")
+    add(store, priority=9)
+
+    assert add(store, priority=0) == present(store)
+
+
+def test_a_ring_leaves_alone_what_is_held_and_what_is_scheduled(store: Store, session: int) -> None:
+    declare(store, max_messages=2, overflow="ring")
+    [held] = add(store)
+    claim(store, session)
+    [scheduled] = add(store, delay_seconds=60)
+
+    [third] = add(store)
+    [fourth] = add(store)
+
+    assert present(store) == [fourth]
+    assert set(ids(store.browse("orders", states=[0, CLAIMED]))) == {held, scheduled}
+    assert third != fourth
+
+
+def test_a_ring_that_was_made_smaller_is_trimmed_by_the_next_message(store: Store, edit_queue: EditQueue) -> None:
+    declare(store, max_messages=50, overflow="ring")
+    add(store, 50)
+    edit_queue("orders", max_messages=2)
+
+    [newest] = add(store)
+
+    assert len(present(store)) == 2
+    assert present(store)[-1] == newest
+
+
+# Dropping
+
+
+def test_what_is_too_much_is_dropped_in_silence(store: Store) -> None:
+    declare(store, max_messages=2, overflow="drop")
+
+    added = add(store, 3)
+    again = add(store)
+
+    assert added[:2] == present(store)
+    assert (added[2], again) == (0, [0])
+
+
+def test_a_smaller_message_may_find_room_behind_one_that_was_dropped(store: Store) -> None:
+    declare(store, max_bytes=10, overflow="drop")
+
+    kept = store.append_by_rules([a_message(body=body) for body in (b"12345", b"123456", b"123")])
+
+    assert [bool(id_) for id_ in kept] == [True, False, True]
