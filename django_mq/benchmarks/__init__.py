@@ -12,5 +12,9 @@ uses queues and tables of its own, and cleans up.
     child.py           processes that work side by side
     publishing.py      publish and publish_many
     draining.py        the native worker, one process and two
+    filling.py         millions of messages, made inside the database
+    claiming.py        a claim at the head of a large queue
+    churning.py        a claim after millions of messages have passed
+    remembering.py     a worker's memory beside a large queue
     picking_up.py      the native worker when it is idle
 """

@@ -28,6 +28,10 @@ class Feeder:
         self.queues: tuple[str, ...] = ()
         self.backlog = False
         self._look = True
+        # Whether something came back, so that the next claim begins at the head.
+        self._whole = True
+        #: Whether the last claim began there: what it did not find was not there.
+        self.sure = False
         # Whether something may be due now; the answer to each claim says when the next one is.
         self._promote = True
         self._due_at = NEVER
@@ -41,9 +45,10 @@ class Feeder:
         """A message of this session was given back: claim when it is due, which may be now."""
         self._due_at = min(self._due_at, time.monotonic() + seconds)
 
-    def look(self) -> None:
-        """Claim at the next chance: there may be something."""
+    def look(self, *, whole: bool = False) -> None:
+        """Claim at the next chance: there may be something, with ``whole`` even where this session has been."""
         self._look = True
+        self._whole = self._whole or whole
 
     def consume(self, queues: tuple[str, ...]) -> None:
         """Claim from these queues from now on."""
@@ -93,15 +98,16 @@ class Feeder:
             slots=max(slots, 0),
             listed=self.listed,
             promote=self._promote,
+            whole=self._whole,
         )
         # Cleared before asking: a hint that arrives while the database answers must survive.
-        self._look = False
+        self._look = self._whole = False
         try:
             result = self.session.exchange(request)
         except BaseException:
-            self._look = self._promote = True
+            self._look = self._promote = self._whole = True
             raise
-        self._promote = False
+        self._promote, self.sure = False, result.whole
         if result.claimed:
             self._served = result.claimed[-1].queue_name
         self.backlog = result.more

@@ -134,8 +134,11 @@ class Worker:
                 try:
                     if not self.turn():
                         if until_empty and self._idle():
-                            break
-                        self._wait()
+                            if self._feeder.sure:
+                                break
+                            self._feeder.look(whole=True)
+                        else:
+                            self._wait()
                     pause = FIRST_PAUSE_SECONDS
                 except SessionLost:
                     logger.warning("The session was lost; beginning anew")

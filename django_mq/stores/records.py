@@ -159,6 +159,8 @@ class ClaimRequest:
     only when ``slots`` is positive, alone in its batch, and that claim counts an attempt.
     Whoever knows that nothing is due now may say so with ``promote=False``, which spares
     the database the question; the answer's ``next_due_seconds`` is 0 if that was wrong.
+    A store may remember how far the session has come in a queue, and begin there; ``whole``
+    makes it begin at the head, for whoever was told that something has come back.
     """
 
     queues: tuple[str, ...]
@@ -166,6 +168,7 @@ class ClaimRequest:
     slots: int = 1
     listed: bool = False
     promote: bool = True
+    whole: bool = False
 
 
 @dataclass(slots=True)
@@ -174,13 +177,16 @@ class Exchange:
 
     ``more`` is true when the claim was cut short by its limit, so another claim may find
     rows at once; false means the queues were empty at that moment. ``next_due_seconds``
-    is the time until the earliest scheduled message, None if there is none. ``void``
-    holds the row ids of settlements whose lease was lost: they changed nothing.
+    is the time until the earliest scheduled message, None if there is none. ``whole`` is
+    false when the claim did not begin at the head, and so may have passed what has come back:
+    ``next_due_seconds`` is then no later than the time for a whole look. ``void`` holds the
+    row ids of settlements whose lease was lost: they changed nothing.
     """
 
     claimed: list[Claimed] = field(default_factory=list)
     more: bool = False
     next_due_seconds: float | None = None
+    whole: bool = True
     void: frozenset[int] = frozenset()
 
 

@@ -29,6 +29,8 @@ ONLY = {
     "backend": "only PostgreSQL has poolers that give each transaction another process",
     "settle_and_claim": "PostgreSQL can write, lock and read in one statement",
     "settle_and_claim_across": "as above",
+    "settle_and_claim_onward": "PostgreSQL keeps what was deleted until a vacuum, in the way of claims",
+    "writers": "as above",
     "clock": "SQLite's clock is this machine's",
     "limit_waiting": "SQLite's one write lock keeps publishers out already",
     "lock_messages": "MariaDB's publishers hold the queue's name instead",

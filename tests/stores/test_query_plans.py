@@ -80,12 +80,15 @@ PREPARED = {
     "settle_released",
     "settle_and_claim",
     "settle_and_claim_across",
+    "settle_and_claim_onward",
 }
 #: PostgreSQL's own.
+PLACES = {"levels": [4, 0], "places": [0, 0], "passed": [5, 5]}
 FINISHED = {"ids": [1, 2], "claims": [1, 1], "outcome": 1}
 IN_ONE_STATEMENT: dict[str, tuple[dict[str, Any], str]] = {
     "settle_and_claim": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]}, "ready"),
     "settle_and_claim_across": (PLANS["claim_across"][0] | FINISHED, "ready"),
+    "settle_and_claim_onward": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]} | PLACES, "ready"),
 }
 #: SQLite's own, in the same way.
 MORE_PLANS: dict[str, tuple[dict[str, Any], str]] = {
@@ -220,6 +223,16 @@ def begins_with_its_first_column(node: dict[str, Any]) -> bool:
     """Whether a scan enters its index by the first column: by any other it would read all of it."""
     first = "(id" if node.get("Index Name") == "django_mq_message_pkey" else "(queue_id"
     return bool(node.get("Index Cond", "").replace("((", "(").startswith(first))
+
+
+@pytest.mark.django_db(databases=["postgresql"])
+@pytest.mark.parametrize("generic", [False, True], ids=["custom plan", "generic plan"])
+def test_a_claim_onward_enters_the_index_behind_its_place(postgresql: SQLStore, generic: bool) -> None:
+    plan = list(explained(postgresql, "settle_and_claim_onward", generic=generic))
+
+    [walk] = [node for node in plan if node.get("Index Name") == "django_mq_message_ready"]
+    entry = walk["Index Cond"].replace("m_1.", "")
+    assert all(part in entry for part in ("queue_id =", "level = from_here.level", "ROW(place, id) >"))
 
 
 @pytest.mark.django_db(databases=["postgresql"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from django_mq.errors import SessionLost
 from django_mq.stores.features import Features
 from django_mq.stores.postgresql import copying
 from django_mq.stores.postgresql.copying import Target, is_worth_copying
+from django_mq.stores.postgresql.pointing import Pointer
 from django_mq.stores.postgresql.preparing import may_prepare, prepare_no_more, preparing
 from django_mq.stores.postgresql.settings import bounded
 from django_mq.stores.records import Exchange, Verdict
@@ -55,6 +58,8 @@ class PostgreSQLStore(SQLStore):
         super().__init__(connection, private=private)
         if private:
             connection.settings_dict = bounded(connection.settings_dict, conf.load().STATEMENT_TIMEOUT_SECONDS)
+        #: Queue to how far this store's session has come in it.
+        self._pointers: defaultdict[str, Pointer] = defaultdict(Pointer)
 
     def _now(self) -> str:
         # The statement's time, not the transaction's: a long transaction must not publish
@@ -129,6 +134,8 @@ class PostgreSQLStore(SQLStore):
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> Exchange:
         # Verdicts that write more than the message's own row need answers in between.
+        if any(item.verdict is Verdict.RELEASE for item in settlements):
+            self._pointers.clear()  # what is given back stands at a place that was passed
         plain = all(item.verdict is not Verdict.DEAD and item.failure is None for item in settlements)
         if not (self.private and plain):
             return super().exchange(session_id, settlements, request)
@@ -145,8 +152,14 @@ class PostgreSQLStore(SQLStore):
         name, params = self._claim_statement(session_id, request)
         params |= self._fence(session_id, settlements) | {"outcome": ACCEPTED, "queues": list(request.queues)}
         params |= {name: numbers(params[name]) for name in ("ids", "claims")}
+        if name != "claim":
+            return self._answered(SETTLE_AND[name], params, request)
+        return self._from_pointer(params, request)
+
+    def _answered(self, name: str, params: dict[str, Any], request: ClaimRequest) -> Exchange:
+        """Run a statement that settles and claims. Raises SessionLost."""
         self.connection.ensure_connection()
-        text = self._text(SETTLE_AND[name])
+        text = self._text(name)
         rows = Cursor(self.connection.connection).execute(text, params, prepare=True, binary=True).fetchall()
         alive, due, void = rows[0][:ANSWER_COLUMNS]
         if not alive:
@@ -156,9 +169,36 @@ class PostgreSQLStore(SQLStore):
         result.void = frozenset(void or ())
         return result
 
+    def _from_pointer(self, params: dict[str, Any], request: ClaimRequest) -> Exchange:
+        """Claim from where this session knows the ready messages to begin, or look at the whole queue."""
+        pointer, begin = self._pointers[request.queues[0]], time.monotonic()
+        if pointer.wants_step(begin):
+            pointer.step(frozenset(row[0] for row in self._rows("writers")), begin)
+        if request.whole or pointer.seconds_until_look(begin) <= 0:
+            result = self._answered("settle_and_claim", params, request)
+            self._has_looked(request, result, begin)
+            return result
+        columns = zip(("levels", "places", "passed"), zip(*pointer.places(), strict=True), strict=True)
+        spots = {name: numbers(column) for name, column in columns}
+        result = self._answered("settle_and_claim_onward", params | spots, request)
+        pointer.advance(result.claimed, cut=result.more)
+        if not result.more:
+            # Something may have come back to a place that was passed, and nobody says so in time.
+            result.whole = False
+            due, soon = result.next_due_seconds, max(0.0, pointer.seconds_until_look(time.monotonic()))
+            result.next_due_seconds = soon if due is None else min(due, soon)
+        return result
+
+    def _has_looked(self, request: ClaimRequest, result: Exchange, begin: float) -> None:
+        end = time.monotonic()
+        # A message that must travel alone, and found no slot, stands in front unseen.
+        cut = result.more or (request.slots <= 0 and not result.claimed)
+        self._pointers[request.queues[0]].has_looked(result.claimed, cut=cut, now=end, seconds=end - begin)
+
     def _one_round_trip(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> Exchange:
+        begin = time.monotonic()
         settling = list(self._settle_statements(session_id, settlements))
         claiming = [] if request is None else self._claiming(session_id, request)
         answers = self._in_one_transaction(settling + claiming)
@@ -169,6 +209,8 @@ class PostgreSQLStore(SQLStore):
             if not alive:
                 raise SessionLost
             result = self._exchange_of(rows, request, due[0][0])
+            if len(request.queues) == 1:
+                self._has_looked(request, result, begin)
         result.void = frozenset(item.id for item in settlements) - done
         return result
 
@@ -201,6 +243,10 @@ class PostgreSQLStore(SQLStore):
         except BaseException:
             self._roll_back()
             raise
+
+    def resync(self, session_id: int, held: Sequence[int]) -> int:
+        self._pointers.clear()
+        return super().resync(session_id, held)
 
     def now_skew_seconds(self) -> float:
         clock: datetime = self._rows("clock")[0][0]

@@ -8,15 +8,4 @@ head AS MATERIALIZED (
     ORDER BY r.level DESC, r.place, r.id
     LIMIT %(credit)s
     FOR UPDATE SKIP LOCKED
-), chosen AS (
-    SELECT id
-    FROM (
-        SELECT
-            id, suspect,
-            row_number() OVER delivery AS rank,
-            count(*) FILTER (WHERE suspect) OVER delivery AS suspects
-        FROM head
-        WINDOW delivery AS (ORDER BY level DESC, place, id)
-    ) ranked
-    WHERE suspects = 0 OR (suspect AND rank = 1 AND %(slots)s::int > 0)
-)
+), {chosen}

@@ -1,0 +1,64 @@
+"""A claim after millions of messages have passed, while an old transaction keeps their remains in the index."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from django_mq.benchmarks.claiming import SMALL, Claimer, beside_small
+from django_mq.benchmarks.filling import Filler
+from django_mq.benchmarks.measuring import median
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.benchmarks.ground import Ground
+    from django_mq.benchmarks.measuring import Measure
+
+#: Messages published at once, and claimed at once.
+PORTION, CREDIT = 20_000, 1000
+
+
+def measure(ground: Ground) -> Iterator[Measure]:
+    """Yield the claim after five million messages, a transaction open for the last five minutes of them."""
+    if not ground.is_large:
+        return
+    amount, seconds = ground.amount(5_000_000, 60_000), ground.amount(300, 1)
+    filler, claimer = Filler(ground.alias, lambda _: None), Claimer(ground.alias, CREDIT)
+    passed = _pass(ground, filler, claimer, 0, amount // 5, 0.0)
+    with _old_transaction(ground):
+        _pass(ground, filler, claimer, passed, amount, seconds)
+        filler.fill(SMALL + PORTION)
+        looks = [claimer.claim(whole=True) for _ in range(3)]
+        claimer.credit = 20
+        ground.say(f"a whole look takes {median(looks):.1f} ms, and one claim in a while makes one")
+        yield beside_small(ground, "claim_after_churn", claimer)
+
+
+def _pass(  # noqa: PLR0917 - where, who, and from when to when
+    ground: Ground, filler: Filler, claimer: Claimer, passed: int, amount: int, seconds: float
+) -> int:
+    """Let messages pass until they are so many, and so much time has gone."""
+    end = told = time.monotonic()
+    end += seconds
+    while passed < amount or time.monotonic() < end:
+        filler.fill(PORTION)
+        for _ in range(PORTION // CREDIT):
+            claimer.claim()
+        passed += PORTION
+        if time.monotonic() > told + 10:
+            told = time.monotonic()
+            ground.say(f"{passed:,} of {amount:,} messages have passed")
+    return passed
+
+
+@contextmanager
+def _old_transaction(ground: Ground) -> Iterator[None]:
+    """Hold a transaction open that has seen the tables, and has a number of its own."""
+    old: Any = ground.raw
+    with old.connection() as driver:
+        driver.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        driver.execute("SELECT count(*), pg_current_xact_id() FROM django_mq_queue")
+        yield
+        driver.execute("ROLLBACK")

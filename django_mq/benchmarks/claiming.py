@@ -1,0 +1,115 @@
+"""A claim at the head of a large queue, beside the same claim from ten thousand messages.
+
+Each claim settles what the one before has brought: what a busy worker does. The two take turns.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from django_mq import __version__
+from django_mq.benchmarks.filling import READY, SCHEDULED, Filler
+from django_mq.benchmarks.measuring import QUEUE, Measure, measured, median
+from django_mq.benchmarks.schema import own_schema
+from django_mq.delivery.declaring import declare
+from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement, Verdict
+from django_mq.stores.registry import private_store, shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.benchmarks.ground import Ground
+    from django_mq.stores.records import Claimed
+
+#: What everything is compared with, and what one claim takes.
+SMALL, CREDIT = 10_000, 20
+#: Claims whose time does not count: they prepare statements.
+WARM_UP = 10
+
+
+class Claimer:
+    """A session that claims and accepts."""
+
+    def __init__(self, alias: str, credit: int = CREDIT) -> None:
+        self.store = private_store(alias)
+        info = SessionInfo(name="mq_bench", kind="bench", host="", pid=0, version=__version__)
+        self.id = self.store.open_session(info, deadline_seconds=24 * 3600)
+        self.credit = credit
+        self._done: list[Claimed] = []
+
+    def claim(self, *, whole: bool = False) -> float:
+        """Settle what was claimed before, claim more, and return the milliseconds that it took."""
+        settlements = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in self._done]
+        request = ClaimRequest(queues=(QUEUE,), credit=self.credit, promote=False, whole=whole)
+        begin = time.perf_counter()
+        self._done = self.store.exchange(self.id, settlements, request).claimed
+        return (time.perf_counter() - begin) * 1000
+
+    @property
+    def found(self) -> int:
+        """How many messages the last claim has brought."""
+        return len(self._done)
+
+    def close(self) -> None:
+        """Give back what is held, and be gone."""
+        self.store.close_session(self.id)
+        self.store.close()
+
+
+@contextmanager
+def small_queue(ground: Ground) -> Iterator[Claimer]:
+    """Yield a session that claims from ten thousand messages, in tables of its own."""
+    with own_schema(ground.site_alias, "mq_bench_small") as small:
+        declare(shared_store(small), QUEUE)
+        filler = Filler(small, ground.say)
+        filler.fill(SMALL)
+        filler.settle_down()
+        claimer = Claimer(small)
+        try:
+            yield claimer
+        finally:
+            claimer.close()
+
+
+def measure_ready(ground: Ground) -> Iterator[Measure]:
+    """Yield the claim at the head of ten million ready messages."""
+    if not ground.is_large:
+        return
+    filler = Filler(ground.alias, ground.say)
+    filler.fill(ground.amount(10_000_000, 100_000))
+    filler.settle_down()
+    yield beside_small(ground, "claim_10m_ready", Claimer(ground.alias))
+
+
+def measure_scheduled(ground: Ground) -> Iterator[Measure]:
+    """Yield the claim from ten thousand ready ones with a million scheduled before, after and between them."""
+    if not ground.is_large:
+        return
+    scheduled = ground.amount(1_000_000, 90_000)
+    third, every = scheduled // 3, scheduled // 3 // SMALL + 1
+    filler = Filler(ground.alias, ground.say)
+    filler.fill(third, SCHEDULED)
+    filler.fill(third + SMALL, f"CASE WHEN n %% {every} = 0 THEN {READY} ELSE {SCHEDULED} END")
+    filler.fill(third, SCHEDULED)
+    filler.settle_down()
+    yield beside_small(ground, "claim_1m_scheduled", Claimer(ground.alias))
+
+
+def beside_small(ground: Ground, name: str, large: Claimer) -> Measure:
+    """Let a session's claims take turns with those of a small queue."""
+    times: list[float] = []
+    limits: list[float] = []
+    try:
+        with small_queue(ground) as small:
+            for number in range(ground.amount(400, 100) + WARM_UP):
+                pair = small.claim(), large.claim()
+                if not (small.found and large.found):
+                    raise RuntimeError("A queue of the benchmark is empty.")
+                if number >= WARM_UP:
+                    limits.append(pair[0])
+                    times.append(pair[1])
+    finally:
+        large.close()
+    return measured(name, median(times), "ms", limit=median(limits), runs=times)

@@ -1,0 +1,72 @@
+"""A worker's memory: with an empty queue, and with millions of ready messages."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from django_mq.benchmarks.child import children
+from django_mq.benchmarks.filling import Filler
+from django_mq.benchmarks.measuring import QUEUE, Measure, measured
+from django_mq.delivery.handlers import Handler
+from django_mq.delivery.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from django_mq.benchmarks.ground import Ground
+    from django_mq.delivery.message import ReceivedMessage
+
+#: A worker has become as large as it will after so many messages.
+SETTLED_IN = 20_000
+MIB = 1024 * 1024
+
+
+def measure(ground: Ground) -> Iterator[Measure]:
+    """Yield how much larger a worker is with ten million ready messages than with as many as it handles."""
+    if not ground.is_large:
+        return
+    handled = ground.amount(SETTLED_IN, 4000)
+    filler = Filler(ground.alias, ground.say)
+    filler.fill(handled)
+    small = _resident(ground.alias, handled)
+    filler.fill(ground.amount(10_000_000, 100_000))
+    filler.settle_down()
+    large = _resident(ground.alias, handled)
+    yield measured("worker_memory_mib", (large - small) / MIB, "MiB", runs=(small / MIB, large / MIB))
+
+
+def _resident(alias: str, handled: int) -> int:
+    with children("remember", alias, 1, handled=handled) as (child,):
+        child.tell("go")
+        return int(child.result()["resident"])
+
+
+def prepare_worker(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Return the work of a process that handles so many messages, and says how large it has become."""
+    left = order["handled"]
+
+    def count(_: ReceivedMessage) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            worker.stop()
+
+    handler = Handler(queue=QUEUE, function=count, credit=100, time_limit_seconds=None)
+    worker = Worker([handler], threads=1, using=order["alias"])
+
+    def work() -> dict[str, Any]:
+        end = time.monotonic()
+        worker.run()
+        return {"seconds": time.monotonic() - end, "resident": _resident_bytes()}
+
+    return work
+
+
+def _resident_bytes() -> int:
+    """Return the most memory that this process has had in use."""
+    import resource  # noqa: PLC0415 - not everywhere; asked only where millions of rows can be made
+    import sys  # noqa: PLC0415 - as above
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024

@@ -1,0 +1,244 @@
+"""A session remembers how far it has come in a queue, and is never led past a message by it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.stores.postgresql.pointing import LEVELS, START, STEP_SECONDS, WORTH_MOVING, Pointer
+from django_mq.stores.records import ClaimRequest, Settlement, Verdict
+from django_mq.stores.registry import private_store
+from tests.stores.builders import a_message, claim, declare, ids, open_session, publish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.stores.base import Store
+    from django_mq.stores.records import Claimed, Exchange
+
+QUEUE = "orders"
+PATIENCE_SECONDS = 30.0
+
+
+# The pointer alone
+
+
+class Entry:
+    """What a pointer looks at in a claimed message."""
+
+    def __init__(self, level: int, id_: int, place: int = 0) -> None:
+        self.level, self.id, self.place = level, id_, place
+
+
+def entries(level: int, *numbers: int) -> list[Claimed]:
+    return [Entry(level, number) for number in numbers]  # type: ignore[misc]
+
+
+def passed(pointer: Pointer, now: float, *, writers: frozenset[str] = frozenset()) -> None:
+    """Claim many of level 0 and let the pointer aim behind them."""
+    pointer.has_looked(entries(0, *range(1, WORTH_MOVING + 1)), cut=True, now=now, seconds=0.0)
+    assert pointer.wants_step(now)
+    pointer.step(writers, now)
+
+
+def place_of(pointer: Pointer, level: int) -> tuple[int, int]:
+    return {known: (place, id_) for known, place, id_ in pointer.places()}[level]
+
+
+def test_a_pointer_begins_at_the_head_of_every_level_the_highest_first() -> None:
+    assert Pointer().places() == [(level, *START) for level in LEVELS]
+
+
+def test_a_pointer_stays_until_a_later_claim_has_found_nothing_before_it() -> None:
+    pointer = Pointer()
+    passed(pointer, 0.0)
+    assert place_of(pointer, 0) == START
+
+    pointer.advance(entries(0, WORTH_MOVING + 1), cut=True)
+
+    assert place_of(pointer, 0) == (0, WORTH_MOVING)
+
+
+def test_a_pointer_waits_for_everybody_who_was_writing_and_for_nobody_who_came_later() -> None:
+    pointer = Pointer()
+    passed(pointer, 0.0, writers=frozenset({"a", "b"}))
+    pointer.advance(entries(0, 300), cut=True)
+    pointer.step(frozenset({"b", "c"}), 1.0)
+    pointer.advance(entries(0, 301), cut=True)
+    assert place_of(pointer, 0) == START
+
+    pointer.step(frozenset({"c"}), 2.0)
+    pointer.advance(entries(0, 302), cut=True)
+
+    assert place_of(pointer, 0) == (0, WORTH_MOVING)
+
+
+def test_a_claim_that_was_cut_moves_the_pointer_no_further_than_it_has_looked() -> None:
+    pointer = Pointer()
+    passed(pointer, 0.0)
+
+    pointer.advance(entries(0, 7), cut=True)  # a publisher that was slow to commit
+
+    assert place_of(pointer, 0) == (0, 7)
+
+
+def test_a_claim_that_was_cut_in_a_higher_level_moves_nothing_in_a_lower_one() -> None:
+    pointer = Pointer()
+    passed(pointer, 0.0)
+
+    pointer.advance(entries(5, 400), cut=True)
+
+    assert place_of(pointer, 0) == START
+
+
+def test_a_look_that_was_cut_brings_the_pointer_back_to_where_it_ended() -> None:
+    pointer = Pointer()
+    passed(pointer, 0.0)
+    pointer.advance(entries(0, 300), cut=True)
+
+    pointer.has_looked(entries(0, 20, 21), cut=True, now=1.0, seconds=0.0)
+
+    assert place_of(pointer, 0) == (0, 21)
+
+
+def test_a_look_that_ended_in_a_higher_level_leaves_the_lower_ones_unknown() -> None:
+    pointer = Pointer()
+    passed(pointer, 0.0)
+    pointer.advance(entries(0, 300), cut=True)
+
+    pointer.has_looked(entries(5, 400), cut=True, now=1.0, seconds=0.0)
+
+    assert place_of(pointer, 0) == START
+
+
+def test_a_costly_look_is_repeated_less_often() -> None:
+    pointer = Pointer()
+    passed(pointer, 0.0)
+    pointer.advance(entries(0, 300), cut=True)
+    assert pointer.seconds_until_look(0.0) == pytest.approx(0.5)
+
+    pointer.has_looked([], cut=False, now=1.0, seconds=0.5)
+
+    assert pointer.seconds_until_look(1.0) == pytest.approx(10.0)
+
+
+# The store
+
+
+@pytest.fixture
+def stores() -> Iterator[tuple[Store, Store]]:
+    """Two stores, each over a connection of its own; the first one's session is to use its pointer."""
+    with closing(private_store("postgresql")) as first, closing(private_store("postgresql")) as second:
+        declare(first, QUEUE, kind="priority", levels=10)
+        yield first, second
+
+
+pytestmark = pytest.mark.django_db(databases=["postgresql"], transaction=True)
+
+
+def exchange(
+    store: Store, session: int, done: list[Claimed], *, credit: int = 100, whole: bool = False
+) -> Exchange:
+    accepted = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in done]
+    request = ClaimRequest(queues=(QUEUE,), credit=credit, promote=False, whole=whole)
+    return store.exchange(session, accepted, request)
+
+
+def move_on(store: Store, session: int, publisher: Store) -> list[int]:
+    """Let messages pass until the pointer has moved; return the ids of those that passed."""
+    end, found, done = time.monotonic() + PATIENCE_SECONDS, [], []
+    while place_of(store._pointers[QUEUE], 0) == START:  # type: ignore[attr-defined]
+        assert time.monotonic() < end
+        publisher.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
+        done = exchange(store, session, done).claimed
+        found += ids(done)
+    exchange(store, session, done, credit=1)
+    return found
+
+
+def test_a_pointer_moves_as_messages_pass(stores: tuple[Store, Store]) -> None:
+    store, publisher = stores
+    session = open_session(store)
+
+    found = move_on(store, session, publisher)
+
+    assert found == sorted(found)
+    assert len(found) > WORTH_MOVING
+
+
+def test_a_higher_level_is_first_also_for_a_session_that_has_come_far(stores: tuple[Store, Store]) -> None:
+    store, publisher = stores
+    session = open_session(store)
+    move_on(store, session, publisher)
+    low, high = publish(publisher, QUEUE, priority=0), publish(publisher, QUEUE, priority=9)
+
+    result = exchange(store, session, [], credit=1)
+
+    assert ids(result.claimed) == [high]
+    assert ids(exchange(store, session, [], credit=1).claimed) == [low]
+
+
+def test_a_publisher_that_is_slow_to_commit_is_never_passed(stores: tuple[Store, Store]) -> None:
+    store, publisher = stores
+    session = open_session(store)
+    with closing(private_store("postgresql")) as slow:
+        with slow.transaction():
+            late = publish(slow, QUEUE, priority=0)
+            done: list[Claimed] = []
+            begin = time.monotonic()
+            while time.monotonic() < begin + 5 * STEP_SECONDS:
+                publisher.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
+                done = exchange(store, session, done).claimed
+            assert place_of(store._pointers[QUEUE], 0) < (0, late)  # type: ignore[attr-defined]
+
+        result = exchange(store, session, done, credit=1)
+
+    assert ids(result.claimed) == [late]
+
+
+def test_what_comes_back_is_found_at_once_by_whoever_is_told_and_soon_by_others(
+    stores: tuple[Store, Store],
+) -> None:
+    store, other = stores
+    publish(store, QUEUE, priority=0)
+    publish(store, QUEUE, priority=0)
+    elsewhere = open_session(other)
+    first, second = claim(other, elsewhere, QUEUE)
+    session = open_session(store)
+    move_on(store, session, other)
+
+    release(other, elsewhere, first)
+    assert ids(exchange(store, session, [], whole=True).claimed) == [first.id]
+
+    release(other, elsewhere, second)
+    assert eventually(store, session) == [second.id]
+
+
+def release(store: Store, session: int, message: Claimed) -> None:
+    assert not store.settle(session, [Settlement(message.id, message.claim, Verdict.RELEASE)])
+
+
+def eventually(store: Store, session: int) -> list[int]:
+    """Claim until something is found, or the store is sure that there is nothing."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < end:
+        result = exchange(store, session, [])
+        if result.claimed or result.whole:
+            return ids(result.claimed)
+        assert result.next_due_seconds is not None
+    raise AssertionError("The store was never sure.")
+
+
+def test_what_a_session_gives_back_itself_is_found_by_its_next_claim(stores: tuple[Store, Store]) -> None:
+    store, publisher = stores
+    session = open_session(store)
+    early = publish(store, QUEUE, priority=0)
+    [message] = claim(store, session, QUEUE)
+    move_on(store, session, publisher)
+
+    store.exchange(session, [Settlement(message.id, message.claim, Verdict.RELEASE)], None)
+
+    assert ids(exchange(store, session, []).claimed) == [early]
