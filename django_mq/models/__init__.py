@@ -7,16 +7,22 @@ the SQL files with the fields here.
 
 from django_mq.models.history import Attempt, History
 from django_mq.models.message import Message
+from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightHour
 from django_mq.models.queue import Binding, DuplicateId, Queue
 from django_mq.models.session import Consumer, WorkerSession
 from django_mq.models.volatile import VolatileBinding, VolatileMessage
 
 __all__ = [
+    "ArchiveBatch",
     "Attempt",
     "Binding",
+    "BulkJob",
+    "BulkPart",
     "Consumer",
     "DuplicateId",
     "History",
+    "InsightCause",
+    "InsightHour",
     "Message",
     "Queue",
     "VolatileBinding",

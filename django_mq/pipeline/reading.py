@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Rows of one statement, and of one Arrow batch.
 PAGE = 20_000
+#: Parts that a read is divided into, unless told: each holds a connection.
+MOST_PARTS = 8
 
 ARROW = {
     "bigint": pa.int64(),
@@ -50,6 +52,11 @@ def id_ranges(first: int | None, last: int | None, parts: int) -> list[tuple[int
         return []
     size = -(-(last - first + 1) // max(1, parts))
     return [(start, min(start + size - 1, last)) for start in range(first, last + 1, size)]
+
+
+def enough_parts(first: int | None, last: int | None) -> int:
+    """Return how many parts are worth a task each: none smaller than a page, and eight at most."""
+    return 1 if first is None or last is None else min(MOST_PARTS, 1 + (last - first) // PAGE)
 
 
 def bounds(dataset: Dataset, alias: str) -> tuple[int | None, int | None]:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from django_mq.pipeline.datasets import Column, Dataset
 
-#: Ranges of ids that a read is divided into, unless told.
-PARTITIONS = 8
-
 
 class Options:
     """What ``.option()`` may say, checked. Spark hands the names over without regard to case."""
@@ -48,7 +45,7 @@ class Options:
         self.dataset_name = given.get("dataset", "history")
         self.with_body = self._flag("with_body", default=False)
         self.pushdown = self._flag("pushdown", default=True)
-        self.partitions = self.number("partitions", PARTITIONS) or PARTITIONS
+        self.number("partitions")
         names = given.get("columns")
         self.columns = [name.strip() for name in names.split(",")] if names else None
 
@@ -120,14 +117,15 @@ class MessageReader(DataSourceReader):
         self.condition = Q()
 
     def partitions(self) -> Sequence[InputPartition]:
-        from django_mq.pipeline.reading import bounds, id_ranges
+        from django_mq.pipeline.reading import bounds, enough_parts, id_ranges
 
         dataset = self.options.dataset()
         first, last = bounds(dataset, self.options.alias)
         if first is not None and last is not None:
             first = max(first, self.options.number("first_id", first) or first)
             last = min(last, self.options.number("last_id", last) or last)
-        ranges = id_ranges(first, last, self.options.partitions)
+        wanted = self.options.number("partitions") or enough_parts(first, last)
+        ranges = id_ranges(first, last, wanted)
         return [Ids(start, stop, self.condition) for start, stop in ranges]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:

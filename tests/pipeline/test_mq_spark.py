@@ -69,7 +69,7 @@ def test_progress_is_told_while_a_stage_runs(spark: SparkSession) -> None:
     def until_told() -> None:
         with watched(spark, "count", lambda *news: told.append(news)):
             wait_until(
-                lambda: bool(spark.range(10**8, numPartitions=4).selectExpr("sum(hash(id))").first() and told)
+                lambda: bool(spark.range(2 * 10**7, numPartitions=2).selectExpr("sum(hash(id))").first() and told)
             )
 
     until_told()

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from django_mq.management.command import MQCommand
+from django_mq.management.spark.archive import ARCHIVE_JOBS, add_archive_jobs
 from django_mq.pipeline.progress import line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
@@ -28,28 +30,34 @@ class Command(MQCommand):
         )
         jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
         jobs.add_parser("doctor", help="Say whether Spark, the executors and the database work together.")
+        add_archive_jobs(jobs)
 
     def run(self, alias: str, **options: Any) -> None:
-        job = getattr(self, f"_{options['job']}")
-        job(alias, options)
+        job = JOBS[options["job"]]
+        job(self, alias, options)
 
-    def _session(self, options: dict[str, Any]) -> SparkSession:
+    def session(self, options: dict[str, Any]) -> SparkSession:
         from django_mq.pipeline.session import open_session
 
         settings = dict(_setting(text) for text in options["conf"])
         return open_session(f"mq_spark {options['job']}", master=options["master"], options=settings)
 
-    def _tell(self, name: str, done: int, tasks: int) -> None:
+    def tell(self, name: str, done: int, tasks: int) -> None:
         end = "\r" if self.stderr.isatty() else "\n"
         self.stderr.write(line(name, done, tasks), ending=end)
 
-    def _doctor(self, alias: str, options: dict[str, Any]) -> None:
-        from django_mq.pipeline import preflight
-        from django_mq.pipeline.doctor import examine
+    def say(self, text: str) -> None:
+        """Print a line that tells what was done."""
+        self.stdout.write(text)
 
-        preflight.check()
-        for found in examine(self._session(options), alias):
-            self.stdout.write(found)
+
+def doctor(command: Command, alias: str, options: dict[str, Any]) -> None:
+    from django_mq.pipeline import preflight
+    from django_mq.pipeline.doctor import examine
+
+    preflight.check()
+    for found in examine(command.session(options), alias):
+        command.say(found)
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -57,3 +65,7 @@ def _setting(text: str) -> tuple[str, str]:
     if not name or not equals:
         raise CommandError(f"--conf {text!r} is not of the form KEY=VALUE.")
     return name, value
+
+
+#: Jobs by name.
+JOBS: dict[str, Callable[[Any, str, dict[str, Any]], None]] = {"doctor": doctor, **ARCHIVE_JOBS}

@@ -1,0 +1,1 @@
+"""The jobs of ``mq_spark``, by what they are about: their options, and what they print."""

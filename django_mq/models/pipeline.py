@@ -1,0 +1,167 @@
+"""What the data pipeline knows of its own work: the archive's manifests, ledgers, insights."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class ArchiveBatch(models.Model):
+    """A batch of history on its way into the archive; once written, the manifest of what the archive holds.
+
+    A reader of the archive believes this row and no directory: what no row names was left
+    behind by an attempt that died.
+    """
+
+    class State(models.IntegerChoices):
+        PLANNED = 0, _("planned")
+        WRITTEN = 1, _("written")
+        PURGED = 2, _("purged")
+        REPLACED = 3, _("replaced")
+
+    id = models.BigAutoField(primary_key=True)
+    state = models.PositiveSmallIntegerField(_("state"), choices=State.choices, default=State.PLANNED)
+    # True or null: as nulls do not meet in a unique index, one batch at most is under way.
+    active = models.BooleanField(_("under way"), null=True, blank=True, unique=True)
+    first_id = models.BigIntegerField(_("first id"))
+    last_id = models.BigIntegerField(_("last id"))
+    cutoff = models.DateTimeField(_("finished before"))
+    root = models.CharField(_("root"), max_length=1000)
+    path = models.CharField(_("directory"), max_length=1100, default="", blank=True)
+    days = models.JSONField(
+        _("days"), default=dict, blank=True, help_text=_("Rows and checksum of each day, in UTC.")
+    )
+    rows = models.BigIntegerField(_("rows"), default=0)
+    purged_rows = models.BigIntegerField(_("rows deleted from the history"), default=0)
+    attempt = models.UUIDField(_("attempt"), null=True, blank=True)
+    holder = models.CharField(_("holder"), max_length=255, default="", blank=True)
+    lease_until = models.DateTimeField(_("lease until"), null=True, blank=True)
+    planned_at = models.DateTimeField(_("planned at"))
+    written_at = models.DateTimeField(_("written at"), null=True, blank=True)
+    purged_at = models.DateTimeField(_("purged at"), null=True, blank=True)
+
+    class Meta:
+        db_table = "django_mq_archivebatch"
+        verbose_name = _("archive batch")
+        verbose_name_plural = _("archive")
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.get_state_display()})"
+
+
+class BulkJob(models.Model):
+    """A load of messages that is published once, however often it is tried; named by its key."""
+
+    id = models.BigAutoField(primary_key=True)
+    key = models.CharField(_("key"), max_length=200, unique=True)
+    parts = models.PositiveIntegerField(
+        _("parts"), default=0, help_text=_("How the rows are divided; the same at every attempt.")
+    )
+    query_id = models.CharField(_("query"), max_length=100, default="", blank=True)
+    started_at = models.DateTimeField(_("started at"))
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
+
+    class Meta:
+        db_table = "django_mq_bulkjob"
+        verbose_name = _("bulk job")
+        verbose_name_plural = _("bulk jobs")
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class BulkPart(models.Model):
+    """One part of a load, committed together with its messages: the ledger."""
+
+    id = models.BigAutoField(primary_key=True)
+    job = models.ForeignKey(BulkJob, verbose_name=_("job"), on_delete=models.CASCADE, related_name="ledger")
+    batch = models.BigIntegerField(_("batch"), default=0, help_text=_("Of a stream; 0 otherwise."))
+    part = models.PositiveIntegerField(_("part"))
+    rows = models.BigIntegerField(_("rows"))
+    checksum = models.CharField(_("checksum"), max_length=64)
+    committed_at = models.DateTimeField(_("committed at"))
+
+    class Meta:
+        db_table = "django_mq_bulkpart"
+        verbose_name = _("part of a bulk job")
+        verbose_name_plural = _("parts of bulk jobs")
+        ordering = ["-id"]
+        constraints = [models.UniqueConstraint(fields=["job", "batch", "part"], name="django_mq_bulkpart_once")]
+
+    def __str__(self) -> str:
+        return f"{self.job_id}: {self.batch}/{self.part}"
+
+
+class InsightHour(models.Model):
+    """What one hour of a queue was like, at one level or, with level -1, altogether. Times in seconds."""
+
+    ALL_LEVELS = -1
+
+    id = models.BigAutoField(primary_key=True)
+    queue_name = models.CharField(_("queue"), max_length=200)
+    level = models.SmallIntegerField(_("level"), default=ALL_LEVELS)
+    hour = models.DateTimeField(_("hour"))
+    arrivals = models.BigIntegerField(_("arrivals"), default=0)
+    completions = models.BigIntegerField(_("completions"), default=0)
+    expired = models.BigIntegerField(_("expired"), default=0)
+    removed = models.BigIntegerField(_("cancelled or purged"), default=0)
+    retries = models.BigIntegerField(_("retries"), default=0)
+    first_successes = models.BigIntegerField(_("done at the first attempt"), default=0)
+    wait_p50 = models.FloatField(_("wait, median"), null=True, blank=True)
+    wait_p95 = models.FloatField(_("wait, p95"), null=True, blank=True)
+    wait_p99 = models.FloatField(_("wait, p99"), null=True, blank=True)
+    wait_sum = models.FloatField(_("wait, sum"), default=0)
+    run_p50 = models.FloatField(_("run, median"), null=True, blank=True)
+    run_p95 = models.FloatField(_("run, p95"), null=True, blank=True)
+    run_p99 = models.FloatField(_("run, p99"), null=True, blank=True)
+    run_sum = models.FloatField(_("run, sum"), default=0)
+    wait_histogram = models.JSONField(_("waits"), default=dict, blank=True)
+    run_histogram = models.JSONField(_("runs"), default=dict, blank=True)
+    depth_start = models.BigIntegerField(_("depth at the start"), default=0)
+    depth_max = models.BigIntegerField(_("greatest depth"), default=0)
+    depth_mean = models.FloatField(_("mean depth"), default=0)
+    slo_misses = models.BigIntegerField(_("waited too long"), default=0)
+    inversions = models.BigIntegerField(_("priority inversions"), default=0)
+    starved = models.BigIntegerField(_("starved"), default=0)
+    consumers = models.IntegerField(_("consumers"), default=0)
+    fairness = models.FloatField(_("fairness (Jain)"), null=True, blank=True)
+
+    class Meta:
+        db_table = "django_mq_insighthour"
+        verbose_name = _("hour")
+        verbose_name_plural = _("insights")
+        ordering = ["-hour", "queue_name", "level"]
+        constraints = [
+            models.UniqueConstraint(fields=["queue_name", "level", "hour"], name="django_mq_insighthour_once")
+        ]
+        indexes = [models.Index(fields=["level", "hour"], name="django_mq_insighthour_time")]
+
+    def __str__(self) -> str:
+        return f"{self.queue_name} {self.hour:%Y-%m-%d %H:00}"
+
+
+class InsightCause(models.Model):
+    """Why attempts failed and messages died: so many on one day, of one queue, for one reason."""
+
+    id = models.BigAutoField(primary_key=True)
+    queue_name = models.CharField(_("queue"), max_length=200)
+    day = models.DateField(_("day"))
+    dead = models.BooleanField(_("dead letter"), help_text=_("Or else an attempt that failed."))
+    reason = models.CharField(_("reason"), max_length=255)
+    messages = models.BigIntegerField(_("messages"))
+
+    class Meta:
+        db_table = "django_mq_insightcause"
+        verbose_name = _("cause")
+        verbose_name_plural = _("causes")
+        ordering = ["-day", "-messages"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["queue_name", "day", "dead", "reason"], name="django_mq_insightcause_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.queue_name}: {self.reason}"

@@ -1,0 +1,68 @@
+"""The archive from end to end: take up what was begun, or plan; write; purge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from django_mq.errors import PipelineError
+from django_mq.models import ArchiveBatch
+from django_mq.pipeline.archive import files, manifest, purging, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What a run did."""
+
+    batch: int | None
+    rows: int
+    deleted: int
+    path: str
+
+
+NOTHING = Archived(None, 0, 0, "")
+
+
+def archive(
+    session: Callable[[], SparkSession],
+    alias: str,
+    root: str,
+    *,
+    older_than: timedelta,
+    keep: bool = False,
+    lease_seconds: float = manifest.LEASE_SECONDS,
+) -> Archived:
+    """Archive what was finished longer ago than that; first finish what an earlier run has begun.
+
+    With ``keep`` the rows stay in the history until the next run. Spark is started only if there is
+    something to do. Raises PipelineError, ArchiveBusy, ArchiveDamaged; nothing is deleted that is not
+    in the archive.
+    """
+    begun = manifest.under_way(alias)
+    batch = begun or _plan(alias, root, older_than)
+    if batch is None:
+        return NOTHING
+    with manifest.held(batch, alias, lease_seconds) as attempt:
+        batch.refresh_from_db(using=alias)
+        spark = session()
+        if batch.state == ArchiveBatch.State.PLANNED:
+            files.check_writable(batch.root)
+            writing.write(spark, batch, alias, attempt)
+        deleted = 0 if keep else purging.purge(spark, batch, alias)
+    return Archived(batch.pk, batch.rows, deleted, batch.path)
+
+
+def _plan(alias: str, root: str, older_than: timedelta) -> ArchiveBatch | None:
+    if older_than < timedelta(0):
+        raise PipelineError("Messages that finish in the future cannot be archived; give 0 hours or more.")
+    place = files.absolute(root)
+    files.check_writable(place)
+    return manifest.plan(alias, place, timezone.now() - older_than)
