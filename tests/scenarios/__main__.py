@@ -1,4 +1,4 @@
-"""The command: ``python -m tests.scenarios FILE [FILE...]``."""
+"""The command: ``python -m tests.scenarios [--store KIND] FILE [FILE...]``."""
 
 import argparse
 import sys
@@ -6,32 +6,48 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.scenarios.errors import ScenarioError
+from tests.scenarios.ground import ENGINE, Ground
 from tests.scenarios.judging import Verdict
 from tests.scenarios.reporting import line, summary
 from tests.scenarios.running import run_file
+from tests.scenarios.stored.opening import KINDS, opened
+from tests.services.server import UnavailableError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the files and print how they went; 1 if anything failed, else 0."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.scenarios", description="Run scenarios against the engine."
+        prog="python -m tests.scenarios", description="Run scenarios against the engine, or through a store."
     )
+    parser.add_argument("--store", choices=KINDS, help="play them on the durable queues of a store")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a file of scenarios in JSON")
+    asked = parser.parse_args(arguments)
+    if asked.store is None:
+        return _run_all(asked.files, ENGINE)
+    try:
+        with opened(asked.store) as ground:
+            return _run_all(asked.files, ground)
+    except UnavailableError as missing:
+        _print(str(missing))
+        return 1
+
+
+def _run_all(files: Sequence[Path], ground: Ground) -> int:
     verdicts: list[Verdict] = []
     unusable = 0
-    for path in parser.parse_args(arguments).files:
+    for path in files:
         try:
-            verdicts += _run_and_print(path)
+            verdicts += _run_and_print(path, ground)
         except ScenarioError as error:
             unusable += 1
             _print(f"{path} failed: {error}")
     _print(summary(verdicts, unusable))
-    return int(unusable > 0 or not all(verdict.passed for verdict in verdicts))
+    return int(unusable > 0 or not all(verdict.passed or verdict.left_out for verdict in verdicts))
 
 
-def _run_and_print(path: Path) -> list[Verdict]:
+def _run_and_print(path: Path, ground: Ground) -> list[Verdict]:
     verdicts = []
-    for name, verdict in run_file(path):
+    for name, verdict in run_file(path, ground):
         _print(line(name, verdict))
         verdicts.append(verdict)
     return verdicts

@@ -16,3 +16,7 @@ class UnknownWordError(ScenarioError):
 
     def __init__(self, what: str, word: object, known: Collection[str]) -> None:
         super().__init__(f"unknown {what} {word!r}; known: {', '.join(sorted(known))}")
+
+
+class UnfitError(ScenarioError):
+    """The scenario asks for something that durable queues do not have."""

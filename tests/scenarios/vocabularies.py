@@ -3,15 +3,15 @@
 from tests.scenarios.adapter import Adapter, Json
 from tests.scenarios.artemis.adapter import ArtemisAdapter
 from tests.scenarios.errors import MalformedScenarioError
+from tests.scenarios.ground import ENGINE, Ground
 from tests.scenarios.qpid.adapter import QpidAdapter
 
-ADAPTERS: tuple[Adapter, ...] = (QpidAdapter(), ArtemisAdapter())
 
-
-def adapter_for(vocabulary: Json) -> Adapter:
+def adapter_for(vocabulary: Json, ground: Ground = ENGINE) -> Adapter:
     """The adapter that speaks this vocabulary; raises MalformedScenarioError if none does."""
-    for adapter in ADAPTERS:
+    adapters: tuple[Adapter, ...] = (QpidAdapter(ground), ArtemisAdapter(ground))
+    for adapter in adapters:
         if adapter.speaks(vocabulary):
             return adapter
-    known = ", ".join(adapter.name for adapter in ADAPTERS)
+    known = ", ".join(adapter.name for adapter in adapters)
     raise MalformedScenarioError(f"the vocabulary is none of those known: {known}")

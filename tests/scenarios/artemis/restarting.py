@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django_mq.engine.broker import Broker
 from django_mq.engine.entry import Entry
 from django_mq.engine.states import READY
+from tests.scenarios.errors import UnfitError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -30,6 +31,21 @@ class Kept(NamedTuple):
 def restart(stage: "Stage", step: "Fields") -> None:
     """Stop without warning, and load."""
     down_until = step.want("down_until", float, stage.now)
+    if stage.ground.durable:
+        _reap(stage, down_until)
+    else:
+        _reload(stage, down_until)
+
+
+def _reap(stage: "Stage", down_until: float) -> None:
+    """Nothing is loaded: the rows are where they were, and only who held them is gone."""
+    if stage.volatile or any(not stage.is_durable(queue) for queue in stage.broker):
+        raise UnfitError("every stored message is durable")
+    stage.units, stage.now = {}, max(stage.now, down_until)
+    stage.broker.restart(stage.now)
+
+
+def _reload(stage: "Stage", down_until: float) -> None:
     rows = {queue.name: _rows(stage, queue) for queue in stage.broker}
     for unit in stage.units.values():
         unit.rollback(stage.now)  # in the broker that is lost: only what it has reserved matters

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.broker import Broker
 from django_mq.errors import UnknownQueue
 from tests.scenarios.artemis.queues import read_durable, read_rules
 from tests.scenarios.errors import MalformedScenarioError
@@ -13,18 +12,22 @@ if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
     from django_mq.engine.queue import Queue
     from django_mq.engine.work import UnitOfWork
+    from tests.scenarios.ground import Ground
 
 #: The queue that a step is about if it names none.
 DEFAULT_QUEUE = "q"
+#: A second of the engine is a millisecond, made so long that it takes longer than any scenario's play.
+SCALE = 1_000.0
 
 
 class Stage:
     """The queues, consumers and units of work of one scenario, its clock, and its records."""
 
-    def __init__(self, setup: Fields) -> None:
+    def __init__(self, setup: Fields, ground: "Ground") -> None:
+        self.ground = ground
         #: Milliseconds of the scenario, seconds of the engine.
         self.now: float = setup.want("clock", float, 0.0)
-        self.broker = Broker()
+        self.broker = ground.broker(SCALE)
         #: As set up and changed since; of removed queues too.
         self.settings: dict[str, dict[str, Any]] = {}
         #: Those that have left as well: they may settle too late.

@@ -6,6 +6,7 @@ from tests.scenarios.adapter import Check, Json, Scenario
 from tests.scenarios.alternatives import read_alternative
 from tests.scenarios.errors import UnknownWordError
 from tests.scenarios.fields import Fields
+from tests.scenarios.ground import ENGINE, Ground
 from tests.scenarios.qpid import consuming, publishing, settling, steering
 from tests.scenarios.qpid.expectations import flatten, found
 from tests.scenarios.qpid.queues import read_queues
@@ -53,6 +54,9 @@ class QpidAdapter:
 
     name = "qpid"
 
+    def __init__(self, ground: Ground = ENGINE) -> None:
+        self._ground = ground
+
     def speaks(self, vocabulary: Json) -> bool:
         """Nobody else's consumers pull."""
         operations = vocabulary.get("ops", {})
@@ -60,7 +64,7 @@ class QpidAdapter:
 
     def run(self, scenario: Scenario) -> list[Check]:
         """Play the scenario; what it expects is all expected at its end."""
-        stage = Stage(read_queues(Fields(scenario.setup, "the setup")))
+        stage = Stage(read_queues(Fields(scenario.setup, "the setup")), self._ground)
         results = [_play(stage, index, step) for index, step in enumerate(scenario.steps)]
         stated, note = read_alternative(scenario.alternative, "the scenario")
         alternative = None if stated is None else flatten(stated)

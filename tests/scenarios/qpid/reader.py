@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.target import Target
 from django_mq.errors import MQError
 
 if TYPE_CHECKING:
@@ -12,15 +11,16 @@ if TYPE_CHECKING:
     from django_mq.engine.credit.base import Credit
     from django_mq.engine.entry import Entry
     from django_mq.engine.queue import Queue
+    from tests.scenarios.ground import Ground
 
 
 class Reader:
     """A target, what it was sent, and the words for it."""
 
-    def __init__(self, name: str, credit: "Credit", woken: "Callable[[str], None]") -> None:
+    def __init__(self, name: str, credit: "Credit", woken: "Callable[[str], None]", ground: "Ground") -> None:
         self.name = name
         self.credit = credit
-        self._target = Target(credit, name=name, wake=lambda _: woken(name))
+        self._target = ground.target(credit, name=name, wake=lambda _: woken(name))
         #: What it was sent, the latest delivery of each message.
         self._sent: dict[str, tuple[Queue, Consumer, Entry]] = {}
 

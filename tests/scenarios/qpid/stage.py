@@ -1,8 +1,7 @@
 """What a scenario is played on, and what it leaves behind."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.broker import Broker
 from django_mq.engine.overflow import Producer
 from tests.scenarios.errors import MalformedScenarioError
 from tests.scenarios.qpid.clock import Clock
@@ -14,15 +13,21 @@ if TYPE_CHECKING:
     from django_mq.engine.queue import Queue
     from django_mq.engine.rules import Rules
     from tests.scenarios.fields import Fields
+    from tests.scenarios.ground import Ground
     from tests.scenarios.qpid.reader import Reader
+
+
+#: A second is a second, made so long that a millisecond takes longer than any scenario's play.
+SCALE: Final = 1_000_000.0
 
 
 class Stage:
     """The queues, readers and producers of one scenario, and its records."""
 
-    def __init__(self, rules: "Mapping[str, Rules]") -> None:
+    def __init__(self, rules: "Mapping[str, Rules]", ground: "Ground") -> None:
+        self.ground = ground
         self.clock = Clock()
-        self.broker = Broker()
+        self.broker = ground.broker(SCALE)
         #: Deleted ones too: they can still be looked at.
         self.queues = {name: self.broker.declare(name, each) for name, each in rules.items()}
         self.readers: dict[str, Reader] = {}

@@ -1,0 +1,29 @@
+"""What a scenario is played on: the engine, or the stored queues that have the same doors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django_mq.engine.broker import Broker
+from django_mq.engine.consumer import Consumer
+from django_mq.engine.target import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Ground(NamedTuple):
+    """How to make a broker, of which the engine's is one, and those who read its queues.
+
+    ``broker`` is called once for each scenario, with the number of seconds that pass for a
+    clock on the wall while one passes for the engine.
+    """
+
+    broker: Callable[[float], Any]
+    target: Callable[..., Any]
+    consumer: Callable[..., Any]
+    #: Whether queues outlive their consumers' process by themselves.
+    durable: bool = False
+
+
+ENGINE = Ground(lambda _: Broker(), Target, Consumer)

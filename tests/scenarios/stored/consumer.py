@@ -1,0 +1,219 @@
+"""A consumer of stored queues: one worker session, its credit, and what it holds."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django_mq.delivery.executing import Attempt
+from django_mq.delivery.handlers import Handler
+from django_mq.engine.consumer import DEFAULT_CONSUMER_PRIORITY
+from django_mq.errors import Reject, Release
+from django_mq.stores.records import ClaimRequest, Heartbeat, SessionInfo, Verdict
+from tests.scenarios.errors import UnfitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.engine.credit.base import Credit
+    from django_mq.stores.records import Claimed, QueueRecord, Settlement
+    from tests.scenarios.stored.entry import StoredEntry
+    from tests.scenarios.stored.queue import StoredQueue
+    from tests.scenarios.stored.site import Site
+
+#: Longer than any scenario, by the clock it is played on: no session dies but by ``lose``.
+DEADLINE_SECONDS = 1e10
+
+#: What of a subscription has no stored form, and what it is unless somebody asks for it.
+ENGINE_ONLY: dict[str, Any] = {
+    "selector": None,
+    "browser": False,
+    "exclusive": False,
+    "auto_close": False,
+    "from_tail": False,
+    "stealable": False,
+    "no_local": False,
+}
+
+
+class StoredConsumer:
+    """Claims one message at a time, if its credit allows, and settles it."""
+
+    def __init__(
+        self,
+        name: str,
+        credit: Credit,
+        *,
+        priority: int = DEFAULT_CONSUMER_PRIORITY,
+        auto_accept: bool = False,
+        **options: Any,
+    ) -> None:
+        for option, usual in ENGINE_ONLY.items():
+            if options.get(option, usual) != usual:
+                raise UnfitError(f"a consumer of a stored queue has no {option}")
+        self.name = name
+        self.credit = credit
+        self.priority = priority
+        self.auto_accept = auto_accept
+        self.paused = False
+        #: The first of its queues, as a consumer of one has it.
+        self.queue: StoredQueue | None = None
+        #: By row: what it was sent and has not settled, in order of delivery.
+        self.held: dict[int, StoredEntry] = {}
+        self.session_id = 0
+        self.departed = False
+
+    def open(self, site: Site, queues: tuple[str, ...]) -> None:
+        """Open its worker session."""
+        info = SessionInfo(name=self.name, kind="native", host="host", pid=1, version="1", queues=queues)
+        self.session_id = site.store.open_session(info, deadline_seconds=DEADLINE_SECONDS)
+
+    @property
+    def unsettled(self) -> list[StoredEntry]:
+        """What it holds."""
+        return list(self.held.values())
+
+    @property
+    def can_take(self) -> bool:
+        """Whether a worker would claim for it."""
+        return not self.departed and not self.paused and self.credit.is_open
+
+    def claim(self, queues: dict[str, StoredQueue], now: float) -> StoredEntry | None:
+        """The next message of these queues that has not expired; None if there is none for it."""
+        while self.can_take:
+            site = next(iter(queues.values())).site
+            site.move_clock(now)
+            request = ClaimRequest(queues=tuple(queues), credit=1)
+            found = site.store.claim(self.session_id, request).claimed
+            if not found:
+                return None
+            if not found[0].expired:
+                return self._hold(queues[found[0].queue_name], found[0])
+            self._settle_at_once(queues[found[0].queue_name], found[0], Verdict.EXPIRE)
+        return None
+
+    def _hold(self, queue: StoredQueue, claimed: Claimed) -> StoredEntry:
+        entry = queue.entry_of(claimed)
+        if not self.credit.take(entry.message.size):
+            raise UnfitError("a worker's credit counts messages")
+        self.held[claimed.id] = entry
+        if self.auto_accept:
+            self._settle_at_once(queue, claimed, Verdict.ACCEPT)
+            self._let_go(entry)
+        return entry
+
+    def _settle_at_once(self, queue: StoredQueue, claimed: Claimed, verdict: Verdict) -> None:
+        from django_mq.stores.records import Settlement
+
+        queue.site.store.settle(self.session_id, [Settlement(claimed.id, claimed.claim, verdict)])
+
+    def settle(self, queue: StoredQueue, entry: StoredEntry, error: BaseException | None) -> Settlement | None:
+        """Settle as a worker does after its handler raised this, or nothing; None if it had lost it."""
+        claimed = entry.receipt
+        if claimed is None or self.held.get(claimed.id) is not entry:
+            return None
+        settlement = judged(claimed, queue.record(), error)
+        self._let_go(entry)
+        void = queue.site.store.settle(self.session_id, [settlement])
+        return None if void else settlement
+
+    def _let_go(self, entry: StoredEntry) -> None:
+        assert entry.receipt is not None
+        del self.held[entry.receipt.id]
+        self.credit.give_back(entry.message.size)
+
+    def close(self, site: Site) -> None:
+        """Close the session: what it holds goes back, uncounted."""
+        self._depart()
+        site.store.close_session(self.session_id)
+
+    def lose(self, site: Site) -> None:
+        """Die: the deadline passes, and somebody reaps the session."""
+        self._depart()
+        site.store.renew(self.session_id, Heartbeat(deadline_seconds=-1.0))
+        site.store.reap()
+
+    def _depart(self) -> None:
+        self.departed = True
+        for entry in self.unsettled:
+            self._let_go(entry)
+
+
+def judged(claimed: Claimed, policy: QueueRecord, error: BaseException | None) -> Settlement:
+    """The settlement of an attempt that ended like this."""
+    handler = Handler(queue=claimed.queue_name, function=print, credit=1, time_limit_seconds=None)
+    attempt = Attempt(claimed, handler, policy)
+    attempt.error = error
+    return attempt.judge()
+
+
+#: What a handler raises for each of the engine's verdicts.
+ERRORS: dict[str, Callable[[], BaseException | None]] = {
+    "accept": lambda: None,
+    "release": Release,
+    "fail": partial(RuntimeError, "failed"),
+    "reject": partial(Reject, "rejected"),
+}
+
+
+class StoredTarget:
+    """One consumer of several queues: a session that claims from all of them."""
+
+    def __init__(self, credit: Credit, *, name: str, **_: Any) -> None:
+        self.credit = credit
+        self.name = name
+        self._queues: dict[str, StoredQueue] = {}
+        self._paused = False
+        self._consumer: StoredConsumer | None = None
+
+    @property
+    def consumers(self) -> tuple[StoredConsumer, ...]:
+        """Its one consumer."""
+        return () if self._consumer is None else (self._consumer,)
+
+    def subscribe(self, queue: StoredQueue, **options: Any) -> None:
+        """Read a queue, too."""
+        if self._consumer is None:
+            options.pop("name")
+            self._consumer = StoredConsumer(self.name, self.credit, **options)
+            self._consumer.paused = self._paused
+        self._queues[queue.name] = queue
+        queue.add_consumer(self._consumer)
+
+    def pull(self, now: float) -> tuple[StoredConsumer, StoredEntry] | None:
+        """Claim one message of any of its queues."""
+        if self._consumer is None:
+            return None
+        self._queues = {name: queue for name, queue in self._queues.items() if not queue.deleted}
+        entry = self._consumer.claim(self._queues, now) if self._queues else None
+        if entry is None:
+            return None
+        # As a worker does: queues of equal heads take turns, the one served last comes last.
+        names = list(self._queues)
+        after = names.index(entry.queue.name) + 1
+        self._queues = {name: self._queues[name] for name in names[after:] + names[:after]}
+        return self._consumer, entry
+
+    def pause(self) -> None:
+        """Want nothing."""
+        self._set_paused(True)
+
+    def resume(self) -> None:
+        """Want something again."""
+        self._set_paused(False)
+
+    def _set_paused(self, paused: bool) -> None:
+        self._paused = paused
+        for consumer in self.consumers:
+            consumer.paused = paused
+
+    def credit_changed(self) -> None:
+        """Nothing: it is looked at when it pulls."""
+
+    def close(self) -> None:
+        """Close the session."""
+        for consumer in self.consumers:
+            for queue in self._queues.values():
+                queue.forget_consumer(consumer)
+            if not consumer.departed and consumer.queue is not None:
+                consumer.close(consumer.queue.site)

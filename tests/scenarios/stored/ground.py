@@ -1,0 +1,38 @@
+"""A store as the ground that scenarios are played on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.apps import apps
+
+from django_mq.stores.memory.broker import empty_brokers
+from tests.scenarios.ground import Ground
+from tests.scenarios.stored.broker import StoredBroker
+from tests.scenarios.stored.consumer import StoredConsumer, StoredTarget
+from tests.scenarios.stored.site import Site
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+
+def stored_ground(store: Store) -> Ground:
+    """The ground of a store; each scenario finds it empty. The tables must be nobody else's."""
+
+    def broker(scale: float) -> StoredBroker:
+        empty(store)
+        site = Site(store, scale)
+        site.move_clock(0.0)
+        return StoredBroker(site)
+
+    return Ground(broker, StoredTarget, StoredConsumer, durable=True)
+
+
+def empty(store: Store) -> None:
+    """Forget every queue, message and session."""
+    if not store.features.durable:
+        empty_brokers()
+        return
+    models = apps.get_app_config("django_mq").get_models()
+    for model in sorted(models, key=lambda each: each.__name__ == "Queue"):  # what refers to queues goes first
+        model._base_manager.using(store.alias).all()._raw_delete(store.alias)

@@ -1,0 +1,71 @@
+"""From the engine's rules to the options of a stored queue."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from django_mq.conf import QueueSettings
+from django_mq.engine.exclusivity import Exclusivity
+from django_mq.engine.expiry import UNBOUNDED
+from django_mq.engine.overflow import Overflow
+from tests.scenarios.errors import UnfitError
+
+if TYPE_CHECKING:
+    from django_mq.engine.backoff import Backoff
+    from django_mq.engine.rules import Rules
+
+#: Rules that have no stored form, and what they are unless somebody asks for them.
+ENGINE_ONLY: dict[str, Any] = {
+    "expiry_queue": None,
+    "lifetime": UNBOUNDED,
+    "exclusivity": Exclusivity.NONE,
+    "max_consumers": None,
+    "max_live": None,
+    "consumers_before": 0,
+    "nondestructive": False,
+    "auto_delete": False,
+    "purge_on_no_consumers": False,
+}
+KINDS = ("priority", "fifo")
+
+
+def read_options(rules: Rules, scale: float) -> dict[str, Any]:
+    """The options of a queue with these rules. Raises UnfitError for a rule without a stored form."""
+    for name, usual in ENGINE_ONLY.items():
+        if getattr(rules, name) != usual:
+            raise UnfitError(f"a stored queue has no {name}")
+    if rules.kind not in KINDS:
+        raise UnfitError(f"a stored queue is none of kind {rules.kind}")
+    settings = QueueSettings(
+        kind=rules.kind,
+        levels=rules.levels,
+        due_order="keep_place" if rules.hold or not rules.due_first else "due_first",
+        max_attempts=rules.max_attempts or 0,
+        dead_letter_queue=rules.dead_letter_queue,
+        **_backoff(rules.backoff, scale),
+        **_limits(rules),
+    )
+    return asdict(settings)
+
+
+def _backoff(backoff: Backoff | None, scale: float) -> dict[str, float]:
+    if backoff is None:
+        return {"backoff_seconds": 0.0}
+    if not float(backoff.multiplier).is_integer():
+        raise UnfitError("a stored delay is not cut to whole ticks")
+    return {
+        "backoff_seconds": backoff.base_seconds * scale,
+        "backoff_multiplier": backoff.multiplier,
+        "backoff_cap_seconds": backoff.cap * scale,
+        "backoff_jitter": 0.0,
+    }
+
+
+def _limits(rules: Rules) -> dict[str, Any]:
+    if rules.overflow is Overflow.NONE:
+        return {}
+    if 0 in (rules.limits.messages, rules.limits.size_bytes):
+        raise UnfitError("a stored queue's limit is at least 1")
+    limits = {"max_messages": rules.limits.messages, "max_bytes": rules.limits.size_bytes}
+    return limits | {"overflow": rules.overflow.value, "wait_seconds": 0.0}

@@ -1,0 +1,95 @@
+"""What stands in the tables, whatever kind of store keeps them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from django_mq.engine.states import State
+from django_mq.models import History, Message, Queue
+from django_mq.stores.memory.store import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from uuid import UUID
+
+    from django_mq.stores.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """One live message."""
+
+    id: int
+    message_id: UUID
+    state: State
+    attempts: int
+    redelivered: bool
+    suspect: bool
+    deliver_at: datetime | None
+    session_id: int | None
+    headers: Any
+
+    @property
+    def deliveries(self) -> int:
+        """The attempts, that under way included, as the engine counts them."""
+        return self.attempts + (self.state is State.CLAIMED and not self.suspect)
+
+
+FIELDS = ("id", "message_id", "state", "attempts", "redelivered", "suspect", "deliver_at", "session_id", "headers")
+
+
+def rows_of(store: Store, queue: str) -> list[StoredRow]:
+    """Every message of a queue, in its order."""
+    return _rows_in_memory(store, queue) if isinstance(store, MemoryStore) else _rows_in_tables(store, queue)
+
+
+def _rows_in_tables(store: Store, queue: str) -> list[StoredRow]:
+    found = Message.objects.using(store.alias).filter(queue__name=queue).order_by("-level", "place", "id")
+    return [_row(dict(zip(FIELDS, values, strict=True))) for values in found.values_list(*FIELDS)]
+
+
+def _rows_in_memory(store: MemoryStore, queue: str) -> list[StoredRow]:
+    known = store.broker.queues.get(queue)
+    rows = sorted(known.rows.values(), key=lambda row: row.entry.order) if known is not None else []
+    own = ("id", "attempts", "suspect", "deliver_at", "session_id")
+    return [
+        _row(
+            {name: getattr(row, name) for name in own}
+            | {"message_id": row.message.message_id}
+            | {"state": row.entry.state, "redelivered": row.entry.redelivered}
+            | {"headers": json.loads(row.message.headers)}
+        )
+        for row in rows
+    ]
+
+
+def _row(values: dict[str, Any]) -> StoredRow:
+    return StoredRow(**values | {"state": State(values["state"])})
+
+
+def outcomes(store: Store, queue: str) -> Counter[int]:
+    """How many messages of a queue have finished, by outcome."""
+    if isinstance(store, MemoryStore):
+        return Counter(int(item.outcome) for item in store.broker.history if item.queue_name == queue)
+    finished = History.objects.using(store.alias).filter(queue_name=queue)
+    return Counter(finished.values_list("outcome", flat=True))
+
+
+def editor(store: Store) -> Callable[..., None]:
+    """What an operator does in the admin: change a queue's row."""
+    return _edit_in_memory if isinstance(store, MemoryStore) else _edit_in_tables
+
+
+def _edit_in_tables(store: Store, name: str, **options: Any) -> None:
+    for key in ("dead_letter_queue",):
+        options[key] = Queue.objects.using(store.alias).filter(name=options.get(key)).first()
+    Queue.objects.using(store.alias).filter(name=name).update(**options)
+
+
+def _edit_in_memory(store: MemoryStore, name: str, **options: Any) -> None:
+    queue = store.broker.queues[name]
+    queue.settings = replace(queue.settings, **options)
