@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 QUEUE_KINDS = ("priority", "fifo", "last_value")
 OVERFLOWS = ("reject", "ring", "drop", "flow")
 DUE_ORDERS = ("due_first", "keep_place")
+GROUPINGS = ("none", "assigned", "shared", "sole")
 NAME_LENGTH = 200
 #: Options of a queue that are numbers from 0.
 NOT_NEGATIVE = (
@@ -83,6 +84,17 @@ class QueueSettings:
     history_days: float = 7.0
     #: Whether the history keeps the body as well.
     history_body: bool = False
+    #: How messages with a group key are shared out: ``assigned`` (a group stays with its first worker),
+    #: ``shared`` (any worker, one message of a group at a time), ``sole`` (the whole queue to one worker).
+    grouping: str = "none"
+    #: Claims never step over a message that cannot be had at that moment, and are made one after the other.
+    strict: bool = False
+    #: Most messages claimed at once, over all workers; None = no limit.
+    max_in_flight: int | None = None
+    #: Most workers that receive at a time, the others standing by; None = no limit.
+    max_consumers: int | None = None
+    #: Whether one worker has the queue to itself while it lives, and others are refused.
+    exclusive: bool = False
 
     def problems(self) -> Iterator[str]:
         """Yield one sentence for every value of the wrong type or out of range."""
@@ -90,14 +102,15 @@ class QueueSettings:
         yield from wrong or self._out_of_range()
 
     def _out_of_range(self) -> Iterator[str]:
-        for name, known in (("kind", QUEUE_KINDS), ("due_order", DUE_ORDERS), ("overflow", OVERFLOWS)):
+        chosen = {"kind": QUEUE_KINDS, "due_order": DUE_ORDERS, "overflow": OVERFLOWS, "grouping": GROUPINGS}
+        for name, known in chosen.items():
             if getattr(self, name) not in known:
                 yield f"{name} is {getattr(self, name)!r}; use one of {', '.join(known)}"
         if not 1 <= self.levels <= 10:
             yield f"levels is {self.levels!r}; use 1 to 10"
         if not 0 <= self.backoff_jitter <= 1:
             yield f"backoff_jitter is {self.backoff_jitter!r}; use 0 to 1"
-        for name in ("max_messages", "max_bytes"):
+        for name in ("max_messages", "max_bytes", "max_in_flight", "max_consumers"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 yield f"{name} is {value!r}; use a positive number or None"

@@ -51,6 +51,11 @@ class QueueForm(TableForm):
             "expiry_queue",
             "history_days",
             "history_body",
+            "grouping",
+            "strict",
+            "exclusive",
+            "max_consumers",
+            "max_in_flight",
         ]
         help_texts: ClassVar = {
             "name": _("Publishers and consumers know the queue by this name; it cannot be changed later."),

@@ -59,6 +59,10 @@ class QueueAdmin(QueueActions):
             },
         ),
         (
+            gettext_lazy("Consumers"),
+            {"fields": ["grouping", ("strict", "exclusive"), ("max_consumers", "max_in_flight")]},
+        ),
+        (
             gettext_lazy("Limits"),
             {"fields": [("max_messages", "max_bytes"), ("overflow", "wait_seconds"), "dropped"]},
         ),

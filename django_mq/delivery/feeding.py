@@ -39,6 +39,8 @@ class Feeder:
         self._served = ""
         # The last claim had no free slot to offer, which suspect messages wait for.
         self._slotless = False
+        #: Whether the last claim was from queues with rules, where each settlement may make others ready.
+        self.ruled = False
         session.on_given_back = self._expect
 
     def _expect(self, seconds: float) -> None:
@@ -83,6 +85,8 @@ class Feeder:
             self._look, self._promote, self._due_at = True, True, NEVER
         if self._slotless and slots > 0:
             self._look, self._slotless = True, False
+        if self.ruled and self.session.settlements:
+            self._look = True
 
     def _wants_claim(self, credit: int, slots: int, refill: int) -> bool:
         if credit <= 0 or not self.queues or self.session.retired:
@@ -111,6 +115,7 @@ class Feeder:
         if result.claimed:
             self._served = result.claimed[-1].queue_name
         self.backlog = result.more
+        self.ruled = result.ruled
         self._slotless = slots <= 0 and not result.claimed
         due = result.next_due_seconds
         self._due_at = NEVER if due is None else time.monotonic() + due

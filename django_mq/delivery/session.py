@@ -63,6 +63,8 @@ class Session:
         self.on_given_back: Callable[[float], None] = _nobody_waits
         self.lost = False
         self.retired = False
+        # Whether what was claimed last may keep messages of its queue from others until it is settled.
+        self._ruled = False
         # Row ids claimed and not yet settled in the database.
         self._held: set[int] = set()
         # When to give back what an exchange of unknown outcome may have claimed, on the monotonic clock.
@@ -96,6 +98,8 @@ class Session:
             raise
         self._written(batch, result.void)
         self._held.update(message.id for message in result.claimed)
+        if result.claimed:
+            self._ruled = result.ruled
         return result
 
     def _doubt(self) -> None:
@@ -176,6 +180,7 @@ class Session:
         ]
         if given_back:
             self.on_given_back(min(given_back))
+        if given_back or (batch and self._ruled):
             self._tell_others()
         if void:
             logger.warning("%s settlements were void: the lease had been lost", len(void))

@@ -100,7 +100,8 @@ class Worker:
         else:
             self.session.settle(settlement)
         # Waking costs a system call: only a driver that sleeps needs it, and only for a batch.
-        if self._waiting and len(self.session.settlements) >= self._refill():
+        # Of a group, or where few may be in flight, the next one waits for this very settlement.
+        if self._waiting and (self._feeder.ruled or len(self.session.settlements) >= self._refill()):
             self.wake.set(CREDIT)
 
     def _on_idle(self) -> None:

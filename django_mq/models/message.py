@@ -106,6 +106,13 @@ class Message(models.Model):
             models.Index(
                 "expires_at", name="django_mq_message_expiring", condition=Q(expires_at__isnull=False, state__lt=2)
             ),
+            # Groups of which a message waits for its next attempt: the others of the group wait for it.
+            models.Index(
+                "queue",
+                "group_key",
+                name="django_mq_message_retrying",
+                condition=Q(state=0, redelivered=True, group_key__isnull=False),
+            ),
             models.Index(
                 "correlation_id", name="django_mq_message_corr", condition=Q(correlation_id__isnull=False)
             ),

@@ -25,6 +25,12 @@ class Queue(models.Model):
         DROP = "drop", _("drop the new message")
         FLOW = "flow", _("let the publisher wait")
 
+    class Grouping(models.TextChoices):
+        NONE = "none", _("none")
+        ASSIGNED = "assigned", _("assigned to a worker")
+        SHARED = "shared", _("shared by all workers")
+        SOLE = "sole", _("all to one worker")
+
     name = models.CharField(_("name"), max_length=200, unique=True)
     kind = models.CharField(_("kind"), max_length=20, choices=Kind.choices, default=Kind.PRIORITY)
     levels = models.PositiveSmallIntegerField(
@@ -147,6 +153,43 @@ class Queue(models.Model):
         on_delete=models.PROTECT,
         related_name="expiry_sources",
         help_text=_("Where expired messages go; without one they end in the history."),
+    )
+    # Who may claim. Each has a default in the database, for the version before that knows none of them.
+    grouping = models.CharField(
+        _("grouping"),
+        # "grouping" and "groups" are words of MySQL's own.
+        db_column="group_rule",
+        max_length=10,
+        choices=Grouping.choices,
+        default=Grouping.NONE,
+        db_default=Grouping.NONE,
+        help_text=_("How messages with a group key are shared out; one of a group is delivered at a time."),
+    )
+    strict = models.BooleanField(
+        _("strict order"),
+        default=False,
+        db_default=False,
+        help_text=_("Claims are made one by one, and never past a message that cannot be had just then."),
+    )
+    max_in_flight = models.PositiveIntegerField(
+        _("most in flight"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Most messages claimed at once, over all workers."),
+    )
+    max_consumers = models.PositiveIntegerField(
+        _("most consumers"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Most workers that receive; the others stand by."),
+    )
+    exclusive = models.BooleanField(
+        _("exclusive"),
+        default=False,
+        db_default=False,
+        help_text=_("One worker receives as long as it lives; others are refused."),
     )
     history_days = models.FloatField(
         _("days of history"),

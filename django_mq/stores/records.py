@@ -61,6 +61,29 @@ class QueueRecord:
     last_value_key: str
     expiry_queue: str | None
     ttl_seconds: float | None
+    grouping: str = "none"
+    strict: bool = False
+    max_in_flight: int | None = None
+    max_consumers: int | None = None
+    exclusive: bool = False
+    #: Whether its consumers have different priorities, as of their last heartbeats.
+    priorities_differ: bool = False
+
+    @property
+    def seats(self) -> int | None:
+        """How many sessions may receive at a time; None if all may."""
+        return 1 if self.exclusive or self.grouping == "sole" else self.max_consumers
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether messages of one group go one after the other."""
+        return self.grouping in {"assigned", "shared"}
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether a claim must ask who else is there."""
+        limited = self.seats is not None or self.max_in_flight is not None
+        return self.has_groups or self.strict or limited or self.priorities_differ
 
     @property
     def is_ruled(self) -> bool:
@@ -180,7 +203,8 @@ class Exchange:
     is the time until the earliest scheduled message, None if there is none. ``whole`` is
     false when the claim did not begin at the head, and so may have passed what has come back:
     ``next_due_seconds`` is then no later than the time for a whole look. ``void`` holds the
-    row ids of settlements whose lease was lost: they changed nothing.
+    row ids of settlements whose lease was lost: they changed nothing. With ``ruled`` a settlement
+    may make others ready, of the same group for example: look again after each.
     """
 
     claimed: list[Claimed] = field(default_factory=list)
@@ -188,6 +212,7 @@ class Exchange:
     next_due_seconds: float | None = None
     whole: bool = True
     void: frozenset[int] = frozenset()
+    ruled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ def form_data(**changes: Any) -> dict[str, Any]:
         "wait_seconds": 5,
         "dedup_count": 20000,
         "history_days": 7,
+        "grouping": "none",
     }
     return data | changes
 

@@ -29,7 +29,8 @@ def test_every_option_of_a_queue_can_be_given(database: str, run: Run) -> None:
     options = (
         "--kind=fifo --levels=3 --due-order=keep_place --max-attempts=5 --dead-letter-queue=dead "
         "--backoff-seconds=2 --backoff-multiplier=3 --backoff-cap-seconds=60 --backoff-jitter=0.5 "
-        "--max-messages=100 --ttl-seconds=60 --history-days=1 --history-body --closed"
+        "--max-messages=100 --ttl-seconds=60 --history-days=1 --history-body --closed "
+        "--grouping=shared --strict --exclusive --max-consumers=2 --max-in-flight=9"
     )
 
     run("mq_queue", "create", "orders", *options.split())
@@ -40,6 +41,8 @@ def test_every_option_of_a_queue_can_be_given(database: str, run: Run) -> None:
     assert (row.backoff_cap_seconds, row.backoff_jitter) == (60, 0.5)
     assert (row.dead_letter_queue, row.max_messages, row.ttl_seconds) == (queue(database, "dead"), 100, 60)
     assert (row.history_days, row.history_body, row.closed) == (1, True, True)
+    assert (row.grouping, row.strict, row.exclusive) == ("shared", True, True)
+    assert (row.max_consumers, row.max_in_flight) == (2, 9)
 
 
 def test_editing_changes_what_is_named_and_nothing_else(database: str, run: Run) -> None:

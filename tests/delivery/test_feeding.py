@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pytest
 
 from django_mq.api import publish
+from django_mq.conf import QueueSettings
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.session import Session
@@ -134,3 +136,21 @@ def test_settlements_that_press_are_written_without_a_claim(feeder: Feeder) -> N
     feeder.session.accept(message)
 
     wait_until(lambda: bodies(feeder, credit=0) == [] and feeder.session.held == 0)
+
+
+def test_with_groups_the_next_is_claimed_with_the_settlement_of_the_one_before(
+    feeder: Feeder, committed_database: str
+) -> None:
+    store = shared_store(committed_database)
+    store.declare("steps", asdict(QueueSettings(grouping="shared")))
+    feeder.consume(("steps",))
+    for number in range(3):
+        publish("steps", number, group_key="a")
+    seen = []
+
+    while held := feeder.pump(credit=10, slots=10):
+        seen += [message.body for message in held]
+        for message in held:
+            feeder.session.accept(message)
+
+    assert seen == [b"0", b"1", b"2"]

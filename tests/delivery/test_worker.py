@@ -400,3 +400,23 @@ def test_a_driver_does_not_sleep_over_credit_that_came_back_before_it_lay_down(
     assert credit_is_back
     worker.stop()
     worker.run()
+
+
+def test_a_group_is_handled_in_order_by_many_threads_of_two_workers(alias: str) -> None:
+    Queue.objects.using(alias).update(grouping="shared", max_attempts=3)
+    started, failed = [], set()
+
+    def step(message: Any) -> None:
+        started.append((message.headers["order"], message.body))
+        if message.body == 1 and message.headers["order"] not in failed:
+            failed.add(message.headers["order"])
+            raise ValueError
+
+    for number in range(4):
+        for order in "abc":
+            publish("orders", number, group_key=order, headers={"order": order})
+    with running(a_handler(step), using=alias, threads=4), running(a_handler(step), using=alias, threads=4):
+        wait_until(lambda: finished(alias) == 12, lambda: f"all 12 messages; came {started}")
+
+    for order in "abc":
+        assert [body for name, body in started if name == order] == [0, 1, 1, 2, 3]

@@ -128,6 +128,79 @@ def is_blocked(watcher: SQLStore, pid: int) -> bool:
         return bool(cursor.fetchone()[0])
 
 
+# Claims from queues with rules
+
+
+def test_a_claim_waits_for_its_turn_and_sees_what_the_one_before_it_has_taken(
+    first: SQLStore, second: SQLStore
+) -> None:
+    declare(first, "grouped", grouping="shared")
+    published = [publish(first, "grouped", group_key=key) for key in ("a", "a", "b", "b")]
+    one, two = open_session(first), open_session(first)
+    second.queue("grouped")  # so that it knows of the rules
+
+    with a_store(first.alias) as watcher, holding_open(first) as commit:
+        taken = claim(first, one, "grouped", credit=1)
+        with waiting(watcher, second, lambda: claim(second, two, "grouped")) as other:
+            commit()
+
+    assert (ids(taken), ids(other.result())) == (published[:1], [published[2]])
+
+
+def test_two_that_claim_at_once_never_exceed_what_may_be_in_flight(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "few", max_in_flight=3)
+    for _ in range(5):
+        publish(first, "few")
+    one, two = open_session(first), open_session(first)
+    second.queue("few")
+
+    with a_store(first.alias) as watcher, holding_open(first) as commit:
+        taken = claim(first, one, "few", credit=2)
+        with waiting(watcher, second, lambda: claim(second, two, "few")) as other:
+            commit()
+
+    assert (len(taken), len(other.result())) == (2, 1)
+
+
+def test_one_seat_is_given_once(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "sole", grouping="sole")
+    for _ in range(2):
+        publish(first, "sole")
+    one, two = open_session(first), open_session(first)
+    second.queue("sole")
+
+    with a_store(first.alias) as watcher, holding_open(first) as commit:
+        taken = claim(first, one, "sole", credit=1)
+        with waiting(watcher, second, lambda: claim(second, two, "sole")) as other:
+            commit()
+
+    assert (len(taken), other.result()) == (1, [])
+
+
+def test_a_publisher_into_a_limited_queue_keeps_no_claim_with_rules_waiting(
+    first: SQLStore, second: SQLStore
+) -> None:
+    declare(first, "both", grouping="shared", max_messages=10)
+    published = publish(first, "both")
+    session = open_session(first)
+
+    with holding_open(first):
+        first._rows("lock_queue", queue="both")
+        assert ids(claim(second, session, "both")) == [published]
+
+
+def test_a_strict_queue_ends_at_a_message_that_an_operator_holds(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "strict", strict=True)
+    published = [publish(first, "strict") for _ in range(3)]
+    session = open_session(first)
+
+    with holding_open(first):
+        first.cancel(published[1:2])
+        assert ids(claim(second, session, "strict")) == published[:1]
+
+    assert ids(claim(second, session, "strict")) == published[2:]
+
+
 # Claims
 
 

@@ -11,10 +11,10 @@ import pytest
 from django.db import connections, transaction
 
 from django_mq.errors import StoreError, StoreUnavailable
-from django_mq.stores.mysql.merging import merged
 from django_mq.stores.mysql.retrying import TRIES, retried
 from django_mq.stores.mysql.settings import problems
 from django_mq.stores.registry import private_store, shared_store
+from django_mq.stores.sql.merging import merged
 from tests.stores.builders import a_message, declare, open_session, publish
 
 if TYPE_CHECKING:

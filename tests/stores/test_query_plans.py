@@ -68,6 +68,13 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "deliver_now": ({"ids": [1, 2]}, "pkey"),
     "retry_dead": ({"ids": [1, 2]}, "pkey"),
     "release_held": ({"ids": [1, 2]}, "pkey"),
+    "in_flight": ({"queue_id": 1}, "claimed"),
+    "walk": ({"queue_id": 1, **PAGE}, "ready"),
+    "walk_groups": ({"queue_id": 1, "session": 1, "busy": ["a"], **PAGE}, "ready"),
+    "lock_chosen": ({"ids": [1, 2]}, "pkey"),
+    "claim_chosen": ({"ids": [1, 2], "session": 1, "claim": 1}, "pkey"),
+    "better_consumers": ({"queue": "q1", "queue_id": 1, "session": 1}, "claimed"),
+    "busy_groups": ({"queue_id": 1}, "retrying"),
     "message_taken": ({"queue": "q1", "message_id": "0" * 32}, "once"),
 }
 #: What a worker prepares once and then runs with a plan that must suit any values.
@@ -259,10 +266,12 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
         *("claim", "next_due", "find_unheld", "browse", "release_session", "release_unknown"),
         *("prioritise", "deliver_now", "retry_dead", "release_held"),
         *("measure_queue", "lowest_level", "evictable"),
+        *("walk", "walk_groups", "lock_chosen", "claim_chosen", "better_consumers", "busy_groups"),
     )
 } | {
     "claim_across": (LOCKED, "pkey"),
     "candidates": ({"queue": "q1", "candidates": 10}, "ready"),
+    "in_flight": ({"queue_id": 1}, "ready"),
     "lease": ({**LOCKED, "session": 1}, "pkey"),
     "due_queues": ({"queues": ["q1"], "every": False}, "due"),
     "lock_due": ({"queue_id": 1, "limit": 10}, "due"),

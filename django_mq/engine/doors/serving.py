@@ -61,6 +61,15 @@ class Serving(Subscribing):
         finally:
             self._release()
 
+    def take(self, entry: Entry, consumer: Consumer) -> None:
+        """Claim this very entry, which is ready, for a consumer: the caller has chosen. Credit is not asked.
+
+        For stores whose rules reach further than one queue's consumers. Raises IllegalMove.
+        """
+        with self.lock:
+            self._dispatch.take(consumer, entry)
+            self._claimed(consumer, entry)
+
     def _refuse_stranger(self, consumer: Consumer) -> None:
         if consumer.interest is not REMOVED:
             raise UnknownConsumer

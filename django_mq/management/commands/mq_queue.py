@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django_mq import api
-from django_mq.conf import DUE_ORDERS, OVERFLOWS, QUEUE_KINDS, QueueSettings
+from django_mq.conf import DUE_ORDERS, GROUPINGS, OVERFLOWS, QUEUE_KINDS, QueueSettings
 from django_mq.delivery.editing import OPTIONS, create_queue, edit_queue
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import plural
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 #: How an option's value is read from the command line; the rest is text.
 READERS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
-CHOICES = {"kind": QUEUE_KINDS, "due_order": DUE_ORDERS, "levels": range(1, 11), "overflow": OVERFLOWS}
+CHOICES = {
+    "kind": QUEUE_KINDS,
+    "due_order": DUE_ORDERS,
+    "levels": range(1, 11),
+    "overflow": OVERFLOWS,
+    "grouping": GROUPINGS,
+}
 HELPS = {
     "kind": "Order of the queue; priority without it.",
     "levels": "Priority lists of a priority queue, 1 to 10.",
@@ -43,6 +49,11 @@ HELPS = {
     "ttl_seconds": "Time to live of messages published without one.",
     "history_days": "How long finished messages are remembered; 0 = not at all.",
     "history_body": "Whether the history keeps bodies.",
+    "grouping": "How messages with a group key are shared out among workers.",
+    "strict": "Whether claims never step over a message that cannot be had just then.",
+    "max_in_flight": "Most messages claimed at once, over all workers.",
+    "max_consumers": "Most workers that receive; the others stand by.",
+    "exclusive": "Whether one worker has the queue to itself.",
 }
 
 

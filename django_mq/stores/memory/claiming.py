@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.errors import SessionLost
 from django_mq.stores.memory.broker import row_of
+from django_mq.stores.memory.ruling import allowed, record_of, take_seats
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.records import Exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
+    from django_mq.engine.entry import Entry
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.session import WorkerSession
-    from django_mq.stores.records import Claimed, ClaimRequest
+    from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord
 
 
 class Rank(NamedTuple):
@@ -50,36 +52,52 @@ class Claiming(Runner):
         queues = [queue for queue in named if queue is not None]
         for queue in queues:
             queue.engine.promote(now.timestamp())
-        seen = _first_ready(queues, request, now)
+        records = {queue.name: record_of(self.broker, queue, now) for queue in queues}
+        seen = self._first_ready(queues, records, session, request, now)
         chosen = _deliverable(seen, request.slots)
+        ruled = any(record.has_rules for record in records.values())
+        take_seats(session, chosen, records)
         return Exchange(
-            claimed=[self._lease(row, session, now) for row in chosen],
+            claimed=[self._lease(row, session, now, first=not ruled) for row in chosen],
             more=_may_have_more(seen, chosen, request),
             next_due_seconds=_seconds_until_due(queues, now),
+            ruled=ruled,
         )
 
-    def _lease(self, row: Row, session: WorkerSession, now: datetime) -> Claimed:
-        """Have the engine deliver the first entry of the queue, which is this row's."""
-        row.queue.engine.deliver(session.consumer_of(row.queue), now.timestamp())
+    def _first_ready(
+        self,
+        queues: list[BrokerQueue],
+        records: dict[str, QueueRecord],
+        session: WorkerSession,
+        request: ClaimRequest,
+        now: datetime,
+    ) -> list[Row]:
+        """Return the first ready rows of all queues together, as many as there is credit."""
+        walks = [
+            _ranked(
+                allowed(self.broker, queue, records[queue.name], session, now), position, listed=request.listed
+            )
+            for position, queue in enumerate(queues)
+            if not queue.is_paused(now)
+        ]
+        return [row for _, row in islice(merge(*walks, key=itemgetter(0)), request.credit)]
+
+    def _lease(self, row: Row, session: WorkerSession, now: datetime, *, first: bool) -> Claimed:
+        """Have the engine deliver this row's entry, which is the first of its queue where no rules are."""
+        consumer = session.consumer_of(row.queue)
+        if first:
+            row.queue.engine.deliver(consumer, now.timestamp())
+        else:
+            row.queue.engine.take(row.entry, consumer)
         self.broker.expiring.remove(row.entry)
         row.session_id, row.claimed_at = session.number, now
         return row.claimed(now)
 
 
-def _first_ready(queues: list[BrokerQueue], request: ClaimRequest, now: datetime) -> list[Row]:
-    """Return the first ready rows of all queues together, as many as there is credit."""
-    walks = [
-        _walk(queue, position, listed=request.listed)
-        for position, queue in enumerate(queues)
-        if not queue.is_paused(now)
-    ]
-    return [row for _, row in islice(merge(*walks, key=itemgetter(0)), request.credit)]
-
-
-def _walk(queue: BrokerQueue, position: int, *, listed: bool) -> Iterator[tuple[Rank, Row]]:
-    """Yield the ready rows of a queue in order, each with its rank; the ranks rise."""
+def _ranked(entries: Iterable[Entry], position: int, *, listed: bool) -> Iterator[tuple[Rank, Row]]:
+    """Yield the rows of a queue's entries in order, each with its rank; the ranks rise."""
     leisure = -9
-    for turn, entry in enumerate(queue.engine.browse()):
+    for turn, entry in enumerate(entries):
         leisure = max(leisure, -entry.message.priority)
         yield Rank(position if listed else 0, leisure, turn, position), row_of(entry)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.conf import QueueSettings
 from django_mq.errors import QueueInUse
 from django_mq.stores.memory.queue import BrokerQueue
+from django_mq.stores.memory.ruling import record_of
 from django_mq.stores.memory.runner import locked
 from django_mq.stores.memory.steering import Steering
 
@@ -36,7 +37,7 @@ class Declaring(Steering):
     @locked
     def queue(self, name: str) -> QueueRecord | None:
         queue = self.broker.queues.get(name)
-        return None if queue is None else queue.record(self._now())
+        return None if queue is None else record_of(self.broker, queue, self._now())
 
     @locked
     def delete_queue(self, name: str, *, force: bool = False) -> int:

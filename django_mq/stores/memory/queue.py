@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: What a queue's record and its settings have in common.
 COMMON = tuple(
-    {item.name for item in fields(QueueRecord)} - {"id", "name", "closed", "paused"},
+    {item.name for item in fields(QueueRecord)} - {"id", "name", "closed", "paused", "priorities_differ"},
 )
 
 
@@ -40,6 +40,9 @@ class BrokerQueue:
         self.engine = Queue(name, Rules(levels=levels, due_first=settings.due_order == "due_first"))
         #: Every message here, whatever its state: an id may be here once.
         self.rows: dict[UUID, Row] = {}
+        #: Sessions that have a seat where seats are few, and the owner of each group that stays with one.
+        self.seated: set[int] = set()
+        self.owners: dict[str, int] = {}
 
     def is_paused(self, now: datetime) -> bool:
         """Whether nothing may be delivered now."""
@@ -58,9 +61,19 @@ class BrokerQueue:
             size_bytes=self.engine.statistics.depth_bytes,
         )
 
-    def record(self, now: datetime) -> QueueRecord:
+    def left(self, session: int) -> None:
+        """Free what belongs to a session that is no more."""
+        self.seated.discard(session)
+        self.owners = {group: owner for group, owner in self.owners.items() if owner != session}
+
+    def record(self, now: datetime, *, priorities_differ: bool = False) -> QueueRecord:
         """The queue as publishing and consuming see it."""
         common = {name: getattr(self.settings, name) for name in COMMON}
         return QueueRecord(
-            id=self.number, name=self.name, closed=self.closed, paused=self.is_paused(now), **common
+            id=self.number,
+            name=self.name,
+            closed=self.closed,
+            paused=self.is_paused(now),
+            priorities_differ=priorities_differ,
+            **common,
         )

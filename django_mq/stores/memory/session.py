@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.entry import Entry
     from django_mq.stores.memory.queue import BrokerQueue
-    from django_mq.stores.records import Heartbeat, SessionInfo
+    from django_mq.stores.records import ConsumerInfo, Heartbeat, SessionInfo
 
 
 class WorkerSession:
@@ -42,6 +42,19 @@ class WorkerSession:
         """Leave every queue; what is still held goes back to its place, uncounted."""
         for queue, consumer in self._consumers.items():
             queue.engine.remove_consumer(consumer)
+            queue.left(self.number)
+
+    def priority_in(self, queue: BrokerQueue) -> int:
+        """The highest priority of its consumers of the queue, as of its last heartbeat."""
+        return max((info.priority for info in self._told_of(queue)), default=0)
+
+    def credit_in(self, queue: BrokerQueue) -> int:
+        """The credit its consumers of the queue have, used or not, as of its last heartbeat."""
+        return sum(info.credit_limit for info in self._told_of(queue) if info.state != "stopping")
+
+    def _told_of(self, queue: BrokerQueue) -> list[ConsumerInfo]:
+        consumers = () if self.heartbeat is None else self.heartbeat.consumers
+        return [info for info in consumers if info.queue_name == queue.name]
 
     def forget(self, queue: BrokerQueue) -> None:
         """The queue is no more."""

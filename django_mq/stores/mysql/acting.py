@@ -90,6 +90,12 @@ class Acting(Running):
             super()._rows("release_lapsed", ids=[row[1] for row in found])
         return found
 
+    def claim_chosen(self, *, ids: list[int], **lease: int) -> Rows:
+        """Read locked messages as they are, then lease them."""
+        found = super()._rows("claim_chosen", ids=ids, **lease)
+        self._rows("lease", ids=ids, **lease)
+        return found
+
     def drop_queue(self, *, queue: str) -> Rows:
         """Delete the bindings, then the queue."""
         self._rows("drop_bindings", queue=queue)
@@ -125,6 +131,7 @@ SEVERAL: dict[str, Any] = {
     "promote_due": Acting.promote_named,
     "promote_all": Acting.promote_every,
     "release_lapsed": Acting.release_lapsed,
+    "claim_chosen": Acting.claim_chosen,
     "drop_queue": Acting.drop_queue,
     "record_attempts": Acting.record_each,
     "volatile_put": Acting.put_each,

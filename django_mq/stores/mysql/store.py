@@ -12,13 +12,13 @@ from uuid import UUID
 from django_mq.errors import StoreError
 from django_mq.stores.features import Features
 from django_mq.stores.mysql.acting import Acting
-from django_mq.stores.mysql.merging import merged
 from django_mq.stores.mysql.retrying import retried
 from django_mq.stores.mysql.settings import problems
 from django_mq.stores.mysql.values import time_of
 from django_mq.stores.records import Browsed, Claimed, Counts, Exchange, Verdict
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
+from django_mq.stores.sql.merging import merged
 from django_mq.stores.sql.steering import ACCEPTED, EXPIRED
 from django_mq.stores.texts import storable
 
@@ -102,6 +102,8 @@ class MySQLStore(Acting):
 
     @retried
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+        if self._has_rules(request.queues):
+            return self._claim_by_rules(session_id, request)
         with self._transaction():
             self._check_alive(session_id)
             if request.promote:

@@ -137,7 +137,8 @@ class PostgreSQLStore(SQLStore):
         if any(item.verdict is Verdict.RELEASE for item in settlements):
             self._pointers.clear()  # what is given back stands at a place that was passed
         plain = all(item.verdict is not Verdict.DEAD and item.failure is None for item in settlements)
-        if not (self.private and plain):
+        ruled = request is not None and self._has_rules(request.queues)
+        if ruled or not (self.private and plain):
             return super().exchange(session_id, settlements, request)
         accepted = all(item.verdict is Verdict.ACCEPT for item in settlements)
         with self._alone(), translating(self.connection):

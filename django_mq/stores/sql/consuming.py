@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from django_mq.errors import SessionLost
 from django_mq.stores.records import Claimed, Exchange, Verdict
-from django_mq.stores.sql.runner import Runner
+from django_mq.stores.sql.ruling import Ruling
 from django_mq.stores.sql.steering import ACCEPTED, EXPIRED
 from django_mq.stores.texts import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from django_mq.stores.records import ClaimRequest, Settlement
+    from django_mq.stores.records import ClaimRequest, QueueRecord, Settlement
+    from django_mq.stores.sql.ruling import Candidate
 
 
 #: Due messages promoted by one claim; the rest follows with the next.
@@ -23,7 +25,7 @@ PROMOTE_LIMIT = 1000
 SEEN_COLUMN = len(fields(Claimed))
 
 
-class Consuming(Runner):
+class Consuming(Ruling):
     """Claim in strict order, settle behind the fence."""
 
     def exchange(
@@ -33,12 +35,38 @@ class Consuming(Runner):
             return super().exchange(session_id, settlements, request)
 
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+        if self._has_rules(request.queues):
+            return self._claim_by_rules(session_id, request)
         with self._transaction():
             self._check_alive(session_id)
             self._rows("promote_due", queues=list(request.queues), limit=PROMOTE_LIMIT)
             rows = self._claim_rows(session_id, request)
             due = self._rows("next_due", queues=list(request.queues))[0][0]
         return self._exchange_of(rows, request, due)
+
+    def _claim_by_rules(self, session_id: int, request: ClaimRequest) -> Exchange:
+        with self._transaction():
+            self._check_alive(session_id)
+            self._rows("promote_due", queues=list(request.queues), limit=PROMOTE_LIMIT)
+            found = self._choose(session_id, request)
+            chosen = _until_a_suspect(found, request.slots)
+            claimed = self._lease_chosen(session_id, [item.id for _, item in chosen])
+            self._take_seats(session_id, chosen)
+            due = self._rows("next_due", queues=list(request.queues))[0][0]
+        return Exchange(
+            claimed=claimed,
+            more=bool(chosen) and (len(found) >= request.credit or len(chosen) < len(found)),
+            next_due_seconds=None if due is None else max(0.0, float(due)),
+            ruled=True,
+        )
+
+    def _lease_chosen(self, session_id: int, ids: list[int]) -> list[Claimed]:
+        """Lease locked messages and return them in the given order."""
+        if not ids:
+            return []
+        rows = self._rows("claim_chosen", ids=ids, session=session_id, claim=next(self._claims))
+        by_id = {row[0]: row for row in rows}
+        return [self._claimed(by_id[id_]) for id_ in ids]
 
     def _check_alive(self, session_id: int) -> None:
         if not self._rows("session_alive", session=session_id):
@@ -159,3 +187,12 @@ class Consuming(Runner):
 
     def resync(self, session_id: int, held: Sequence[int]) -> int:
         return len(self._rows("release_unknown", session=session_id, held=list(held)))
+
+
+def _until_a_suspect(
+    found: list[tuple[QueueRecord, Candidate]], slots: int
+) -> list[tuple[QueueRecord, Candidate]]:
+    """Return what comes before the first suspect; that one alone, if it is the first and a slot is free."""
+    if found and found[0][1].suspect:
+        return found[:1] if slots > 0 else []
+    return list(takewhile(lambda pair: not pair[1].suspect, found))

@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any
 from django_mq.errors import QueueInUse
 from django_mq.stores.records import QueueRecord
 from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.sql.remembering import Remembering
 from django_mq.stores.sql.steering import Steering
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Queues(Steering):
+#: Columns of QueueRecord that say who may claim, and those that are true or false.
+RULES = ("grouping", "strict", "max_in_flight", "max_consumers", "exclusive", "priorities_differ")
+FLAGS = ("closed", "paused", "strict", "exclusive", "priorities_differ")
+
+
+class Queues(Steering, Remembering):
     """Declare, read and delete queues."""
 
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
@@ -27,9 +33,11 @@ class Queues(Steering):
         backoff = ("backoff_seconds", "backoff_multiplier", "backoff_cap_seconds", "backoff_jitter")
         limits = ("max_messages", "max_bytes", "overflow", "wait_seconds")
         rest = ("dead_letter_queue", *limits, "last_value_key", "expiry_queue", "ttl_seconds")
-        named = zip((*fields, *backoff, *rest), rows[0], strict=True)
+        named = zip((*fields, *backoff, *rest, *RULES), rows[0], strict=True)
         values: dict[str, Any] = dict(named)
-        return QueueRecord(**values | {flag: bool(values[flag]) for flag in ("closed", "paused")})
+        record = QueueRecord(**values | {flag: bool(values[flag]) for flag in FLAGS})
+        self._remember(record)
+        return record
 
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         with self._transaction():

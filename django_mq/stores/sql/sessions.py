@@ -69,4 +69,5 @@ class Sessions(Runner):
 
     def _drop_sessions(self, ids: list[int]) -> None:
         self._rows("drop_consumers", sessions=ids)
+        self._rows("drop_ownerships", sessions=ids)
         self._rows("drop_sessions", sessions=ids)

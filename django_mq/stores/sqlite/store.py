@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 #: What takes two statements here, in this order; the one that gives the pair its name answers.
 PAIRS = {
+    "claim_chosen": ("claim_chosen", "lease"),
     "settle_finished": ("remember_finished", "settle_finished"),
     "remove": ("remember_removed", "remove"),
     "release_lapsed": ("release_lapsed", "give_back_lapsed"),
@@ -115,6 +116,9 @@ class SQLiteStore(SQLStore):
             ids = [row[0] for row in rows]
             self._rows("lease", ids=ids, session=session_id, claim=params["claim"])
         return rows
+
+    def _take_turn(self, name: str) -> None:
+        """The transaction holds the write lock, which nobody shares."""
 
     def _claimed(self, row: tuple[Any, ...]) -> Claimed:
         claimed = super()._claimed(row)

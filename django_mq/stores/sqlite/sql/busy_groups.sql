@@ -1,0 +1,11 @@
+-- Asks for the groups that must wait: one of their messages is claimed, or has failed and waits for its
+-- next attempt.
+-- Locks: nothing. Index: django_mq_message_claimed, django_mq_message_retrying.
+-- Returns: their keys.
+SELECT h.group_key
+FROM django_mq_message h
+WHERE h.queue_id = %(queue_id)s AND h.state = 2 AND h.group_key IS NOT NULL
+UNION
+SELECT w.group_key
+FROM django_mq_message w
+WHERE w.queue_id = %(queue_id)s AND w.state = 0 AND w.redelivered AND w.group_key IS NOT NULL

@@ -1,0 +1,227 @@
+"""Message groups: one message of a group at a time, in order, whoever works on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.stores.records import ClaimRequest, Verdict
+from tests.stores.builders import (
+    claim,
+    declare,
+    ids,
+    look,
+    lose_worker,
+    open_session,
+    pass_time,
+    publish,
+    settle,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+EITHER = pytest.mark.parametrize("grouping", ["assigned", "shared"])
+
+
+@pytest.fixture
+def other(store: Store) -> int:
+    """A second worker session."""
+    return open_session(store, "other")
+
+
+@EITHER
+def test_a_claim_brings_the_first_of_each_group_and_all_without_one(
+    store: Store, session: int, grouping: str
+) -> None:
+    declare(store, grouping=grouping)
+    keys = ["a", "a", "b", None, "b", None, "c", ""]
+    published = [publish(store, group_key=key) for key in keys]
+
+    assert ids(claim(store, session)) == [published[index] for index in (0, 2, 3, 5, 6, 7)]
+
+
+@EITHER
+def test_a_group_waits_until_its_message_is_settled(store: Store, session: int, other: int, grouping: str) -> None:
+    declare(store, grouping=grouping)
+    [first, second] = [publish(store, group_key="a") for _ in range(2)]
+    [held] = claim(store, session)
+
+    blocked = claim(store, session) + claim(store, other)
+    settle(store, session, held, Verdict.ACCEPT)
+
+    assert (held.id, blocked, ids(claim(store, session))) == (first, [], [second])
+
+
+@EITHER
+def test_a_settlement_and_the_next_of_the_group_travel_together(store: Store, session: int, grouping: str) -> None:
+    declare(store, grouping=grouping)
+    published = [publish(store, group_key="a") for _ in range(3)]
+    held, seen = claim(store, session), []
+
+    while held:
+        seen += ids(held)
+        settled = [verdict(message, Verdict.ACCEPT) for message in held]
+        held = store.exchange(session, settled, ClaimRequest(queues=("orders",), credit=5)).claimed
+
+    assert seen == published
+
+
+@EITHER
+def test_a_blocked_group_is_passed_over_and_holds_nobody_up(
+    store: Store, session: int, other: int, grouping: str
+) -> None:
+    declare(store, grouping=grouping)
+    for _ in range(250):  # more than one page of the walk
+        publish(store, group_key="a")
+    behind = publish(store, group_key="b")
+    claim(store, session, credit=1)
+
+    assert ids(claim(store, other)) == [behind]
+
+
+@EITHER
+def test_a_group_whose_message_failed_waits_for_its_next_attempt(
+    store: Store, session: int, other: int, grouping: str
+) -> None:
+    declare(store, grouping=grouping)
+    first, second = (publish(store, group_key="a") for _ in range(2))
+    elsewhere = publish(store, group_key="b")
+    [held, _] = claim(store, session)
+    settle(store, session, held, Verdict.RELEASE, counted=True, delay_seconds=100)
+
+    early = claim(store, session) + claim(store, other)
+    pass_time(store, 101)
+    again = claim(store, session)
+
+    assert (early, ids(again)) == ([], [first])
+    settle(store, session, again[0], Verdict.ACCEPT)
+    assert second in ids(claim(store, session))
+    assert elsewhere not in ids(claim(store, session))
+
+
+@EITHER
+def test_a_message_that_is_published_for_later_keeps_nobody_waiting(
+    store: Store, session: int, grouping: str
+) -> None:
+    declare(store, grouping=grouping)
+    publish(store, group_key="a", delay_seconds=100)
+    now = publish(store, group_key="a")
+
+    assert ids(claim(store, session)) == [now]
+
+
+@EITHER
+def test_a_dead_letter_keeps_nobody_waiting(store: Store, session: int, grouping: str) -> None:
+    declare(store, grouping=grouping)
+    publish(store, group_key="a")
+    after = publish(store, group_key="a")
+    [held] = claim(store, session)
+    settle(store, session, held, Verdict.DEAD, reason="broken")
+
+    assert ids(claim(store, session)) == [after]
+
+
+def test_an_assigned_group_stays_with_its_owner_even_when_it_ran_empty(
+    store: Store, session: int, other: int
+) -> None:
+    declare(store, grouping="assigned")
+    publish(store, group_key="a")
+    [held] = claim(store, session)
+    settle(store, session, held, Verdict.ACCEPT)
+    later = publish(store, group_key="a")
+
+    assert (claim(store, other), ids(claim(store, session))) == ([], [later])
+
+
+def test_a_shared_group_goes_to_whoever_comes_first(store: Store, session: int, other: int) -> None:
+    declare(store, grouping="shared")
+    publish(store, group_key="a")
+    [held] = claim(store, session)
+    settle(store, session, held, Verdict.ACCEPT)
+    later = publish(store, group_key="a")
+
+    assert ids(claim(store, other)) == [later]
+
+
+@EITHER
+def test_a_group_is_free_when_its_owner_leaves(store: Store, session: int, other: int, grouping: str) -> None:
+    declare(store, grouping=grouping)
+    first, second = (publish(store, group_key="a") for _ in range(2))
+    claim(store, session)
+
+    store.close_session(session)
+    [again] = claim(store, other)
+    settle(store, other, again, Verdict.ACCEPT)
+
+    assert (again.id, again.redelivered, ids(claim(store, other))) == (first, True, [second])
+
+
+@EITHER
+def test_the_reaper_frees_the_groups_of_a_dead_worker(store: Store, session: int, grouping: str) -> None:
+    declare(store, grouping=grouping)
+    first = publish(store, group_key="a")
+    publish(store, group_key="a")
+    claim(store, session)
+    lose_worker(store, session)
+    heir = open_session(store, "heir")
+
+    again = claim(store, heir)
+
+    assert [(message.id, message.suspect) for message in again] == [(first, True)]
+
+
+def test_the_groups_of_one_queue_are_not_those_of_another(store: Store, session: int, other: int) -> None:
+    declare(store, grouping="assigned")
+    declare(store, "bills", grouping="assigned")
+    publish(store, group_key="a")
+    elsewhere = publish(store, "bills", group_key="a")
+    claim(store, session, "orders")
+
+    assert ids(claim(store, other, "orders", "bills")) == [elsewhere]
+
+
+def test_a_claim_across_queues_keeps_each_ones_rules(store: Store, session: int) -> None:
+    declare(store)
+    declare(store, "bills", grouping="shared")
+    plain = [publish(store, priority=4) for _ in range(2)]
+    grouped = [publish(store, "bills", group_key="a", priority=9) for _ in range(2)]
+
+    assert ids(claim(store, session, "orders", "bills")) == [grouped[0], *plain]
+
+
+def test_group_keys_are_told_apart_by_every_letter(store: Store, session: int) -> None:
+    declare(store, grouping="shared")
+    published = [publish(store, group_key=key) for key in ("a", "A", "ä")]
+
+    assert ids(claim(store, session)) == published
+
+
+def test_without_grouping_the_group_key_means_nothing(store: Store, orders: str, session: int) -> None:
+    published = [publish(store, group_key="a") for _ in range(2)]
+
+    result = look(store, session)
+
+    assert (ids(result.claimed), result.ruled) == (published, False)
+
+
+def test_a_claim_from_a_queue_with_groups_says_so(store: Store, session: int) -> None:
+    declare(store, grouping="shared")
+    publish(store)
+
+    assert look(store, session).ruled
+
+
+def test_a_suspect_of_a_group_travels_alone(store: Store, session: int) -> None:
+    declare(store, grouping="shared")
+    first = publish(store, group_key="a")
+    claim(store, session)
+    lose_worker(store, session)
+    publish(store, group_key="b")
+    heir = open_session(store, "heir")
+
+    without_slot = claim(store, heir, slots=0)
+
+    assert (without_slot, ids(claim(store, heir))) == ([], [first])

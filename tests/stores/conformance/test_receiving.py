@@ -1,0 +1,205 @@
+"""How many may receive, how much at once, in what order, and who comes first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.stores.records import ConsumerInfo, Heartbeat, Verdict
+from tests.stores.builders import (
+    DEADLINE_SECONDS,
+    claim,
+    declare,
+    ids,
+    lose_worker,
+    open_session,
+    pass_time,
+    publish,
+    settle,
+)
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+    from tests.stores.conftest import EditQueue
+
+
+@pytest.fixture
+def other(store: Store) -> int:
+    """A second worker session."""
+    return open_session(store, "other")
+
+
+# Seats
+
+
+@pytest.mark.parametrize("rule", [{"grouping": "sole"}, {"exclusive": True}, {"max_consumers": 1}])
+def test_one_receives_and_the_others_stand_by_until_it_leaves(
+    store: Store, session: int, other: int, rule: dict[str, Any]
+) -> None:
+    declare(store, **rule)
+    published = [publish(store) for _ in range(3)]
+
+    [first] = claim(store, session, credit=1)
+    settle(store, session, first, Verdict.ACCEPT)
+    standing_by = claim(store, other)
+    store.close_session(session)
+
+    assert (first.id, standing_by, ids(claim(store, other))) == (published[0], [], published[1:])
+
+
+def test_whoever_looks_at_an_empty_queue_takes_no_seat(store: Store, session: int, other: int) -> None:
+    declare(store, grouping="sole")
+    claim(store, session)
+    published = publish(store)
+
+    assert ids(claim(store, other)) == [published]
+
+
+def test_a_standby_takes_over_when_the_receiver_is_reaped(store: Store, session: int) -> None:
+    declare(store, grouping="sole")
+    published = [publish(store) for _ in range(2)]
+    claim(store, session, credit=1)
+    lose_worker(store, session)
+    standby = open_session(store, "standby")
+
+    assert ids(claim(store, standby)) == [published[0]]  # alone, for it is suspect
+
+
+def test_as_many_receive_as_there_are_seats(store: Store, session: int, other: int) -> None:
+    declare(store, max_consumers=2)
+    published = [publish(store) for _ in range(4)]
+    third = open_session(store, "third")
+
+    got = [ids(claim(store, who, credit=1)) for who in (session, other, third, session)]
+
+    assert got == [[published[0]], [published[1]], [], [published[2]]]
+
+
+# In flight
+
+
+def test_no_more_are_claimed_at_once_than_the_queue_allows(store: Store, session: int, other: int) -> None:
+    declare(store, max_in_flight=3)
+    published = [publish(store) for _ in range(5)]
+
+    first, second, third = claim(store, session, credit=2), claim(store, other), claim(store, session)
+    settle(store, session, first[0], Verdict.ACCEPT)
+
+    assert [ids(first), ids(second), ids(third)] == [published[:2], published[2:3], []]
+    assert ids(claim(store, other)) == published[3:4]
+
+
+def test_what_a_dead_worker_held_counts_no_longer(store: Store, session: int) -> None:
+    declare(store, max_in_flight=1)
+    published = [publish(store) for _ in range(2)]
+    claim(store, session)
+    lose_worker(store, session)
+    heir = open_session(store, "heir")
+
+    assert ids(claim(store, heir)) == published[:1]
+
+
+# Order
+
+
+def test_a_strict_queue_delivers_in_order(store: Store, session: int, other: int) -> None:
+    declare(store, strict=True)
+    published = [publish(store) for _ in range(4)]
+
+    assert ids(claim(store, session, credit=2)) == published[:2]
+    assert ids(claim(store, other)) == published[2:]
+
+
+def test_a_paused_queue_with_rules_delivers_nothing(store: Store, session: int) -> None:
+    declare(store, strict=True)
+    publish(store)
+    store.set_paused("orders", paused=True)
+
+    assert claim(store, session) == []
+
+
+def test_an_unknown_queue_beside_one_with_rules_has_nothing(store: Store, session: int) -> None:
+    declare(store, strict=True)
+    published = publish(store)
+
+    assert ids(claim(store, session, "nowhere", "orders")) == [published]
+
+
+# Priority of consumers
+
+
+def beat(store: Store, session: int, priority: int, **given: Any) -> None:
+    """Let a session say which consumer it has."""
+    told = ConsumerInfo(queue_name="orders", priority=priority, **{"credit_limit": 2} | given)
+    assert store.renew(session, Heartbeat(deadline_seconds=DEADLINE_SECONDS, consumers=(told,)))
+
+
+def test_a_lesser_consumer_leaves_the_first_messages_to_a_better_one(
+    store: Store, session: int, other: int
+) -> None:
+    declare(store)
+    published = [publish(store) for _ in range(5)]
+    beat(store, session, 10)
+    beat(store, other, 0)
+
+    assert ids(claim(store, other)) == published[2:]
+    assert ids(claim(store, session, credit=2)) == published[:2]
+
+
+def test_a_better_consumer_that_is_busy_keeps_nobody_waiting(store: Store, session: int, other: int) -> None:
+    declare(store)
+    published = [publish(store) for _ in range(3)]
+    beat(store, session, 10)
+    beat(store, other, 0)
+    claim(store, session, credit=2)
+
+    assert ids(claim(store, other)) == published[2:]
+
+
+def test_a_better_consumer_that_leaves_keeps_nobody_waiting(store: Store, session: int, other: int) -> None:
+    declare(store)
+    published = publish(store)
+    beat(store, session, 10)
+    beat(store, other, 0)
+    store.close_session(session)
+
+    assert ids(claim(store, other)) == [published]
+
+
+@pytest.mark.parametrize("how", ["stopping", "overdue"])
+def test_a_better_consumer_that_is_on_its_way_out_keeps_nobody_waiting(
+    store: Store, session: int, other: int, how: str
+) -> None:
+    declare(store)
+    published = publish(store)
+    beat(store, session, 10, state="stopping" if how == "stopping" else "interested")
+    if how == "overdue":
+        pass_time(store, DEADLINE_SECONDS + 1)
+    beat(store, other, 0)
+
+    assert ids(claim(store, other)) == [published]
+
+
+def test_equal_consumers_pay_nothing(store: Store, session: int, other: int) -> None:
+    declare(store)
+    beat(store, session, 3)
+    beat(store, other, 3)
+    record = store.queue("orders")
+
+    assert record is not None
+    assert not record.has_rules
+
+
+# Rules that come later
+
+
+def test_a_queue_can_be_given_rules(store: Store, session: int, edit_queue: EditQueue) -> None:
+    declare(store)
+    edit_queue("orders", grouping="shared", max_in_flight=7, max_consumers=2, strict=True, exclusive=True)
+
+    record = store.queue("orders")
+
+    assert record is not None
+    assert (record.grouping, record.max_in_flight, record.max_consumers) == ("shared", 7, 2)
+    assert (record.strict, record.exclusive, record.seats) == (True, True, 1)
