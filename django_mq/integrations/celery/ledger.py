@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from django_mq.integrations.celery.children import given_task_ids
 from django_mq.stores.records import ConsumerInfo
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class Ledger:
 
 
 def _running_task_ids() -> set[str]:
-    """Return the ids of tasks that a pool of this process has started, empty outside a Celery worker."""
+    """Return the ids of tasks that a pool of this process runs or will, empty outside a Celery worker."""
     state = sys.modules.get("celery.worker.state")
-    return {request.id for request in state.active_requests} if state is not None else set()
+    started = {request.id for request in state.active_requests} if state is not None else set()
+    return started | given_task_ids()

@@ -14,6 +14,7 @@ from django_mq import conf
 from django_mq.delivery.handlers import discover
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.alias import SCHEME
+from django_mq.integrations.celery.children import keep_given
 from django_mq.integrations.celery.native_consumer import NativeConsumer
 
 
@@ -27,6 +28,7 @@ class MQStep(bootsteps.StartStopStep):
         transport = consumer.task_consumer.channel.connection
         transport.slots = lambda: consumer.pool.num_processes - len(state.reserved_requests)
         transport.name_session(consumer.hostname)
+        keep_given(consumer.pool)
         if conf.load().CELERY_HANDLERS:
             for queue, handler in discover().items():
                 transport.consume_native(queue, NativeConsumer(handler, consumer, transport))
