@@ -17,6 +17,8 @@ class Features:
     notices_changes: bool = False
     #: May a second connection write while this thread holds an open transaction?
     concurrent_writers: bool = True
+    #: Has each table settings of its own for how it is kept? (see migration 0005)
+    has_table_settings: bool = False
     #: Can the benchmark do the same work past us, to compare? (see benchmarks.raw)
     has_raw_limits: bool = False
     #: May an open connection be inherited over a fork, if only to be abandoned there?

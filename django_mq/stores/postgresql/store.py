@@ -51,7 +51,7 @@ def numbers(values: Iterable[int]) -> str:
 class PostgreSQLStore(SQLStore):
     """The store for PostgreSQL through psycopg 3."""
 
-    features = Features(concurrent_claims=True, has_raw_limits=True)
+    features = Features(concurrent_claims=True, has_raw_limits=True, has_table_settings=True)
     package = "django_mq.stores.postgresql"
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
