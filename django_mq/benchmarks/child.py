@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 ROLES = {
     "drain": ("django_mq.benchmarks.draining", "prepare_drain"),
     "drain_raw": ("django_mq.benchmarks.draining", "prepare_raw_drain"),
+    "idle": ("django_mq.benchmarks.idling", "prepare_worker"),
+    "wait": ("django_mq.benchmarks.waking", "prepare_sessions"),
     "remember": ("django_mq.benchmarks.remembering", "prepare_worker"),
 }
 

@@ -131,6 +131,20 @@ class Feeder:
         after = self.queues.index(self._served) + 1
         return self.queues[after:] + self.queues[:after]
 
+    @property
+    def looking(self) -> bool:
+        """Whether there is a reason to claim that no claim has followed."""
+        return self._look
+
+    @property
+    def due_at(self) -> float | None:
+        """When the earliest scheduled message is due, on this machine's clock; None if none is known."""
+        return None if self._due_at == NEVER else self._due_at
+
+    def expect(self, seconds: float | None) -> None:
+        """Look in so many seconds because something is due then; None: another session does."""
+        self._due_at = NEVER if seconds is None else time.monotonic() + seconds
+
     def seconds_until_due(self) -> float | None:
         """Return how long until the earliest scheduled message is due, None if none is known."""
         return None if self._due_at == NEVER else max(0.0, self._due_at - time.monotonic())

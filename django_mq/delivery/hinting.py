@@ -2,38 +2,86 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from django_mq.notifications.base import queue_topic
+from django_mq.notifications.base import News, queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+    from django_mq.stores.records import NewMessage
 
 
 class _AfterCommit:
-    """The topics one transaction will name when it commits; one call, however many messages."""
+    """What one transaction will tell when it commits; one call for each kind, however many messages."""
 
-    def __init__(self, topics: Iterable[str]) -> None:
-        self.topics = set(topics)
+    def __init__(self) -> None:
+        self.topics: set[str] = set()
+        self.news: dict[str, News] = {}
+
+    def add(self, topics: Iterable[str], news: dict[str, News]) -> None:
+        self.topics.update(topics)
+        for name, item in news.items():
+            self.news[name] = together(self.news[name], item) if name in self.news else item
 
     def __call__(self) -> None:
-        notifier().send(self.topics)
+        if self.news:
+            notifier().announce(self.news)
+        if self.topics:
+            notifier().send(self.topics)
 
 
 def hint(queue_names: Iterable[str], *, using: str) -> None:
-    """Wake the workers of these queues, after the commit of the transaction that is open on ``using``, if any."""
-    send_after_commit({queue_topic(name) for name in queue_names}, using=using)
+    """Wake all workers of these queues, after the commit of the transaction that is open on ``using``, if any."""
+    _after_commit({queue_topic(name) for name in queue_names}, {}, using=using)
 
 
-def send_after_commit(topics: set[str], *, using: str) -> None:
-    """Send topics now, or when the open transaction commits; never if it is rolled back."""
+def announce(messages: Sequence[NewMessage], *, using: str) -> None:
+    """Wake as many workers as messages were published, after the commit, as ``hint`` does."""
+    _after_commit((), news_of(messages), using=using)
+
+
+def news_of(messages: Sequence[NewMessage]) -> dict[str, News]:
+    """Return what these messages are to the workers of each queue."""
+    news: dict[str, News] = {}
+    for message in messages:
+        item = _news(message)
+        known = news.get(message.queue_name)
+        news[message.queue_name] = item if known is None else together(known, item)
+    return news
+
+
+#: A message that may be claimed at once.
+READY = News(messages=1)
+
+
+def _news(message: NewMessage) -> News:
+    if message.delay_seconds is None and message.deliver_at is None:
+        return READY
+    seconds = message.delay_seconds
+    if message.deliver_at is not None:
+        seconds = (message.deliver_at - datetime.now(UTC)).total_seconds()
+    return READY if not seconds or seconds <= 0 else News(due_seconds=seconds)
+
+
+def together(one: News, other: News) -> News:
+    """Return both as one."""
+    dues = [due for due in (one.due_seconds, other.due_seconds) if due is not None]
+    return News(one.messages + other.messages, min(dues, default=None), one.back or other.back)
+
+
+def _after_commit(topics: Iterable[str], news: dict[str, News], *, using: str) -> None:
+    """Tell now, or when the open transaction commits; never if it is rolled back."""
     store = shared_store(using)
     waiting = store.last_after_commit()
-    # Django drops the callbacks of a savepoint that is rolled back, and adding topics to the
-    # last one that is still there can only wake somebody in vain.
+    # Django drops the callbacks of a savepoint that is rolled back, and adding to the last
+    # one that is still there can only wake somebody in vain.
     if isinstance(waiting, _AfterCommit):
-        waiting.topics.update(topics)
-    else:
-        store.after_commit(_AfterCommit(topics))
+        waiting.add(topics, news)
+        return
+    callback = _AfterCommit()
+    callback.add(topics, news)
+    store.after_commit(callback)

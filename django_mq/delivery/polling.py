@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from typing import TYPE_CHECKING
 
 from django_mq import conf
@@ -22,3 +24,27 @@ def poll_seconds(store: Store, listener: Listener | None) -> float:
     if hears or store.features.notices_changes:
         return settings.SAFETY_POLL_SECONDS
     return settings.POLL_SECONDS
+
+
+class Polls:
+    """When a driver's next look is due; jitter keeps a fleet from looking in step."""
+
+    def __init__(self) -> None:
+        self._polled_at = time.monotonic()
+        self._spread = 1.0
+
+    def due(self, every_seconds: float) -> bool:
+        """Whether to look now; if so, the time until the next look begins."""
+        if self.seconds(every_seconds) > 0:
+            return False
+        self.restart()
+        return True
+
+    def restart(self) -> None:
+        """Begin the time until the next look anew: there has been one."""
+        self._polled_at = time.monotonic()
+        self._spread = random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
+
+    def seconds(self, every_seconds: float) -> float:
+        """Return how long until the next look."""
+        return max(0.0, self._polled_at + every_seconds * self._spread - time.monotonic())

@@ -117,7 +117,7 @@ def publish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | No
         copy for letter, message in checked for copy in route(store, letter.exchange, letter.routing_key, message)
     ]
     append(store, routed)
-    hinting.hint({message.queue_name for message in routed}, using=alias)
+    hinting.announce(routed, using=alias)
     return [message.message_id for _, message in checked]
 
 

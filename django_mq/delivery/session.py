@@ -27,7 +27,7 @@ from django_mq import __version__, conf
 from django_mq.delivery.keeper import Keeper
 from django_mq.delivery.settling import Settlements
 from django_mq.errors import SessionLost, StoreError
-from django_mq.notifications.base import queue_topic
+from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
 from django_mq.stores.records import Exchange, Lease, SessionInfo, Settlement, Verdict
 from django_mq.stores.registry import private_store
@@ -181,13 +181,16 @@ class Session:
         if given_back:
             self.on_given_back(min(given_back))
         if given_back or (batch and self._ruled):
-            self._tell_others()
+            later = [seconds for seconds in given_back if seconds > 0]
+            # Where a queue has rules, each settlement may let others go on.
+            ready = len(batch) if self._ruled else len(given_back) - len(later)
+            self._tell_others(News(ready, min(later, default=None), back=True))
         if void:
             logger.warning("%s settlements were void: the lease had been lost", len(void))
 
-    def _tell_others(self) -> None:
-        """Hint at this session's queues: messages came back, or are due at another time, without a publisher."""
-        notifier().send([queue_topic(name) for name in self.queues])
+    def _tell_others(self, news: News) -> None:
+        """Announce in this session's queues what came back, or is due at another time, without a publisher."""
+        notifier().announce(dict.fromkeys(self.queues, news))
 
     @property
     def held(self) -> int:
@@ -269,8 +272,8 @@ class Session:
         try:
             while not self.lost and (batch := self.settlements.take()):
                 self._written(batch, self.store.settle(session_id, batch))
-            if self.store.close_session(session_id):
-                self._tell_others()
+            if released := self.store.close_session(session_id):
+                self._tell_others(News(messages=released, back=True))
         except StoreError as error:
             logger.warning("The session will be reaped, the database cannot be written: %s", error)
         finally:

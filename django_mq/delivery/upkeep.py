@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from django_mq import conf
 from django_mq.delivery.declaring import declare_all
 from django_mq.errors import StoreError
-from django_mq.notifications.base import queue_topic
+from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ logger = logging.getLogger("django_mq.delivery")
 PRUNE_EVERY = 12
 #: Messages handled by one statement of upkeep.
 CHUNK = 1000
+#: So many workers of a queue are woken at most when rows have changed hands.
+CROWD = 100
 
 
 def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True) -> dict[str, int]:
@@ -47,7 +49,7 @@ def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True) -> dict[s
     done["expired"] = store.expire(CHUNK)
     done["pruned"] = store.prune() if prune else 0
     if done["released"] or done["promoted"]:
-        _wake_everybody(store)
+        _announce(store)
     return done
 
 
@@ -62,11 +64,12 @@ def run_upkeep_to_the_end(store: Store) -> dict[str, int]:
             return dict(total)
 
 
-def _wake_everybody(store: Store) -> None:
-    """Name every queue that has ready messages: rows changed hands without a publisher."""
-    ready = {queue_topic(name) for name, counts in store.counts(limit=1).items() if counts.ready}
+def _announce(store: Store) -> None:
+    """Announce every queue that has ready messages: rows changed hands without a publisher."""
+    counted = store.counts(limit=CROWD)
+    ready = {name: News(messages=counts.ready, back=True) for name, counts in counted.items() if counts.ready}
     if ready:
-        notifier().send(ready)
+        notifier().announce(ready)
 
 
 class Upkeep:

@@ -8,7 +8,6 @@ last settlements, close the session.
 from __future__ import annotations
 
 import logging
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,9 +16,10 @@ from django_mq.delivery.dispatching import Dispatcher, Window
 from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.handlers import check_transactions
 from django_mq.delivery.policies import Policies
-from django_mq.delivery.polling import MARKER_SECONDS, poll_seconds
+from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
 from django_mq.delivery.pool import Pool
 from django_mq.delivery.session import Session
+from django_mq.delivery.standby import Standby
 from django_mq.errors import SessionLost, StoreUnavailable
 from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
@@ -59,7 +59,7 @@ class Worker:
         self._stopping = False
         self._leaving = False
         self._waiting = False
-        self._polled_at = time.monotonic()
+        self._polls = Polls()
         self._marker: int | None = None
         self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
         self._smallest_credit = min(handler.credit for handler in self._handlers)
@@ -81,6 +81,7 @@ class Worker:
         self.session.credit = sum(handler.credit for handler in self._handlers)
         self.session.describe = self.dispatcher.describe
         self._feeder = Feeder(self.session)
+        self._standby = Standby(self._listener, self._feeder)
 
     def _next_attempt(self) -> Attempt | None:
         # Asked anew each time: a lost session brings new windows.
@@ -105,7 +106,7 @@ class Worker:
             self.wake.set(CREDIT)
 
     def _on_idle(self) -> None:
-        if self._waiting and (self._feeder.backlog or self.session.settlements):
+        if self._waiting and (self._feeder.backlog or self.session.settlements or self._standby.at_work):
             self.wake.set(CREDIT)
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -168,8 +169,7 @@ class Worker:
     def _claim(self) -> int:
         queues, credit = self.dispatcher.hungry()
         self._feeder.restrict(queues)
-        slots = max(0, self._pool.free - self._buffered())
-        claimed = self._feeder.pump(credit=credit, slots=slots, refill=self._refill())
+        claimed = self._feeder.pump(credit=credit, slots=self._slots(), refill=self._refill())
         for message in claimed:
             if message.expired:
                 self.session.expire(message)
@@ -177,6 +177,10 @@ class Worker:
         if claimed:
             self._pool.wake()
         return len(claimed)
+
+    def _slots(self) -> int:
+        """How many more messages could begin at once."""
+        return max(0, self._pool.free - self._buffered())
 
     def _buffered(self) -> int:
         return max(0, self.session.held - self._pool.running - len(self.session.settlements))
@@ -190,12 +194,15 @@ class Worker:
     def _wait(self) -> None:
         self._waiting = True
         # Asked only now: whoever finished before saw nobody to wake.
-        if not self._may_claim():
+        if not self._may_claim() and self._settle_down():
             self.wake.wait(self._wait_seconds())
         self._waiting = False
-        if self.wake.take_topics() - {CREDIT}:
-            self._feeder.look()
+        self._standby.hear(self.wake.take_topics())
         self._poll()
+
+    def _settle_down(self) -> bool:
+        queues, credit = self.dispatcher.hungry()
+        return self._standby.settle_down(queues, able=credit > 0 and self._slots() > 0)
 
     def _may_claim(self) -> bool:
         """Whether messages were left behind, and the credit for them is back."""
@@ -204,17 +211,15 @@ class Worker:
         return len(self.session.settlements) >= self._refill() or not (self._pool.running or self._buffered())
 
     def _wait_seconds(self) -> float:
-        waits = [self._poll_seconds()]
+        waits = [self._polls.seconds(self._poll_seconds())]
         if self.session.store.features.notices_changes:
             waits.append(MARKER_SECONDS)
         if self._timed:
             waits.append(WATCH_SECONDS)
         if self.session.settlements:
             waits.append(0.01)
-        due = self._feeder.seconds_until_due()
-        if due is not None:
-            waits.append(due)
-        return min(waits)
+        times = self._feeder.seconds_until_due(), self._standby.seconds_until_question()
+        return min([*waits, *(seconds for seconds in times if seconds is not None)])
 
     def _poll_seconds(self) -> float:
         return poll_seconds(self.session.store, self._listener)
@@ -224,8 +229,7 @@ class Worker:
         if marker is not None and marker != self._marker:
             self._marker = marker
             self._feeder.look()
-        if time.monotonic() - self._polled_at >= self._poll_seconds():
-            self._polled_at = time.monotonic()
+        if self._polls.due(self._poll_seconds()):
             self._feeder.look()
 
     def _idle(self) -> bool:
@@ -242,6 +246,7 @@ class Worker:
         lost.close()
 
     def _shut_down(self) -> None:
+        self._standby.leave()
         self._pool.stop()
         for claimed in self.dispatcher.empty():
             self.session.release(claimed)

@@ -1,12 +1,23 @@
 """Hints: wake-ups that may be lost. The database is the truth, a hint only shortens the wait.
 
-A hint is a topic, ``q:NAME`` for a queue or ``v:NAME`` for a volatile one. A publisher
-sends topics after its commit; a worker's listener sets the worker's wake when one of its
-topics is named. Losing every hint costs at most one safety poll.
+News of a queue goes to as many interested worker sessions as there are messages; a topic,
+``q:NAME`` for a queue or ``v:NAME`` for a volatile one, to everybody who listens. A
+publisher announces after its commit; a session that is told claims, or hands its notice
+on. Losing every hint costs at most one safety poll.
 
-    base.py     Notifier (sends) and Listener (hears)
-    wake.py     what a listener sets and an event loop watches
-    local.py    within this process
-    redis.py    between processes, through Redis
-    posting.py  how the latter sends without waiting
+    session                     Redis, or this process          publisher
+       | interest(queues)  ---------> interested                    |
+       | looks once if news was missed                              | commits
+       | sleeps                           <----------- announce(news) |
+       | <--- notice to so many: interested no more                 |
+       | claims ... and sleeps again, or hands the notice on: announce
+
+    base.py       Notifier (sends), Listener (hears), News, Standing
+    wake.py       what a listener sets and an event loop watches
+    local.py      within this process
+    redis.py      between processes, through Redis: the sender; all keys and channels
+    listening.py  the same: a session's end
+    scripts.py    what runs inside Redis, from lua/
+    posting.py    how to send without waiting
+    breaker.py    how not to wait for a dead server
 """

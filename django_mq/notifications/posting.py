@@ -1,4 +1,4 @@
-"""Publishes to Redis without waiting for the answers, which are read together with a later post.
+"""Posts commands to Redis without waiting for the answers, which are read together with a later post.
 
 A burst of hints costs one system call each instead of a round trip. An answer that is an
 error, or does not come, is noticed a few posts later: hints are only hints. Whoever posts
@@ -11,9 +11,12 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import redis
+from redis.exceptions import NoScriptError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,20 +26,41 @@ SELDOM_SECONDS = 0.5
 #: So many answers are outstanding at most; then they are read.
 CROWD = 32
 
+Command = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A command, what to send where the server has forgotten its script, and what where it refuses it."""
+
+    command: Command
+    if_forgotten: Command | None = None
+    if_refused: Sequence[Command] = ()
+
+    def instead(self, error: redis.ResponseError) -> list[Post]:
+        """Return what to send after this error. Raises it where there is nothing else."""
+        if isinstance(error, NoScriptError) and self.if_forgotten:
+            return [Post(self.if_forgotten, if_refused=self.if_refused)]
+        if not self.if_refused:
+            raise error
+        return [Post(command) for command in self.if_refused]
+
 
 class Poster:
     """One connection for the hints of all threads, each of which finds it free or goes another way."""
 
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: redis.Redis, *, greeting: Sequence[Command] = ()) -> None:
         self._client = client
+        # What each new connection sends first.
+        self._greeting = greeting
         self._connection: Any = None
-        self._unanswered = 0
+        self._unanswered: deque[Post] = deque()
         self._posted_at = -SELDOM_SECONDS
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._forget_parent)
 
-    def post(self, channels: Sequence[str]) -> bool:
-        """Publish to each channel; False, and nothing happens, while another thread posts.
+    def post(self, posts: Sequence[Post]) -> bool:
+        """Send each command; False, and nothing happens, while another thread posts.
 
         Raises RedisError and OSError, also for what went wrong with earlier posts.
         """
@@ -44,7 +68,7 @@ class Poster:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            self._post(channels)
+            self._post(posts)
         except BaseException:
             # Answers could no longer be told apart.
             self._hang_up()
@@ -53,14 +77,14 @@ class Poster:
             self._lock.release()
         return True
 
-    def _post(self, channels: Sequence[str]) -> None:
+    def _post(self, posts: Sequence[Post]) -> None:
         now = time.monotonic()
         seldom = now - self._posted_at >= SELDOM_SECONDS
         self._posted_at = now
         if seldom and self._connection is not None and not self._answers_so_far():
             self._hang_up()
-        self._send(channels)
-        if seldom or self._unanswered >= CROWD:
+        self._send(posts)
+        if seldom or len(self._unanswered) >= CROWD:
             self._read_answers()
 
     def _answers_so_far(self) -> bool:
@@ -71,23 +95,29 @@ class Poster:
         except (redis.ConnectionError, OSError):
             return False
 
-    def _send(self, channels: Sequence[str]) -> None:
+    def _send(self, posts: Sequence[Post]) -> None:
         if self._connection is None:
             connection: Any = self._client.connection_pool.make_connection()
             connection.connect()
             self._connection = connection
-        commands = [("PUBLISH", channel, b"1") for channel in channels]
+            posts = [*(Post(command, if_refused=[("PING",)]) for command in self._greeting), *posts]
+        commands = [post.command for post in posts]
         self._connection.send_packed_command(self._connection.pack_commands(commands), check_health=False)
-        self._unanswered += len(channels)
+        self._unanswered.extend(posts)
 
     def _read_answers(self) -> None:
         while self._unanswered:
-            self._unanswered -= 1
-            self._connection.read_response()
+            post = self._unanswered.popleft()
+            try:
+                self._connection.read_response()
+            except redis.ConnectionError:
+                raise
+            except redis.ResponseError as error:
+                self._send(post.instead(error))
 
     def _hang_up(self) -> None:
         connection, self._connection = self._connection, None
-        self._unanswered = 0
+        self._unanswered.clear()
         if connection is not None:
             connection.disconnect()
 
@@ -95,4 +125,4 @@ class Poster:
         # The connection is the parent's, and a thread that held the lock does not exist here.
         self._lock = threading.Lock()
         self._connection = None
-        self._unanswered = 0
+        self._unanswered = deque()

@@ -1,81 +1,135 @@
-"""Hints between processes, through Redis publish/subscribe.
+"""Hints between processes, through Redis.
 
-Channels, each ``PREFIX:TOPIC``: one per topic, the message is always "1". Redis keeps
-nothing: no key is written.
+Who is interested in a queue's news stands in Redis; a publisher's script takes as many of
+them as there are messages and tells each on a channel of its own. What concerns everybody
+goes to a channel per topic. ``{PREFIX}`` with its braces is a hash tag: all keys are in one
+slot. Every key ends by itself, so the dead leave nothing behind:
 
-    django_mq:q:orders          something was published into queue "orders", or it was resumed
-    django_mq:v:NODE.pidbox     a volatile message for this queue
+    {django_mq}:session:ID         a session is interested; ends with its interest, after four safety polls at most
+    {django_mq}:interested:orders  sorted set of sessions, best first; who has no key above is passed over
+    {django_mq}:notified:orders    sorted set of the told that have not answered, by the end of our patience
+    {django_mq}:missed:orders      moves when news finds nobody: whoever goes to sleep next looks first
+    {django_mq}:armed:orders       when something is due, and which session will look then
 
-Sending is behind a breaker: after a failure hints are dropped for a while instead of
-making every publisher wait for a dead server. Listening has a thread of its own, which
-reconnects with growing pauses and wakes the worker after each reconnect, because hints
-sent meanwhile are gone.
+    django_mq:s:ID         channel: "MISSED n:QUEUE", a notice to one session
+    django_mq:q:orders     channel: look, everybody (a resumed queue; Redis was emptied, or takes no scripts)
+    django_mq:v:NODE.pidbox  channel: a volatile message for this queue
+
+Everything asked of Redis, by publishers and by sessions, is behind one breaker. Listening
+has a thread of its own, see ``listening.py``.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import random
-import threading
-import time
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import redis
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError
+from redis.retry import Retry
 
-from django_mq.notifications.base import Listener, Notifier
-from django_mq.notifications.posting import Poster
+from django_mq.notifications.base import Notifier, notice_topic, queue_topic
+from django_mq.notifications.breaker import Breaker
+from django_mq.notifications.listening import KEEP_MS, RedisListener
+from django_mq.notifications.posting import Post, Poster
+from django_mq.notifications.scripts import script
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from django_mq.notifications.base import News
     from django_mq.notifications.wake import Wake
 
 logger = logging.getLogger("django_mq.notifications")
 
-#: Seconds without hints after Redis failed; then one publisher tries again.
-BREAKER_SECONDS = 5.0
-#: Longest pause between two attempts to reconnect a listener, in seconds.
-RECONNECT_CAP_SECONDS = 5.0
-#: A listener's read returns at least so often, to follow changed topics and to stop.
-LISTEN_SECONDS = 1.0
+#: A session that was told and neither answers nor sleeps again within so long, in milliseconds, is passed over.
+ANSWER_MS = 2000
 
 
 class RedisNotifier(Notifier):
-    """Publishes topics, quickly or not at all."""
+    """Announces news and publishes topics, quickly or not at all."""
 
     reaches_others = True
 
-    def __init__(self, url: str, *, prefix: str, timeout_seconds: float) -> None:
+    def __init__(self, url: str, *, prefix: str, timeout_seconds: float, interest_seconds: float = 20.0) -> None:
         self._url = url
-        self._prefix = prefix
-        self._client = redis.Redis.from_url(
-            url, socket_timeout=timeout_seconds, socket_connect_timeout=timeout_seconds
+        self._timeout_seconds = timeout_seconds
+        self.prefix = prefix
+        #: A session's interest lasts so long unless renewed.
+        self.interest_seconds = interest_seconds
+        self._client: Any = redis.Redis.from_url(
+            url,
+            socket_timeout=timeout_seconds,
+            socket_connect_timeout=timeout_seconds,
+            # The client would try a dead server several times, a publisher waiting.
+            retry=Retry(NoBackoff(), 0),
         )
-        self._poster = Poster(self._client)
-        self._closed_until = 0.0
+        self._poster = Poster(self._client, greeting=[script("announce").load()])
+        self._breaker = Breaker()
 
     def send(self, topics: Iterable[str]) -> None:
-        now = time.monotonic()
-        if now < self._closed_until:
+        self._try_to_post([Post(self._publish(topic)) for topic in topics])
+
+    def announce(self, news: Mapping[str, News]) -> None:
+        arguments: list[object] = [part for name, item in news.items() for part in _told(name, item)]
+        arguments[:0] = self.prefix, ANSWER_MS, KEEP_MS
+        # A Redis that may not write, or takes no scripts, still carries hints: to everybody.
+        plain = [self._publish(queue_topic(name)) for name in news]
+        announce = script("announce")
+        self._try_to_post([Post(announce.call(*arguments), announce.call_in_full(*arguments), plain)])
+
+    def _publish(self, topic: str) -> tuple[object, ...]:
+        return ("PUBLISH", f"{self.prefix}:{topic}", b"1")
+
+    def _try_to_post(self, posts: Sequence[Post]) -> None:
+        if not self._breaker.lets_through(self._timeout_seconds):
             return
         try:
-            self._publish([f"{self._prefix}:{topic}" for topic in topics])
+            if not self._poster.post(posts):
+                for post in posts:
+                    self._execute(post)
         except (redis.RedisError, OSError) as error:
-            self._closed_until = now + BREAKER_SECONDS
-            logger.warning("Redis cannot be reached, hints are dropped for %s s: %s", BREAKER_SECONDS, error)
+            self._give_up(error)
+        else:
+            self._breaker.succeeded()
 
-    def _publish(self, channels: list[str]) -> None:
-        if self._poster.post(channels):
-            return
-        with self._client.pipeline(transaction=False) as pipeline:
-            for channel in channels:
-                pipeline.publish(channel, b"1")
-            pipeline.execute()
+    def _execute(self, post: Post) -> None:
+        try:
+            self._client.execute_command(*post.command)
+        except redis.ConnectionError:
+            raise
+        except redis.ResponseError as error:
+            for other in post.instead(error):
+                self._execute(other)
+
+    def ask(self, name: str, *arguments: object) -> Any:
+        """Run a script for a session and return its answer, None while Redis cannot be asked. Never raises."""
+        if not self._breaker.lets_through(self._timeout_seconds):
+            return None
+        try:
+            answer = self._run(name, arguments)
+        except (redis.RedisError, OSError) as error:
+            self._give_up(error)
+            return None
+        self._breaker.succeeded()
+        return answer
+
+    def _run(self, name: str, arguments: Sequence[object]) -> Any:
+        try:
+            return self._client.execute_command(*script(name).call(self.prefix, *arguments))
+        except NoScriptError:
+            return self._client.execute_command(*script(name).call_in_full(self.prefix, *arguments))
+
+    def _give_up(self, error: Exception) -> None:
+        pause = self._breaker.failed()
+        logger.warning("Redis cannot be used, hints are dropped for %.1f s: %s", pause, error)
 
     def trouble(self) -> str:
         # Patient with itself, unlike a publisher, and whatever the breaker remembers.
-        channel = f"{self._prefix}:examination:{os.urandom(8).hex()}"
+        channel = f"{self.prefix}:examination:{os.urandom(8).hex()}"
         try:
             with (
                 redis.Redis.from_url(self._url, socket_timeout=2.0, socket_connect_timeout=2.0) as client,
@@ -90,89 +144,9 @@ class RedisNotifier(Notifier):
         return "" if heard and heard["type"] == "message" else "Redis answers, but the hint is not delivered."
 
     def listen(self, wake: Wake) -> RedisListener:
-        return RedisListener(self._url, self._prefix, wake)
+        return RedisListener(self, self._url, wake)
 
 
-class RedisListener(Listener):
-    """Subscribes for one worker, in a thread of its own."""
-
-    def __init__(self, url: str, prefix: str, wake: Wake) -> None:
-        self._url = url
-        self._prefix = prefix
-        self._wake = wake
-        self._topics: frozenset[str] = frozenset()
-        self._connected = False
-        self._closing = threading.Event()
-        self._pid = os.getpid()
-        self._thread: threading.Thread | None = None
-        # Written to make the thread look at changed topics at once instead of at its next read.
-        self._pubsub: Any = None
-        # Reentrant: a signal's handler may cancel consumers in the middle of a subscription.
-        self._lock = threading.RLock()
-
-    def subscribe(self, topics: Iterable[str]) -> None:
-        with self._lock:
-            before, self._topics = self._topics, frozenset(topics)
-            if self._pubsub is not None and self._connected:
-                self._adjust(before)
-        if self._thread is None and self._topics:
-            self._thread = threading.Thread(target=self._run, name="django_mq-hints", daemon=True)
-            self._thread.start()
-
-    def _adjust(self, before: frozenset[str]) -> None:
-        try:
-            if added := self._topics - before:
-                self._pubsub.subscribe(*self._channels(added))
-            if gone := before - self._topics:
-                self._pubsub.unsubscribe(*self._channels(gone))
-        except (redis.RedisError, OSError):
-            self._connected = False  # the thread reconnects with the topics as they are then
-
-    @property
-    def connected(self) -> bool:
-        return self._connected
-
-    def close(self) -> None:
-        self._closing.set()
-        with self._lock:
-            before, self._topics = self._topics, frozenset()
-            if self._pubsub is not None and self._connected:
-                self._adjust(before)  # the answer ends the thread's read
-        if self._thread is not None and os.getpid() == self._pid:
-            self._thread.join(timeout=LISTEN_SECONDS * 2)
-
-    def _channels(self, topics: Iterable[str]) -> list[str]:
-        return [f"{self._prefix}:{topic}" for topic in topics]
-
-    def _run(self) -> None:
-        pause = 0.1
-        while not self._closing.is_set():
-            try:
-                self._listen()
-                pause = 0.1
-            except (redis.RedisError, OSError, ValueError) as error:
-                logger.warning("Redis cannot be heard, looking regularly instead: %s", error)
-            self._connected = False
-            # Jitter keeps a fleet from reconnecting in step.
-            self._closing.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            pause = min(pause * 2, RECONNECT_CAP_SECONDS)
-
-    def _listen(self) -> None:
-        with (
-            redis.Redis.from_url(
-                self._url, socket_connect_timeout=2.0, socket_timeout=10.0, health_check_interval=5
-            ) as client,
-            client.pubsub(ignore_subscribe_messages=True) as pubsub,
-        ):
-            with self._lock:
-                pubsub.subscribe(*self._channels(self._topics))
-                self._pubsub, self._connected = pubsub, True
-            self._wake.set()
-            try:
-                while not self._closing.is_set() and self._connected:
-                    heard = pubsub.get_message(timeout=LISTEN_SECONDS)
-                    if heard is not None:
-                        self._wake.set(heard["channel"].decode().removeprefix(f"{self._prefix}:"))
-            finally:
-                with self._lock:
-                    self._pubsub = None
+def _told(name: str, news: News) -> tuple[object, ...]:
+    due = -1 if news.due_seconds is None else ceil(max(0.0, news.due_seconds) * 1000)
+    return (name, news.messages, due, notice_topic("", back=news.back)[0])

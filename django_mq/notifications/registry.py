@@ -15,13 +15,19 @@ if TYPE_CHECKING:
 def notifier() -> Notifier:
     """Return the Redis notifier where ``REDIS_URL`` is set, the local one otherwise. Opens nothing."""
     settings = conf.load()
-    return _notifier(settings.REDIS_URL, settings.REDIS_PREFIX, settings.REDIS_TIMEOUT_SECONDS)
+    return _notifier(
+        settings.REDIS_URL,
+        settings.REDIS_PREFIX,
+        settings.REDIS_TIMEOUT_SECONDS,
+        # Renewed at every safety poll; one that is late for four is hung.
+        max(4 * settings.SAFETY_POLL_SECONDS, 10.0),
+    )
 
 
 @lru_cache(maxsize=8)
-def _notifier(url: str | None, prefix: str, timeout_seconds: float) -> Notifier:
+def _notifier(url: str | None, prefix: str, timeout_seconds: float, interest_seconds: float) -> Notifier:
     if not url:
         return LocalNotifier()
     from django_mq.notifications.redis import RedisNotifier  # noqa: PLC0415 - Redis only for those who use it
 
-    return RedisNotifier(url, prefix=prefix, timeout_seconds=timeout_seconds)
+    return RedisNotifier(url, prefix=prefix, timeout_seconds=timeout_seconds, interest_seconds=interest_seconds)

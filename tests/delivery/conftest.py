@@ -8,7 +8,7 @@ import pytest
 
 from django_mq.delivery import limits
 from django_mq.delivery.declaring import declare
-from django_mq.notifications.base import queue_topic
+from django_mq.notifications.base import queue_of, queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import Wake
 from django_mq.stores.registry import shared_store
@@ -44,13 +44,17 @@ class Ear:
     def __init__(self, *queues: str) -> None:
         self._wake = Wake()
         self._listener = notifier().listen(self._wake)
+        self._queues = queues
         self._listener.subscribe([queue_topic(queue) for queue in queues])
+        self._listener.interest(queues)
 
     @property
     def heard(self) -> set[str]:
-        """The topics named since it was last asked."""
+        """The topics named since it was last asked; a notice counts as its queue's topic."""
         self._wake.clear()
-        return set(self._wake.take_topics())
+        topics = self._wake.take_topics()
+        self._listener.interest(self._queues)
+        return {queue_topic(queue_of(topic)) if topic[:2] in {"n:", "b:"} else topic for topic in topics}
 
     def close(self) -> None:
         self._listener.close()

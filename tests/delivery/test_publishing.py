@@ -19,6 +19,7 @@ from django_mq.delivery.declaring import declare, declare_all
 from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, InvalidMessage, QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message, Queue
+from django_mq.notifications.base import News
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def test_a_transactions_hints_travel_together(database: str, django_capture_on_c
         for name in ("orders", "mails", "orders"):
             publish(name)
 
-    assert [callback.topics for callback in callbacks] == [{"q:orders", "q:mails"}]
+    assert [callback.news for callback in callbacks] == [{"orders": News(messages=2), "mails": News(messages=1)}]
 
 
 def test_a_handler_that_fails_after_commit_does_not_keep_the_hint_back(committed_database: str, ear: Ear) -> None:

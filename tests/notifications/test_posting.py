@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 
-from django_mq.notifications.posting import CROWD, SELDOM_SECONDS, Poster
+from django_mq.notifications.posting import CROWD, SELDOM_SECONDS, Post, Poster
+from django_mq.notifications.scripts import Script
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tests.services.redis import Redis
 
 CHANNEL = "django_mq:q:orders"
+HINT = Post(("PUBLISH", CHANNEL, b"1"))
 #: Longest wait for an answer: one that a test waits in vain for, the others must not be late for.
 LIMIT_SECONDS = 3.0
 
@@ -34,7 +36,7 @@ def client(redis_server: Redis) -> Iterator[redis.Redis]:
 
 def post_a_crowd(poster: Poster) -> None:
     for _ in range(CROWD + 1):
-        poster.post([CHANNEL])
+        poster.post([HINT])
 
 
 def heard(client: redis.Redis, count: int) -> int:
@@ -44,7 +46,7 @@ def heard(client: redis.Redis, count: int) -> int:
         pubsub.get_message(timeout=PATIENCE_SECONDS)
         poster = Poster(client)
         for _ in range(count):
-            assert poster.post([CHANNEL])
+            assert poster.post([HINT])
         answers = (pubsub.get_message(timeout=PATIENCE_SECONDS) for _ in range(count))
         return len(list(takewhile(lambda answer: answer is not None, answers)))
 
@@ -56,14 +58,14 @@ def test_every_hint_of_a_burst_arrives(client: redis.Redis) -> None:
 def test_a_connection_that_died_meanwhile_does_not_swallow_the_next_hint(client: redis.Redis) -> None:
     poster = Poster(client)
     for _ in range(3):
-        poster.post([CHANNEL])
+        poster.post([HINT])
     with client.pubsub(ignore_subscribe_messages=True) as pubsub:
         pubsub.subscribe(CHANNEL)
         pubsub.get_message(timeout=PATIENCE_SECONDS)
         client.client_kill_filter(_type="normal", skipme=True)
         poster._posted_at -= SELDOM_SECONDS
 
-        poster.post([CHANNEL])
+        poster.post([HINT])
 
         assert pubsub.get_message(timeout=PATIENCE_SECONDS) is not None
 
@@ -72,7 +74,7 @@ def test_a_server_that_answers_nothing_costs_one_time_limit_however_many_hints(
     client: redis.Redis, redis_server: Redis
 ) -> None:
     poster = Poster(client)
-    poster.post([CHANNEL])
+    poster.post([HINT])
     redis_server.freeze()
     started = time.monotonic()
 
@@ -84,7 +86,7 @@ def test_a_server_that_answers_nothing_costs_one_time_limit_however_many_hints(
 
 def test_a_refusal_is_noticed_within_a_crowd_of_hints(client: redis.Redis) -> None:
     poster = Poster(client)
-    poster.post([CHANNEL])
+    poster.post([HINT])
     client.acl_setuser("default", enabled=True, nopass=True, commands=["+@all", "-publish"], keys=["*"])
 
     with pytest.raises(redis.RedisError):
@@ -95,20 +97,38 @@ def test_who_finds_the_connection_busy_is_told_so(client: redis.Redis) -> None:
     poster = Poster(client)
 
     with poster._lock:
-        assert not poster.post([CHANNEL])
+        assert not poster.post([HINT])
 
 
 def test_a_forked_child_posts_over_a_connection_of_its_own(client: redis.Redis) -> None:
     poster = Poster(client)
-    poster.post([CHANNEL])
+    poster.post([HINT])
     before = len(client.client_list())
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other tests' threads
         child = os.fork()
     if not child:
-        os._exit(0 if poster._connection is None and poster.post([CHANNEL]) else 1)
+        os._exit(0 if poster._connection is None and poster.post([HINT]) else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     wait_until(lambda: len(client.client_list()) == before, lambda: "the child's connection to close")
-    assert poster.post([CHANNEL])
+    assert poster.post([HINT])
+
+
+def test_a_script_that_the_server_has_forgotten_is_sent_in_full(client: redis.Redis) -> None:
+    poster = Poster(client)
+    script = Script("return redis.call('INCR', 'runs')", "0" * 40)
+
+    poster.post([Post(script.call(), if_forgotten=script.call_in_full())])
+
+    assert client.get("runs") == b"1"
+
+
+def test_what_the_server_refuses_is_replaced_within_a_crowd(client: redis.Redis) -> None:
+    poster = Poster(client)
+
+    for _ in range(CROWD + 1):
+        poster.post([Post(("NO-SUCH-COMMAND",), if_refused=[("INCR", "instead")])])
+
+    assert int(client.get("instead") or 0) >= CROWD

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.notifications import redis as module
+from django_mq.notifications import breaker
 from django_mq.notifications.redis import RedisNotifier
 from django_mq.notifications.wake import Wake
 from tests.support.waiting import wait_until
@@ -71,7 +71,7 @@ def test_a_publisher_asks_a_hanging_server_once_and_then_no_more(
 def test_a_publisher_tries_again_when_the_breaker_closes(
     redis_server: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BREAKER_SECONDS", 0.0)
+    monkeypatch.setattr(breaker, "CAP_SECONDS", 0.0)
     notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=5.0)
     redis_server.kill()
     notifier.send(["q:orders"])

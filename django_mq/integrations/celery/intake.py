@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.feeding import Feeder
-from django_mq.delivery.polling import MARKER_SECONDS, poll_seconds
+from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
 from django_mq.delivery.session import Session
+from django_mq.delivery.standby import Standby
 from django_mq.notifications.base import queue_topic, volatile_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import ANY, Wake
@@ -36,7 +36,10 @@ class Intake:
         self._feeder: Feeder | None = None
         self._listener: Listener | None = None
         self._marker: int | None = None
-        self._polled_at = 0.0
+        self._polls = Polls()
+        self._standby: Standby | None = None
+        # Whether what the last look could have brought would have begun at once.
+        self._able = False
         #: Set when the volatile lane should be looked at.
         self.volatile_look = True
 
@@ -69,6 +72,12 @@ class Intake:
             self._session.describe = self._describe
         return self._session
 
+    def _stand_by(self) -> Standby | None:
+        """Return the dealings with the hint channel, once there are a feeder and a listener."""
+        if self._standby is None and self._feeder is not None and self._listener is not None:
+            self._standby = Standby(self._listener, self._feeder)
+        return self._standby
+
     def _describe(self) -> tuple[ConsumerInfo, ...]:
         return self.describe()
 
@@ -97,6 +106,7 @@ class Intake:
     def _rest(self) -> None:
         """Keep neither a listener nor a connection for a program that has heard its answers."""
         listener, self._listener = self._listener, None
+        self._standby = None
         if listener is not None:
             listener.close()
         if self._store is not None:
@@ -112,8 +122,8 @@ class Intake:
         if not self.wake.clear():
             return
         topics = self.wake.take_topics()
-        if ANY in topics or any(topic.startswith("q:") for topic in topics):
-            self._look()
+        if standby := self._stand_by():
+            standby.hear(topics)
         if ANY in topics or any(topic.startswith("v:") for topic in topics):
             self.volatile_look = True
 
@@ -127,11 +137,11 @@ class Intake:
         if marker is not None and marker != self._marker:
             self._marker = marker
             self._look_everywhere()
-        if time.monotonic() - self._polled_at >= self._poll_seconds():
+        if self._polls.due(self._poll_seconds()):
             self._look_everywhere()
 
     def _look_everywhere(self) -> None:
-        self._polled_at = time.monotonic()
+        self._polls.restart()
         self._look()
         self.volatile_look = True
 
@@ -148,7 +158,15 @@ class Intake:
         """Claim, settle, or do nothing, as the feeder decides. Raises StoreError."""
         if self._feeder is None:
             return []
+        self._able = credit > 0 and slots > 0
         return self._feeder.pump(credit=credit, slots=slots, refill=refill)
+
+    def settle_down(self) -> bool:
+        """Before waiting, let others count on us, or not; False if there is something to claim first."""
+        standby = self._stand_by()
+        if standby is None or self._feeder is None:
+            return True
+        return standby.settle_down(self._feeder.queues, able=self._able)
 
     def timer_seconds(self) -> float | None:
         """Return when ``claim`` must be called again although nothing happens, None if never."""
@@ -157,10 +175,15 @@ class Intake:
         waiting = self._feeder.session.settlements
         if waiting:
             return 0.01
-        return self._feeder.seconds_until_due()
+        question = None if self._standby is None else self._standby.seconds_until_question()
+        times = [seconds for seconds in (self._feeder.seconds_until_due(), question) if seconds is not None]
+        return min(times, default=None)
 
     def retire(self) -> None:
         """Stop listening and claiming; the session lives on until what runs has been settled."""
+        standby, self._standby = self._standby, None
+        if standby is not None:
+            standby.leave()
         wake, self._wake = self._wake, None
         session, self._session, self._feeder = self._session, None, None
         self._rest()

@@ -16,7 +16,6 @@ from django_mq.delivery import hinting, publishing, validation
 from django_mq.errors import StoreError, UnknownQueue
 from django_mq.integrations.celery.message import TRIED, new_message
 from django_mq.integrations.celery.priorities import urgency
-from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.stores.registry import shared_store
 
@@ -63,7 +62,7 @@ class Publisher:
             # Committed now, whatever becomes of the caller's transaction, and hinted at now.
             with self._private() as store:
                 self._append(store, rows, again=again)
-            notifier().send({queue_topic(row.queue_name) for row in rows})
+            notifier().announce(hinting.news_of(rows))
         else:
             # A second writer would wait for the very transaction that waits for it.
             _deferred.writes.append(lambda: self._write(rows, again=again))
@@ -78,7 +77,7 @@ class Publisher:
                 # The transaction is broken: Kombu must not try again inside it.
                 raise error.__cause__ from None
             raise
-        hinting.hint({row.queue_name for row in rows}, using=self._alias)
+        hinting.announce(rows, using=self._alias)
 
     def _append(self, store: Store, rows: list[NewMessage], *, again: bool) -> None:
         try:

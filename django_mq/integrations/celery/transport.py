@@ -291,6 +291,8 @@ class Transport(virtual.Transport):
         return bool(self.handover.portion(BLOCKING_SECONDS))
 
     def _wait(self, left: float | None) -> None:
+        if not self.intake.settle_down():
+            return
         interval = self.intake.poll_interval_seconds()
         waits = [seconds for seconds in (left, interval, self.intake.timer_seconds()) if seconds is not None]
         self.intake.wake.wait(min(waits), clear=False)
@@ -318,6 +320,8 @@ class Transport(virtual.Transport):
         if self.work() or self.handover:
             # The pool's own tick, which writes to its processes, may have had its turn before
             # this one (ticks are a set): without another turn the task waits for the next event.
+            self._turn_again()
+        elif not self.intake.settle_down():
             self._turn_again()
         else:
             self._arm_timer()

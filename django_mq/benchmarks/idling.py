@@ -1,0 +1,66 @@
+"""What idle workers cost: statements, and processor time, of four workers that have nothing to do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from django_mq.benchmarks.child import side_by_side
+from django_mq.benchmarks.measuring import QUEUE, Measure, measured
+from django_mq.delivery.handlers import Handler
+from django_mq.delivery.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    from django_mq.benchmarks.ground import Ground
+
+WORKERS = 4
+MINUTE = 60.0
+#: A worker that has just started looks around; counting begins after so long, in seconds.
+SETTLE_SECONDS = 2.0
+
+
+def measure(ground: Ground) -> Iterator[Measure]:
+    """Yield the statements of a minute, BEGIN and COMMIT included; a quick run looks at a part of one."""
+    seconds = ground.amount(60, 5)
+    found = side_by_side("idle", ground.alias, WORKERS, seconds=seconds)
+    busiest = max(item["processor"] for item in found)
+    ground.say(f"an idle worker takes {100 * busiest / seconds:.2f} % of a core at most")
+    statements = [item["statements"] * MINUTE / seconds for item in found]
+    yield measured("idle_statements", sum(statements), "", runs=statements)
+
+
+def prepare_worker(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Return the work of a process that has nothing to do for so long, and counts what it asks the database."""
+    from django.db.backends.signals import connection_created  # noqa: PLC0415 - a child has settings by now
+
+    statements: dict[str, int] = {}
+
+    def count(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        statements[sql] = statements.get(sql, 0) + 1
+        return execute(sql, *rest)
+
+    def watch(connection: BaseDatabaseWrapper, **_: Any) -> None:
+        connection.execute_wrappers.append(count)
+
+    connection_created.connect(watch, weak=False)
+    handler = Handler(queue=QUEUE, function=lambda _: None, credit=20, time_limit_seconds=None)
+    worker = Worker([handler], threads=1, using=order["alias"])
+
+    def work() -> dict[str, Any]:
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        time.sleep(SETTLE_SECONDS)
+        statements.clear()
+        processor = time.process_time()
+        time.sleep(order["seconds"])
+        answer = {"statements": sum(statements.values()), "processor": time.process_time() - processor}
+        worker.stop()
+        thread.join()
+        return answer | {"texts": statements}
+
+    return work

@@ -1,0 +1,86 @@
+-- Makes a session interested in its queues, or keeps it so; says what it has missed and what it must wait for.
+-- ARGV: prefix, session, milliseconds the interest lasts, milliseconds a key is kept, consumer priority,
+-- milliseconds until the session's next due message (-1 = none, -2 = others see to it); then the queues.
+-- Returns in how many milliseconds this session must look because something is due, then in how many it must
+-- ask again because another one does (-1 = never), then how often each queue's news found nobody: if that
+-- has changed, something may be waiting.
+local prefix, session = ARGV[1], ARGV[2]
+local lasts, keep, priority, due = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local tag = '{' .. prefix .. '}:'
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+-- So late, in milliseconds, another session may be before this one takes its part.
+local patience = 100
+
+local anew = redis.call('SET', tag .. 'session:' .. session, '1', 'PX', lasts, 'NX')
+if not anew then
+    redis.call('PEXPIRE', tag .. 'session:' .. session, lasts)
+end
+
+local function alive(other)
+    return redis.call('EXISTS', tag .. 'session:' .. other) == 1
+end
+
+local function be_interested(interested)
+    -- In microseconds; a priority outweighs a hundred days.
+    local score = clock[1] * 1000000 + clock[2] - priority * 1e13
+    if anew then
+        redis.call('ZADD', interested, score, session)
+    else
+        redis.call('ZADD', interested, 'NX', score, session)
+    end
+    redis.call('PEXPIRE', interested, keep)
+    -- The dead are idle longest: each who comes clears away up to two of them.
+    for _, other in ipairs(redis.call('ZRANGE', interested, 0, 1)) do
+        if not alive(other) then
+            redis.call('ZREM', interested, other)
+        end
+    end
+end
+
+local function missed(queue)
+    local key, notified = tag .. 'missed:' .. queue, tag .. 'notified:' .. queue
+    -- A number nobody has seen before, should Redis have been emptied.
+    redis.call('SET', key, now, 'NX')
+    redis.call('ZREM', notified, session)
+    local late = redis.call('ZREMRANGEBYSCORE', notified, '-inf', now)
+    local count = late > 0 and redis.call('INCR', key) or tonumber(redis.call('GET', key))
+    redis.call('PEXPIRE', key, keep)
+    return count
+end
+
+-- Who waits for what is due in a queue: when this session must look, and when another one does.
+local function share(armed)
+    local at, who = string.match(redis.call('GET', armed) or '', '^(%d+) (.*)$')
+    at = tonumber(at)
+    if due == -1 then
+        if who == session then
+            redis.call('DEL', armed)
+        end
+        return nil, nil
+    end
+    local mine = due == -2 and at or now + due
+    if at and at >= now - patience and at <= mine + 5 and who ~= session and (who == '' or alive(who)) then
+        return nil, math.max(at - now, 0)
+    end
+    if due == -2 and not at then
+        return nil, nil
+    end
+    redis.call('SET', armed, mine .. ' ' .. session, 'PX', math.max(mine - now, 0) + keep)
+    return math.max(mine - now, 0), nil
+end
+
+local function earlier(one, other)
+    return one and other and math.min(one, other) or one or other
+end
+
+local look, ask
+local answer = {-1, -1}
+for i = 7, #ARGV do
+    be_interested(tag .. 'interested:' .. ARGV[i])
+    table.insert(answer, missed(ARGV[i]))
+    local mine, others = share(tag .. 'armed:' .. ARGV[i])
+    look, ask = earlier(look, mine), earlier(ask, others)
+end
+answer[1], answer[2] = look or -1, ask or -1
+return answer
