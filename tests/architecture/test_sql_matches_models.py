@@ -27,6 +27,7 @@ ONLY = {
     "copy_messages": "only PostgreSQL has a COPY from its client",
     "copy_targets": "as above",
     "backend": "only PostgreSQL has poolers that give each transaction another process",
+    "isolation": "SQLite has one isolation, and on MariaDB it is one of its variables",
     "settle_and_claim": "PostgreSQL can write, lock and read in one statement",
     "settle_and_claim_across": "as above",
     "settle_and_claim_onward": "PostgreSQL keeps what was deleted until a vacuum, in the way of claims",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: Seconds until a silent connection is probed, between two probes, and until it is given up.
 KEEPALIVE_IDLE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 3
@@ -13,6 +16,27 @@ PREPARE_THRESHOLD = 5
 #: One plan for any values and any number of rows: it is made while a queue is empty, perhaps, and
 #: kept until the table's statistics change. So it must never be the one that reads the whole table.
 PLANNING = " -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off"
+
+#: The first version that Django 5.2 supports; our statements ask for no more.
+OLDEST = 14
+#: Isolations under which a statement sees what was committed before it, and not before its transaction.
+FITTING_ISOLATIONS = {"read committed", "read uncommitted"}
+
+
+def problems(settings: dict[str, Any], version: int, isolation: str, *, pooled: bool) -> Iterator[tuple[str, str]]:
+    """Yield (problem, hint) for what makes the queue slow or fragile; ``pooled`` is what was found, not said."""
+    if version // 10_000 < OLDEST:
+        yield f"PostgreSQL {version // 10_000} is too old.", f"Use PostgreSQL {OLDEST} or later."
+    if isolation not in FITTING_ISOLATIONS:
+        yield (
+            f"Transactions are isolated as {isolation}: those that meet at a queue fail, and must be repeated.",
+            "Take 'isolation_level' out of the OPTIONS of the database: read committed is the default.",
+        )
+    if pooled and not settings.get("DISABLE_SERVER_SIDE_CURSORS"):
+        yield (
+            "Connections lead through a pooler, and workers would prepare statements on them.",
+            "Set DISABLE_SERVER_SIDE_CURSORS to True for the database: docs/how-to/pgbouncer.md.",
+        )
 
 
 def bounded(settings: dict[str, Any], statement_seconds: float) -> dict[str, Any]:

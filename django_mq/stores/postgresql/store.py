@@ -7,7 +7,7 @@ from collections import defaultdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from psycopg import Cursor
+from psycopg import Cursor, IsolationLevel
 from psycopg.errors import InvalidSqlStatementName, UniqueViolation
 
 from django_mq import conf
@@ -17,7 +17,7 @@ from django_mq.stores.postgresql import copying
 from django_mq.stores.postgresql.copying import Target, is_worth_copying
 from django_mq.stores.postgresql.pointing import Pointer
 from django_mq.stores.postgresql.preparing import may_prepare, prepare_no_more, preparing
-from django_mq.stores.postgresql.settings import bounded
+from django_mq.stores.postgresql.settings import bounded, problems
 from django_mq.stores.records import Exchange, Verdict
 from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS, IncompleteError
@@ -252,3 +252,13 @@ class PostgreSQLStore(SQLStore):
     def now_skew_seconds(self) -> float:
         clock: datetime = self._rows("clock")[0][0]
         return (clock - datetime.now(UTC)).total_seconds()
+
+    def setting_problems(self) -> list[tuple[str, str]]:
+        settings: dict[str, Any] = self.connection.settings_dict
+        isolation = self._rows("isolation")[0][0]
+        given = settings.get("OPTIONS", {}).get("isolation_level")
+        if given is not None:
+            isolation = IsolationLevel(given).name.replace("_", " ").lower()
+        info = self.connection.connection.info
+        pooled = info.backend_pid != self._rows("backend")[0][0]
+        return list(problems(settings, info.server_version, isolation, pooled=pooled))
