@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
 from django_mq.conf import QueueSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django_mq.stores.base import Store
 
 
-def declare(store: Store, name: str) -> bool:
+def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> bool:
     """Create the queue with the options its settings give, or with the defaults; True if it was created.
+
+    ``rules`` are options that whoever asks for it has a say in.
 
     Its dead-letter and expiry queues are created first, so that nothing on its way there finds them missing.
     """
-    return _declare(store, name, {name})
+    return _declare(store, name, {name}, rules)
 
 
-def _declare(store: Store, name: str, coming: set[str]) -> bool:
+def _declare(store: Store, name: str, coming: set[str], rules: Mapping[str, Any] | None = None) -> bool:
     options = conf.load().QUEUES.get(name, QueueSettings())
     for target in (options.dead_letter_queue, options.expiry_queue):
         if target and target not in coming:
             _declare(store, target, coming | {target})
-    return store.declare(name, asdict(options))
+    return store.declare(name, asdict(options) | dict(rules or {}))
 
 
 def declare_all(store: Store) -> list[str]:

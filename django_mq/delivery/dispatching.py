@@ -85,6 +85,7 @@ class Window:
         return ConsumerInfo(
             queue_name=self.handler.queue,
             handler=self.handler.name,
+            priority=self.handler.priority,
             state="busy" if used >= self.handler.credit else "interested",
             credit_limit=self.handler.credit,
             credit_used=used,

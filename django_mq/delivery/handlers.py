@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Messages a handler holds at a time unless it says otherwise.
 DEFAULT_CREDIT = 20
+#: Priorities of consumers reach so far up and down: what fits into four bytes.
+PRIORITIES = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,7 @@ class Handler:
     credit: int
     time_limit_seconds: float | None
     transactional: bool = False
+    priority: int = 0
 
     @property
     def name(self) -> str:
@@ -45,6 +48,7 @@ def consumer(
     credit: int = DEFAULT_CREDIT,
     time_limit_seconds: float | None = None,
     transactional: bool = False,
+    priority: int = 0,
 ) -> Callable[[Callable[[ReceivedMessage], Any]], Callable[[ReceivedMessage], Any]]:
     """Make a function the handler of a queue; put it into an app's ``consumers.py``.
 
@@ -60,6 +64,9 @@ def consumer(
     together or not at all, so each effect happens exactly once. If the message was given
     to another worker meanwhile, everything is rolled back.
 
+    Where several workers consume the queue, one whose handler has a higher ``priority`` is
+    served first, as long as it has credit; the others get what it has no credit for.
+
     Raises ConfigurationError for options that make no sense, and for a second handler of
     the same queue.
     """
@@ -69,6 +76,11 @@ def consumer(
         raise ConfigurationError(f"credit of the handler of {queue!r} is {credit}; use 1 or more.")
     if time_limit_seconds is not None and not time_limit_seconds > 0:
         raise ConfigurationError(f"time_limit_seconds of the handler of {queue!r} is {time_limit_seconds}.")
+
+    if not isinstance(priority, int) or not -PRIORITIES <= priority <= PRIORITIES:
+        raise ConfigurationError(
+            f"priority of the handler of {queue!r} is {priority!r}; use a whole number, 0 being the usual one."
+        )
 
     def register(function: Callable[[ReceivedMessage], Any]) -> Callable[[ReceivedMessage], Any]:
         known = _handlers.get(queue)
@@ -80,6 +92,7 @@ def consumer(
             credit=credit,
             time_limit_seconds=time_limit_seconds,
             transactional=transactional,
+            priority=priority,
         )
         return function
 

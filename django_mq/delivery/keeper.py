@@ -40,6 +40,8 @@ class Keeper:
     def start(self) -> None:
         """Start the thread."""
         self._renew_at = time.monotonic() + self._deadline_seconds / 3
+        if any(consumer.priority for consumer in self._session.describe()):
+            self._renew_at = 0.0  # the others must know soon who goes first
         self._thread.start()
 
     def stop(self) -> None:

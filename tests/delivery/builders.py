@@ -67,6 +67,7 @@ def a_handler(
     credit: int = 20,
     time_limit_seconds: float | None = None,
     transactional: bool = False,
+    priority: int = 0,
 ) -> Handler:
     """A handler that nobody registered."""
     return Handler(
@@ -75,6 +76,7 @@ def a_handler(
         credit=credit,
         time_limit_seconds=time_limit_seconds,
         transactional=transactional,
+        priority=priority,
     )
 
 

@@ -96,3 +96,9 @@ def test_discovery_returns_what_is_registered() -> None:
     consumer("handled-here")(print)
 
     assert discover()["handled-here"].function is print
+
+
+@pytest.mark.parametrize("priority", ["high", 1.5, 2**31, None])
+def test_a_priority_that_is_no_whole_number_is_refused(priority: Any) -> None:
+    with pytest.raises(ConfigurationError, match="whole number"):
+        consumer("handled-here", priority=priority)

@@ -15,7 +15,7 @@ from django_mq.delivery import keeper
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.worker import Worker
 from django_mq.errors import Reject, Release, Retry
-from django_mq.models import Attempt, History, Message, Queue, WorkerSession
+from django_mq.models import Attempt, Consumer, History, Message, Queue, WorkerSession
 from django_mq.stores.registry import private_store, shared_store
 from tests.delivery.builders import a_handler, running
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -420,3 +420,10 @@ def test_a_group_is_handled_in_order_by_many_threads_of_two_workers(alias: str) 
 
     for order in "abc":
         assert [body for name, body in started if name == order] == [0, 1, 1, 2, 3]
+
+
+def test_a_worker_says_which_priority_its_handler_has(alias: str) -> None:
+    told = Consumer.objects.using(alias).filter(queue_name="orders")
+
+    with running(a_handler(priority=5), using=alias):
+        wait_until(lambda: [row.priority for row in told.all()] == [5], lambda: f"its priority: {told.all()}")

@@ -14,6 +14,7 @@ from amqp.protocol import queue_declare_ok_t
 from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
+from django_mq.delivery.handlers import PRIORITIES
 from django_mq.delivery.message_ids import new_message_id
 from django_mq.integrations.celery.apart import apart_from_event_loops
 from django_mq.integrations.celery.handover import another_try, dead
@@ -47,12 +48,17 @@ class Channel(virtual.Channel):
         super().__init__(connection, **options)
         # Kept beyond close(), which cuts the connection: acknowledgements of running tasks come later.
         self._transport = connection
+        #: Queue to the priority of its consumer, as AMQP's argument gave it.
+        self._priorities: dict[str, int] = {}
 
     # Declaring.
 
     @apart_from_event_loops
     def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
-        """Declare a queue: durable ones become rows, the others belong to the volatile lane."""
+        """Declare a queue: durable ones become rows, the others belong to the volatile lane.
+
+        RabbitMQ's ``x-single-active-consumer`` counts where it creates the queue.
+        """
         if queue and not passive and _is_volatile(options):
             self.connection.lane.queues.add(queue)
             return queue_declare_ok_t(queue, 0, 0)
@@ -60,7 +66,7 @@ class Channel(virtual.Channel):
             raise ChannelError(f"There is no queue {queue!r}.", (50, 10), "Channel.queue_declare", 404)
         name = queue or f"amq.gen-{new_message_id()}"
         if not passive:
-            self.connection.declarations.ensure(name)
+            self.connection.declarations.ensure(name, rules=_rules_of(options.get("arguments")))
         return queue_declare_ok_t(name, self._size(name), 0)
 
     def _has_queue(self, queue: str, **_: Any) -> bool:
@@ -195,9 +201,14 @@ class Channel(virtual.Channel):
         no_ack: bool = False,
         callback: Callable[[Any], Any] | None = None,
         consumer_tag: str | None = None,
+        arguments: dict[str, Any] | None = None,
         **_: Any,
     ) -> str:
-        """Add the queue to those this transport claims from."""
+        """Add the queue to those this transport claims from, with RabbitMQ's ``x-priority`` if it is given.
+
+        Raises ChannelError if that is no whole number.
+        """
+        self._priorities[queue] = _consumer_priority(arguments)
         consumer_tag = consumer_tag or str(new_message_id())
         self._tag_to_queue[consumer_tag] = queue
         self._active_queues.append(queue)
@@ -231,6 +242,10 @@ class Channel(virtual.Channel):
         if claimed is not None and self.qos.take(str(message.delivery_tag)) is not None:
             queue = self.connection.declarations.remembered(claimed.queue_name)
             message.session.settle(another_try(claimed, queue, error))
+
+    def priority_of(self, queue: str) -> int:
+        """Return the priority of the consumer of a queue."""
+        return self._priorities.get(queue, 0)
 
     def settle_at_once(self, message: Any) -> None:
         """Accept a message whose consumer asked for no acknowledgements."""
@@ -295,6 +310,18 @@ def _reason(message: ClaimedMessage) -> str:
     if app is not None and task is not None and task not in app.tasks:
         return f"unknown task {task}"
     return "rejected"
+
+
+def _consumer_priority(arguments: dict[str, Any] | None) -> int:
+    priority = (arguments or {}).get("x-priority", 0)
+    if isinstance(priority, int) and abs(priority) <= PRIORITIES:
+        return priority
+    raise ChannelError(f"x-priority is {priority!r}; use a whole number.", (60, 20), "Channel.basic_consume", 406)
+
+
+def _rules_of(arguments: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the queue's options that RabbitMQ's arguments stand for."""
+    return {"grouping": "sole"} if (arguments or {}).get("x-single-active-consumer") else {}
 
 
 def _is_volatile(options: dict[str, Any]) -> bool:

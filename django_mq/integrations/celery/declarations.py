@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.routing import matches
 from django_mq.errors import QueueInUse, UnknownQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
 
     from django_mq.stores.base import Store
@@ -33,13 +33,13 @@ class Declarations:
         self._queues: dict[str, tuple[float, QueueRecord]] = {}
         self._bindings: dict[str, tuple[float, list[tuple[str, str, str]]]] = {}
 
-    def ensure(self, name: str, *, anew: bool = False) -> None:
-        """Create the queue if need be; ``anew`` disbelieves what is remembered."""
+    def ensure(self, name: str, *, anew: bool = False, rules: Mapping[str, Any] | None = None) -> None:
+        """Create the queue if need be, with these rules; ``anew`` disbelieves what is remembered."""
         if anew:
             self._queues.pop(name, None)
         if self._record(name) is None:
             with self._store() as store:
-                declare(store, name)
+                declare(store, name, rules)
 
     def exists(self, name: str) -> bool:
         return self._record(name) is not None

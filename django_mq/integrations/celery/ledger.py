@@ -41,6 +41,7 @@ class Ledger:
         return ConsumerInfo(
             queue_name=queue,
             handler="Celery tasks",
+            priority=self.channel.priority_of(queue),
             state="interested" if self.can_consume() else "busy",
             credit_limit=self.prefetch_count,
             credit_used=len(self._unsettled),

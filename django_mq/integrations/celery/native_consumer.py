@@ -58,6 +58,7 @@ class NativeConsumer:
         return ConsumerInfo(
             queue_name=self._handler.queue,
             handler=self._handler.name,
+            priority=self._handler.priority,
             credit_limit=self._handler.credit,
             credit_used=len(self._tags),
             delivered=self._delivered,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.errors import SessionLost
 from django_mq.stores.memory.broker import row_of
-from django_mq.stores.memory.ruling import allowed, record_of, take_seats
+from django_mq.stores.memory.ruling import allowed, left_to_better, record_of, take_seats
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.records import Exchange
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.session import WorkerSession
     from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord
+
+
+#: When to look again for messages that were left to a better consumer, in seconds: it may not have come for them.
+LEFT_SECONDS = 0.5
 
 
 class Rank(NamedTuple):
@@ -53,34 +57,31 @@ class Claiming(Runner):
         for queue in queues:
             queue.engine.promote(now.timestamp())
         records = {queue.name: record_of(self.broker, queue, now) for queue in queues}
-        seen = self._first_ready(queues, records, session, request, now)
+        left = self._left(queues, records, session, now)
+        seen = _first_ready(queues, records, left, session, request)
         chosen = _deliverable(seen, request.slots)
         ruled = any(record.has_rules for record in records.values())
         take_seats(session, chosen, records)
+        times = [_seconds_until_due(queues, now)]
+        if any(left[queue.name] and next(iter(queue.engine.browse()), None) for queue in queues):
+            times.append(LEFT_SECONDS)
         return Exchange(
             claimed=[self._lease(row, session, now, first=not ruled) for row in chosen],
             more=_may_have_more(seen, chosen, request),
-            next_due_seconds=_seconds_until_due(queues, now),
+            next_due_seconds=min((time for time in times if time is not None), default=None),
             ruled=ruled,
         )
 
-    def _first_ready(
-        self,
-        queues: list[BrokerQueue],
-        records: dict[str, QueueRecord],
-        session: WorkerSession,
-        request: ClaimRequest,
-        now: datetime,
-    ) -> list[Row]:
-        """Return the first ready rows of all queues together, as many as there is credit."""
-        walks = [
-            _ranked(
-                allowed(self.broker, queue, records[queue.name], session, now), position, listed=request.listed
-            )
-            for position, queue in enumerate(queues)
-            if not queue.is_paused(now)
-        ]
-        return [row for _, row in islice(merge(*walks, key=itemgetter(0)), request.credit)]
+    def _left(
+        self, queues: list[BrokerQueue], records: dict[str, QueueRecord], session: WorkerSession, now: datetime
+    ) -> dict[str, int]:
+        """Return how many of the first messages of each queue are for consumers of higher priority."""
+        return {
+            queue.name: left_to_better(self.broker, queue, session, now)
+            if records[queue.name].priorities_differ
+            else 0
+            for queue in queues
+        }
 
     def _lease(self, row: Row, session: WorkerSession, now: datetime, *, first: bool) -> Claimed:
         """Have the engine deliver this row's entry, which is the first of its queue where no rules are."""
@@ -92,6 +93,22 @@ class Claiming(Runner):
         self.broker.expiring.remove(row.entry)
         row.session_id, row.claimed_at = session.number, now
         return row.claimed(now)
+
+
+def _first_ready(
+    queues: list[BrokerQueue],
+    records: dict[str, QueueRecord],
+    left: dict[str, int],
+    session: WorkerSession,
+    request: ClaimRequest,
+) -> list[Row]:
+    """Return the first ready rows of all queues together, as many as there is credit."""
+    walks = [
+        _ranked(allowed(queue, records[queue.name], session, left[queue.name]), position, listed=request.listed)
+        for position, queue in enumerate(queues)
+        if not records[queue.name].paused
+    ]
+    return [row for _, row in islice(merge(*walks, key=itemgetter(0)), request.credit)]
 
 
 def _ranked(entries: Iterable[Entry], position: int, *, listed: bool) -> Iterator[tuple[Rank, Row]]:

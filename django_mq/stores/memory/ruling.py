@@ -32,13 +32,19 @@ def record_of(broker: Broker, queue: BrokerQueue, now: datetime) -> QueueRecord:
     return queue.record(now, priorities_differ=len(set(told)) > 1)
 
 
-def allowed(
-    broker: Broker, queue: BrokerQueue, record: QueueRecord, session: WorkerSession, now: datetime
-) -> Iterator[Entry]:
-    """Yield the ready entries that the session may have, in order."""
+def left_to_better(broker: Broker, queue: BrokerQueue, session: WorkerSession, now: datetime) -> int:
+    """How many of the first messages consumers of higher priority elsewhere have credit for."""
+    mine = session.priority_in(queue)
+    better = [
+        other for other in broker.sessions.values() if other.deadline > now and other.priority_in(queue) > mine
+    ]
+    return sum(max(0, other.credit_in(queue) - _used_by(other, queue)) for other in better)
+
+
+def allowed(queue: BrokerQueue, record: QueueRecord, session: WorkerSession, left: int) -> Iterator[Entry]:
+    """Yield the ready entries that the session may have, in order, those left to others passed over."""
     if not record.has_rules:
         return queue.engine.browse()
-    left = _left_to_better(broker, queue, session, now) if record.priorities_differ else 0
     found = _free_groups(queue, session) if record.has_groups else queue.engine.browse()
     room = _room(queue, record, session)
     return islice(found, left, None if room is None else left + room)
@@ -63,17 +69,10 @@ def _room(queue: BrokerQueue, record: QueueRecord, session: WorkerSession) -> in
     return max(0, record.max_in_flight - queue.engine.counts()[CLAIMED])
 
 
-def _left_to_better(broker: Broker, queue: BrokerQueue, session: WorkerSession, now: datetime) -> int:
-    """How many of the first messages consumers of higher priority elsewhere have credit for."""
-    mine = session.priority_in(queue)
-    better = [
-        other for other in broker.sessions.values() if other.deadline > now and other.priority_in(queue) > mine
-    ]
-    return sum(max(0, other.credit_in(queue) - _held_by(other, queue)) for other in better)
-
-
-def _held_by(session: WorkerSession, queue: BrokerQueue) -> int:
-    return sum(row_of(entry).queue is queue for entry in session.held())
+def _used_by(session: WorkerSession, queue: BrokerQueue) -> int:
+    # Celery's tasks of all queues share one credit; what they use of it is known from the last heartbeat.
+    used = session.used_in(queue) if session.info.kind == "celery" else 0
+    return max(used, sum(row_of(entry).queue is queue for entry in session.held()))
 
 
 def _free_groups(queue: BrokerQueue, session: WorkerSession) -> Iterator[Entry]:

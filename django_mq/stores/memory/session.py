@@ -52,6 +52,10 @@ class WorkerSession:
         """The credit its consumers of the queue have, used or not, as of its last heartbeat."""
         return sum(info.credit_limit for info in self._told_of(queue) if info.state != "stopping")
 
+    def used_in(self, queue: BrokerQueue) -> int:
+        """How much of that credit was used at the last heartbeat."""
+        return max((info.credit_used for info in self._told_of(queue)), default=0)
+
     def _told_of(self, queue: BrokerQueue) -> list[ConsumerInfo]:
         consumers = () if self.heartbeat is None else self.heartbeat.consumers
         return [info for info in consumers if info.queue_name == queue.name]

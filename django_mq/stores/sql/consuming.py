@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.errors import SessionLost
 from django_mq.stores.records import Claimed, Exchange, Verdict
-from django_mq.stores.sql.ruling import Ruling
+from django_mq.stores.sql.ruling import LEFT_SECONDS, Ruling
 from django_mq.stores.sql.steering import ACCEPTED, EXPIRED
 from django_mq.stores.texts import storable
 
@@ -53,10 +53,13 @@ class Consuming(Ruling):
             claimed = self._lease_chosen(session_id, [item.id for _, item in chosen])
             self._take_seats(session_id, chosen)
             due = self._rows("next_due", queues=list(request.queues))[0][0]
+        times = [max(0.0, float(due))] if due is not None else []
+        if self._left_some:
+            times.append(LEFT_SECONDS)
         return Exchange(
             claimed=claimed,
             more=bool(chosen) and (len(found) >= request.credit or len(chosen) < len(found)),
-            next_due_seconds=None if due is None else max(0.0, float(due)),
+            next_due_seconds=min(times, default=None),
             ruled=True,
         )
 

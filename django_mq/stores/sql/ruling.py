@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import ClaimRequest, QueueRecord
 
+#: When to look again for messages that were left to a better consumer, in seconds: it may not have come for them.
+LEFT_SECONDS = 0.5
 #: Messages read at a time in search of groups that are free.
 PAGE = 200
 
@@ -37,8 +39,12 @@ class Candidate(NamedTuple):
 class Ruling(Remembering):
     """Choose what a session may have of queues with rules."""
 
+    #: Whether the last claim left messages to consumers of higher priority.
+    _left_some: bool = False
+
     def _choose(self, session_id: int, request: ClaimRequest) -> list[tuple[QueueRecord, Candidate]]:
         """Return what the session may have, best first, locked up to the credit. Waits for the queues' turns."""
+        self._left_some = False
         # In one order for all, or two claimers could wait for each other.
         records = {name: self._in_turn(name) for name in sorted(set(request.queues))}
         heads = []
@@ -86,7 +92,9 @@ class Ruling(Remembering):
             room *= 4  # to step over rows that others have locked meanwhile
         left = self._left_to_better(session_id, record) if record.priorities_differ else 0
         found = self._free_groups(session_id, record) if record.has_groups else self._walk(record, room + left)
-        return list(islice(found, left, left + room))
+        if list(islice(found, left)):
+            self._left_some = True
+        return list(islice(found, room))
 
     def _room(self, session_id: int, record: QueueRecord, credit: int) -> int:
         """How much the session may claim of the queue, leaving aside what is ready."""
@@ -102,7 +110,7 @@ class Ruling(Remembering):
     def _left_to_better(self, session_id: int, record: QueueRecord) -> int:
         """How many of the first messages consumers of higher priority elsewhere have credit for."""
         rows = self._rows("better_consumers", queue=record.name, queue_id=record.id, session=session_id)
-        return sum(max(0, int(credit) - held) for credit, held in rows)
+        return sum(max(0, int(credit) - int(max(used, held))) for credit, used, held in rows)
 
     def _walk(self, record: QueueRecord, limit: int) -> Iterator[Candidate]:
         rows = self._rows("walk", queue_id=record.id, limit=limit, **_beyond(None))

@@ -145,3 +145,12 @@ def test_the_size_of_a_queue_counts_ready_and_scheduled(connection: Connection, 
     publish("things", 2, delay=60)
 
     assert connection.default_channel.queue_declare("things", passive=True).message_count == 2
+
+
+def test_a_queue_with_a_single_active_consumer_goes_to_one_worker(
+    connection: Connection, committed_database: str
+) -> None:
+    declare(connection, Queue("alone", queue_arguments={"x-single-active-consumer": True}), Queue("usual"))
+
+    found = QueueRow.objects.using(committed_database)
+    assert [found.get(name=name).grouping for name in ("alone", "usual")] == ["sole", "none"]

@@ -345,3 +345,11 @@ def test_a_simple_queue_works(connection: Connection) -> None:
         assert message.payload == {"a": 1}
         with pytest.raises(simple.Empty):
             simple.get(timeout=0.05)
+
+
+def test_a_consumer_may_have_rabbitmqs_priority(connection: Connection, channel: Channel) -> None:
+    channel.basic_consume("things", arguments={"x-priority": 7})
+
+    assert [info.priority for info in connection.transport._describe()] == [7]
+    with pytest.raises(ChannelError, match="whole number"):
+        channel.basic_consume("things", arguments={"x-priority": "high"})

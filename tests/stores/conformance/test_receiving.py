@@ -12,6 +12,7 @@ from tests.stores.builders import (
     claim,
     declare,
     ids,
+    look,
     lose_worker,
     open_session,
     pass_time,
@@ -189,6 +190,19 @@ def test_equal_consumers_pay_nothing(store: Store, session: int, other: int) -> 
 
     assert record is not None
     assert not record.has_rules
+
+
+def test_whoever_leaves_messages_to_a_better_consumer_looks_again_soon(
+    store: Store, session: int, other: int
+) -> None:
+    declare(store)
+    beat(store, session, 10)
+    beat(store, other, 0)
+    empty = look(store, other)
+    publish(store)
+
+    assert empty.next_due_seconds is None
+    assert look(store, other).next_due_seconds == 0.5
 
 
 # Rules that come later

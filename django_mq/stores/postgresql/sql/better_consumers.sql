@@ -1,8 +1,10 @@
 -- Asks what credit consumers of higher priority in other live sessions have, and how much of it is used.
 -- Locks: nothing. Index: django_mq_message_claimed for what each session holds.
--- Returns: for each such session its credit and how many messages of the queue it holds.
+-- Returns: for each such session its credit, what it has used of it for all its queues together, if they
+-- share it, and how many messages of this queue it holds.
 SELECT
     sum(c.credit_limit),
+    max(CASE WHEN s.kind = 'celery' THEN c.credit_used ELSE 0 END),
     (SELECT count(*) FROM django_mq_message m
      WHERE m.state = 2 AND m.queue_id = %(queue_id)s AND m.session_id = c.session_id)
 FROM django_mq_consumer c
