@@ -190,6 +190,10 @@ class Store(ABC):
         """Remove messages that nobody holds."""
 
     @abstractmethod
+    def correlated(self, correlation_ids: Sequence[str]) -> list[int]:
+        """Return the ids of waiting messages, scheduled or ready, that carry one of these correlation ids."""
+
+    @abstractmethod
     def release_held(self, ids: Sequence[int]) -> int:
         """Take claimed messages from their session and make them ready; the session's late verdict is void."""
 

@@ -47,6 +47,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "next_due": ({"queues": ["q1", "q2"]}, "due"),
     "find_expired": ({"limit": 100}, "expiring"),
     "find_unheld": ({"queue": "q1", "limit": 100}, "ready"),
+    "find_correlated": ({"correlation_ids": ["one", "two"]}, "corr"),
     "counts": ({"names": ["q1"], "limit": 100}, "ready"),
     "count_up_to": ({"queue": "q1", "limit": 100}, "dead"),
     # Of a queue that is most of the table, all of the table is rightly read.

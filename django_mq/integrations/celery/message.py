@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MESSAGE_ID = "mq_message_id"
 #: Property by which a second try of the same publish is known.
 TRIED = "mq_tried"
+#: Property of a message whose publisher named no priority: its task sees 0, as with Kombu's other transports.
+UNSAID = "mq_unsaid"
 #: Properties that have columns of their own, or make sense in this process only.
 NOT_STORED = frozenset({"priority", "correlation_id", "body_encoding", "delivery_tag", MESSAGE_ID, TRIED})
 
@@ -51,26 +53,35 @@ class Message(virtual.Message):
 def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMessage:
     """Return the row to write for a Kombu message dictionary."""
     headers = message["headers"] or {}
-    properties = message["properties"]
+    properties = _stored(message["properties"])
     body = message["body"]
     is_task = "task" in headers
     return NewMessage(
         queue_name=queue,
-        message_id=UUID(properties[MESSAGE_ID]) if MESSAGE_ID in properties else new_message_id(),
+        message_id=_message_id(message["properties"]),
         body=body.encode() if isinstance(body, str) else bytes(body),
         content_type=message["content-type"] or "application/octet-stream",
         content_encoding=message["content-encoding"] or "binary",
         headers=encode_json(headers, "headers"),
-        properties=encode_json(
-            {name: value for name, value in properties.items() if name not in NOT_STORED}, "properties"
-        ),
+        properties=encode_json(properties, "properties"),
         priority=priority,
         type=str(headers.get("task") or properties.get("type") or "")[:TEXT_LENGTH],
-        correlation_id=_short(properties.get("correlation_id")),
+        correlation_id=_short(message["properties"].get("correlation_id")),
         deliver_at=eta(headers),
         # An expired task is delivered all the same: the worker revokes it and records that.
         ttl_seconds=None if is_task else _expiration_seconds(properties),
     )
+
+
+def _message_id(properties: dict[str, Any]) -> UUID:
+    return UUID(properties[MESSAGE_ID]) if MESSAGE_ID in properties else new_message_id()
+
+
+def _stored(properties: dict[str, Any]) -> dict[str, Any]:
+    stored = {name: value for name, value in properties.items() if name not in NOT_STORED}
+    # A message that is published again brings the mark of the one before.
+    stored.pop(UNSAID, None)
+    return stored if properties.get("priority") is not None else stored | {UNSAID: True}
 
 
 def eta(headers: dict[str, Any]) -> datetime | None:
@@ -94,6 +105,7 @@ def _short(value: Any) -> str | None:
 def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str, Any]:
     """Return the Kombu message dictionary of a claimed row. Raises CorruptMessage."""
     properties = _decode_properties(claimed.properties)
+    priority = 0 if UNSAID in properties else priority
     info = properties.setdefault("delivery_info", {})
     info.update(redelivered=claimed.redelivered or claimed.attempts > 0, priority=priority)
     info.setdefault("exchange", "")

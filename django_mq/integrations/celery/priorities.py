@@ -9,7 +9,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from celery import signals
+from celery import current_task, signals
+
+from django_mq.integrations.celery.message import UNSAID
 
 
 class _Announced(threading.local):
@@ -45,5 +47,13 @@ def given(priority: int | None, headers: dict[str, Any] | None) -> int | None:
     _announced.task_id, _announced.properties = None, {}
     if priority == 0 and task_id is not None and task_id == (headers or {}).get("id"):
         said: int | None = properties.get("priority")
-        return said
+        return None if _is_inherited(task_id) else said
     return priority
+
+
+def _is_inherited(task_id: str) -> bool:
+    """Whether a priority of 0 is only what the running task was shown, to whom none had been given."""
+    if not current_task or UNSAID not in (current_task.request.properties or {}):
+        return False
+    own_retry = task_id == current_task.request.id
+    return own_retry or bool(current_task.app.conf.task_inherit_parent_priority)

@@ -12,7 +12,7 @@ from celery.worker import state
 
 from django_mq import conf
 from django_mq.delivery.handlers import discover
-from django_mq.integrations.celery import failures
+from django_mq.integrations.celery import failures, revoking
 from django_mq.integrations.celery.alias import SCHEME
 from django_mq.integrations.celery.children import keep_given
 from django_mq.integrations.celery.native_consumer import NativeConsumer
@@ -52,3 +52,4 @@ def install(sender: Any, **_: Any) -> None:
     discover()
     sender.app.steps["consumer"].add(MQStep)
     failures.connect(transport.alias)
+    revoking.install(transport.alias)

@@ -43,6 +43,12 @@ class Steering(Sessions):
         return len(unheld)
 
     @locked
+    def correlated(self, correlation_ids: Sequence[str]) -> list[int]:
+        wanted, waiting = set(correlation_ids), (SCHEDULED, READY)
+        rows = self.broker.rows.values()
+        return [row.id for row in rows if row.message.correlation_id in wanted and row.entry.state in waiting]
+
+    @locked
     def release_held(self, ids: Sequence[int]) -> int:
         held = [row for row in self.broker.found(ids) if row.held]
         for row in held:

@@ -56,6 +56,11 @@ class Steering(Runner):
         with self._transaction():
             return self._remove(ids, CANCELLED)
 
+    def correlated(self, correlation_ids: Sequence[str]) -> list[int]:
+        if not correlation_ids:
+            return []
+        return [row[0] for row in self._rows("find_correlated", correlation_ids=list(correlation_ids))]
+
     def release_held(self, ids: Sequence[int]) -> int:
         return len(self._rows("release_held", ids=list(ids)))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     #: The live messages, oldest first.
-    Rows = Callable[[], list[Message]]
+    Rows = Callable[..., list[Message]]
 
 
 @pytest.fixture(autouse=True)
@@ -63,4 +63,4 @@ def _note() -> None:
 @pytest.fixture
 def rows(committed_database: str) -> Rows:
     """Looks at the table."""
-    return lambda: list(Message.objects.using(committed_database).order_by("id"))
+    return lambda **only: list(Message.objects.using(committed_database).filter(**only).order_by("id"))

@@ -209,11 +209,30 @@ def test_a_tasks_own_retry_outlives_the_roll_back_of_its_transaction(
     assert groups == (1 if committed else 0)
 
 
-def run_one(app: Celery, task: Any) -> None:
+@pytest.mark.parametrize(("options", "stored"), [({}, 4), ({"priority": 0}, 0), ({"priority": 7}, 7)])
+def test_a_retry_has_the_priority_of_its_task_which_may_be_none(
+    app: Celery, rows: Rows, connection: Connection, options: dict[str, int], stored: int
+) -> None:
+    def work(task: Any) -> None:
+        task.retry(countdown=3600)
+
+    task = app.task(work, name=f"work {uuid4()}", bind=True, shared=False)
+    task.apply_async(**options)
+    message = connection.default_channel.basic_get("celery", no_ack=True)
+    shown = {**message.delivery_info, "priority": message.properties["priority"]}
+
+    run_one(app, task, id=message.headers["id"], delivery_info=shown, properties=message.properties)
+
+    [row] = rows(headers__retries=1)
+    assert shown["priority"] == options.get("priority", 0)
+    assert row.priority == stored
+
+
+def run_one(app: Celery, task: Any, **more: Any) -> None:
     """Run a task as a worker's pool does."""
     from celery.app.trace import build_tracer
 
-    request = {"id": str(uuid4()), "args": [], "kwargs": {}, "retries": 0, "is_eager": False}
+    request = {"id": str(uuid4()), "args": [], "kwargs": {}, "retries": 0, "is_eager": False, **more}
     tracer = build_tracer(task.name, task, app=app)
     tracer(request["id"], [], {}, request)
 

@@ -55,6 +55,19 @@ def test_cancelling_removes_what_nobody_holds(store: Store, orders: str) -> None
     assert store.counts()[orders].claimed == 1
 
 
+def test_waiting_messages_are_found_by_their_correlation_id(store: Store, orders: str, session: int) -> None:
+    held = publish(store, correlation_id="task")
+    claim(store, session, credit=1)
+    ready = publish(store, correlation_id="task")
+    scheduled = publish(store, correlation_id="other", delay_seconds=60)
+    publish(store, correlation_id="nobody's")
+    publish(store)
+
+    assert sorted(store.correlated(["task", "other", "unknown"])) == [ready, scheduled]
+    assert store.correlated([]) == []
+    assert held not in store.correlated(["task"])
+
+
 def test_releasing_takes_a_message_from_its_session(store: Store, orders: str, session: int) -> None:
     publish(store)
     [held] = claim(store, session)

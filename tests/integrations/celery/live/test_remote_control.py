@@ -1,0 +1,93 @@
+"""Steering live workers from outside."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from celery.events import EventReceiver
+
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.journeys.site import Site
+
+pytestmark = pytest.mark.once
+
+
+def test_a_revoked_task_that_is_due_later_is_gone_whoever_restarts(site: Site) -> None:
+    with site.worker():
+        later = site.send("note", "revoked", countdown=3600)
+        kept = site.send("note", "kept", countdown=3600)
+        site.app.control.revoke(later)
+        wait_until(lambda: len(site.rows()) == 1, site.story)
+
+    assert [row.correlation_id for row in site.rows()] == [kept]
+    assert [line.get_outcome_display() for line in site.finished()] == ["cancelled"]
+
+
+def test_a_revoked_task_in_the_backlog_never_runs_and_the_others_do(site: Site) -> None:
+    site.declare("held")
+    with site.worker("-Q", "celery") as worker:
+        names = ["a", "b", "c"]
+        ids = {name: site.send("note", name, queue="held") for name in names}
+        site.app.control.revoke([ids["b"]])
+        wait_until(lambda: len(site.rows()) == 2, site.story)
+        site.app.control.add_consumer("held", destination=[worker.name])
+
+        site.wait_for_diary(2)
+        site.wait_until_settled()
+
+    assert sorted(line["name"] for line in site.diary()) == ["a", "c"]
+
+
+def test_a_running_task_is_terminated(site: Site) -> None:
+    with site.worker() as worker:
+        task = site.send("gated", "endless", "never opened")
+        site.wait_for_diary(phase="begun")
+
+        site.app.control.revoke(task, terminate=True, signal="SIGKILL")
+        site.wait_until_settled()
+
+        site.send("note", "next")
+        site.wait_for_diary(name="next")
+        assert worker.stop() == 0
+    assert not site.diary(phase="done")
+
+
+def test_the_pool_grows_and_shrinks_and_the_prefetch_follows(site: Site) -> None:
+    with site.worker("-c", "1", "--prefetch-multiplier", "1") as worker:
+        for number in range(6):
+            site.send("gated", number, "gate")
+        site.wait_for_diary(1, phase="begun")
+
+        site.app.control.pool_grow(2, destination=[worker.name])
+        site.wait_for_diary(3, phase="begun")
+
+        site.open("gate")
+        site.wait_for_diary(6, phase="done")
+        site.app.control.pool_shrink(2, destination=[worker.name])
+        site.send("note", "after")
+        site.wait_for_diary(name="after")
+        assert worker.stop() == 0
+
+
+def test_events_reach_who_listens(site: Site) -> None:
+    seen: list[str] = []
+    with site.worker("-E"), site.app.connection_for_read() as connection:
+        receiver = EventReceiver(
+            connection, handlers={"*": lambda event: seen.append(event["type"])}, app=site.app
+        )
+
+        def heard() -> bool:
+            site.send("note", "event")
+            with suppress(TimeoutError):  # the first time, the queue is only bound by this
+                for _ in receiver.itercapture(limit=None, timeout=1.0, wakeup=False):
+                    if "task-succeeded" in seen:
+                        break
+            return "task-succeeded" in seen
+
+        wait_until(heard, lambda: f"events, of which came {seen}: {site.story()}")
+
+    assert {"task-received", "task-started", "task-succeeded"} <= set(seen)
