@@ -10,6 +10,7 @@ from django_mq.models.message import Message
 from django_mq.models.ownership import Ownership, Turn
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightHour
 from django_mq.models.queue import Binding, DuplicateId, Queue
+from django_mq.models.rollup import Rollup
 from django_mq.models.session import Consumer, WorkerSession
 from django_mq.models.volatile import VolatileBinding, VolatileMessage
 
@@ -27,6 +28,7 @@ __all__ = [
     "Message",
     "Ownership",
     "Queue",
+    "Rollup",
     "Turn",
     "VolatileBinding",
     "VolatileMessage",

@@ -165,7 +165,11 @@ class Store(ABC):
 
     @abstractmethod
     def prune(self, limit: int = 5000) -> int:
-        """Delete history, attempts and volatile rows past their time; returns how many."""
+        """Delete history, attempts, summed-up minutes and volatile rows past their time; returns how many."""
+
+    @abstractmethod
+    def roll_up(self) -> int:
+        """Sum up the minutes that are over and have not been, for the charts; returns how many."""
 
     # Looking.
 

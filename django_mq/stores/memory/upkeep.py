@@ -97,6 +97,10 @@ class Upkeep(Dying):
         attempts = _drop(self.broker.attempts, lambda item: _is_done_with(item, now, live), limit)
         return history + attempts + self.broker.lane.prune(now)
 
+    def roll_up(self) -> int:
+        """Nothing: there are no tables, and no pages that draw them."""
+        return 0
+
     def _is_past(self, item: Finished, now: datetime) -> bool:
         queue = self.broker.queues.get(item.queue_name)
         kept = ORPHANED if queue is None else timedelta(days=queue.settings.history_days)

@@ -226,6 +226,9 @@ class MySQLStore(Acting):
 
     # The connection.
 
+    def _take_minute(self, minute: datetime, newest: int | None) -> bool:
+        return bool(self._written("take_minute", minute=minute, newest=newest))
+
     def now_skew_seconds(self) -> float:
         clock: datetime = self._rows("clock")[0][0]
         return (clock.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()

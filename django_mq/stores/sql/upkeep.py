@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django_mq.stores.records import WORKER_LOST, Reaped
+from django_mq.stores.sql.rollups import Rollups
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.steering import EXPIRED, Steering
 
 
-class Upkeep(Sessions, Steering):
+class Upkeep(Sessions, Steering, Rollups):
     """Every duty is safe to run in many workers, twice."""
 
     def promote(self, limit: int = 1000) -> int:
@@ -61,5 +62,6 @@ class Upkeep(Sessions, Steering):
             return self._remove(ids, EXPIRED) if ids else 0
 
     def prune(self, limit: int = 5000) -> int:
-        names = ("prune_history", "prune_attempts", "prune_volatile_messages", "prune_volatile_bindings")
+        past = ("prune_history", "prune_attempts", "prune_rollups")
+        names = (*past, "prune_volatile_messages", "prune_volatile_bindings")
         return sum(len(self._rows(name, limit=limit)) for name in names)

@@ -1,0 +1,112 @@
+"""Minutes that are over are summed up once: what arrived, how it ended, how long it took."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.models import History, Message, Rollup
+from django_mq.stores.records import Failure, Settlement, Verdict
+from tests.stores.builders import claim, declare, pass_time, publish, settle
+from tests.stores.conftest import needs_rows
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+HALF = datetime.now(UTC).replace(second=30, microsecond=0)
+
+
+@pytest.fixture(autouse=True)
+def half_past(request: pytest.FixtureRequest, store: Store) -> None:
+    """Begin in the middle of a minute, whatever the clock says."""
+    needs_rows(store)
+    store.clock_offset = HALF - datetime.now(UTC)  # type: ignore[attr-defined]
+
+
+def summed(store: Store, queue: str = "orders") -> list[Rollup]:
+    return list(Rollup.objects.using(store.alias).filter(queue_name=queue).order_by("minute"))
+
+
+def test_a_minute_that_is_over_is_summed_up_once(store: Store, orders: str, session: int) -> None:
+    store.roll_up()
+    pass_time(store, 120)
+    store.roll_up()
+    pass_time(store, 60)
+    for _ in range(3):
+        publish(store)
+    first, second = claim(store, session, credit=2)
+    settle(store, session, first, Verdict.ACCEPT)
+    store.settle(
+        session, [Settlement(second.id, second.claim, Verdict.RELEASE, counted=True, failure=Failure("E"))]
+    )
+    pass_time(store, 60)
+
+    assert store.roll_up() >= 1
+    assert store.roll_up() == 0
+    (row,) = summed(store)
+    assert (row.arrived, row.accepted, row.failed, row.expired, row.removed) == (3, 1, 1, 0, 0)
+
+
+def test_the_minute_that_runs_is_left_alone(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    settle(store, session, *claim(store, session), Verdict.ACCEPT)
+
+    store.roll_up()
+
+    assert summed(store) == []
+    markers = summed(store, "")
+    assert len(markers) == 10
+    assert [marker.newest is None for marker in markers] == [True] * 9 + [False]
+
+
+def test_spans_are_those_of_accepted_messages(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    pass_time(store, 4)
+    (message,) = claim(store, session)
+    pass_time(store, 2)
+    settle(store, session, message, Verdict.ACCEPT)
+    pass_time(store, 60)
+
+    store.roll_up()
+
+    (row,) = summed(store)
+    assert row.wait_p50 == row.wait_p95 == pytest.approx(4, abs=1.5)
+    assert row.run_p50 == row.run_p95 == pytest.approx(2, abs=1.5)
+
+
+def test_messages_that_ended_otherwise_have_no_span(store: Store, orders: str) -> None:
+    row_id = publish(store)
+    store.cancel([row_id])
+    pass_time(store, 60)
+
+    store.roll_up()
+
+    (row,) = summed(store)
+    assert (row.accepted, row.removed, row.wait_p50, row.run_p95) == (0, 1, None, None)
+
+
+def test_each_queue_has_its_own_row(store: Store, orders: str, session: int) -> None:
+    declare(store, "mails")
+    for name in (orders, "mails"):
+        store.cancel([publish(store, name)])
+    pass_time(store, 60)
+
+    store.roll_up()
+
+    assert [len(summed(store, name)) for name in (orders, "mails", "bills")] == [1, 1, 0]
+
+
+def test_minutes_of_the_day_before_yesterday_are_forgotten(store: Store, orders: str) -> None:
+    store.roll_up()
+    rows = Rollup.objects.using(store.alias)
+    old = rows.order_by("minute").first()
+    assert old is not None
+    rows.filter(pk=old.pk).update(minute=old.minute - timedelta(days=2))
+
+    store.prune()
+
+    assert rows.count() == 9
+    assert not History.objects.using(store.alias).exists()
+    assert not Message.objects.using(store.alias).exists()
