@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, depth
 from django_mq.admin.durations import duration
+from django_mq.admin.overview import Overview
 from django_mq.admin.queue_actions import QueueActions
 from django_mq.admin.queue_form import QueueForm
 from django_mq.admin.table import alias
@@ -35,7 +36,7 @@ LIVE = ("ready", "scheduled", "claimed", "dead", "oldest_ready", "pausing")
 NOW = (("ready", "scheduled", "claimed", "dead"), ("oldest_ready", "pausing"))
 
 
-class QueueAdmin(QueueActions):
+class QueueAdmin(Overview, QueueActions):
     """Create, edit and delete queues; see their depth; pause, resume and purge them."""
 
     form = QueueForm

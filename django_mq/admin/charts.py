@@ -1,0 +1,95 @@
+"""Lines over time as SVG coordinates: drawn on the server, so that a page needs no library and no network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WIDTH, HEIGHT = 600, 120
+#: Steps of a scale's end: 1, 2 or 5 times a power of ten.
+ROUND = (1.0, 2.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure over time; None leaves a gap."""
+
+    name: str
+    label: str
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A line as SVG paths say it, and its last value in words."""
+
+    name: str
+    label: str
+    path: str
+    latest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """What the template needs: a title, the lines, and both ends of the scales."""
+
+    title: str
+    lines: list[Drawn]
+    top: str
+    begins: str
+    ends: str
+    width: int = WIDTH
+    height: int = HEIGHT
+
+    @property
+    def summary(self) -> str:
+        """What somebody hears who does not see it."""
+        return f"{self.title}: " + ", ".join(f"{line.label} {line.latest}" for line in self.lines)
+
+
+def draw(title: str, lines: Sequence[Line], *, unit: str, begins: str, ends: str) -> Chart:
+    """Draw lines of equal length on one scale from zero."""
+    known = [value for line in lines for value in line.values if value is not None]
+    top = scale_end(max(known, default=0.0))
+    drawn = [Drawn(line.name, line.label, path(line.values, top), _latest(line.values, unit)) for line in lines]
+    return Chart(title=title, lines=drawn, top=figure(top, unit), begins=begins, ends=ends)
+
+
+def scale_end(largest: float) -> float:
+    """Return the smallest round number that is not below, 1 for nothing."""
+    if largest <= 0:
+        return 1.0
+    power = 10.0 ** floor(log10(largest))
+    return next(step * power for step in ROUND if largest <= step * power)
+
+
+def path(values: Sequence[float | None], top: float) -> str:
+    """Return the path of the known values, broken where one is missing."""
+    step = WIDTH / max(len(values) - 1, 1)
+    parts, drawing = [], False
+    for number, value in enumerate(values):
+        if value is None:
+            drawing = False
+            continue
+        height = HEIGHT - HEIGHT * min(value, top) / top
+        parts.append(f"{'L' if drawing else 'M'}{number * step:.1f} {height:.1f}")
+        # A value by itself would be a point without extent, and so invisible.
+        parts += [] if drawing else ["h0.1"]
+        drawing = True
+    return "".join(parts)
+
+
+def _latest(values: Sequence[float | None], unit: str) -> str:
+    last = next((value for value in reversed(values) if value is not None), None)
+    return "-" if last is None else figure(last, unit)
+
+
+def figure(value: float, unit: str) -> str:
+    """Return a number with about three digits and its unit."""
+    if unit == "s" and 0 < value < 1:
+        return f"{value * 1000:.3g} ms"
+    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"

@@ -1,0 +1,189 @@
+"""The overview: every queue and the last hour on one page, and the same figures as JSON.
+
+A handful of statements, whatever the queues hold: bounded counts, the worker sessions, and
+the summed-up minutes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.core.exceptions import PermissionDenied
+from django.http import JsonResponse
+from django.template.response import TemplateResponse
+from django.urls import path
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
+from django_mq.admin import depth
+from django_mq.admin.charts import Chart, Line, draw
+from django_mq.admin.durations import duration
+from django_mq.admin.table import TableAdmin, alias
+from django_mq.diagnosis.fleet import fleet
+from django_mq.diagnosis.overview import overview
+from django_mq.diagnosis.series import SPANS, Rates, recent_rates, series
+from django_mq.models import Message, Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from django.http import HttpRequest, HttpResponse
+
+    from django_mq.diagnosis.fleet import Worker
+    from django_mq.diagnosis.overview import QueueState
+    from django_mq.diagnosis.series import Point
+
+#: Seconds a ready message may wait before its age is shown as trouble.
+OLD_SECONDS = 300.0
+READY, SCHEDULED, CLAIMED, DEAD = (
+    Message.Status.READY,
+    Message.Status.SCHEDULED,
+    Message.Status.CLAIMED,
+    Message.Status.DEAD,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One queue as the overview shows it."""
+
+    state: QueueState
+    rates: Rates
+    #: Credit of live consumers: how much is in use, of how much.
+    used: int
+    slots: int
+
+    @property
+    def utilisation(self) -> int | None:
+        """Percent of the consumers' credit in use, None without consumers."""
+        return round(100 * self.used / self.slots) if self.slots else None
+
+    @property
+    def is_late(self) -> bool:
+        return (self.state.oldest_ready_seconds or 0.0) > OLD_SECONDS and not self.state.paused
+
+    @property
+    def age(self) -> str:
+        seconds = self.state.oldest_ready_seconds
+        return "-" if seconds is None else duration(seconds)
+
+    @property
+    def counts(self) -> list[tuple[int, str, bool]]:
+        """Return (state, count in words, whether it is trouble), in the order of the columns."""
+        state = self.state
+        numbers = {READY: state.ready, SCHEDULED: state.scheduled, CLAIMED: state.claimed, DEAD: state.dead}
+        return [(key.value, depth.shown(number), key is DEAD and number > 0) for key, number in numbers.items()]
+
+
+class Overview(TableAdmin):
+    """Mixed into the queues' admin: the page, its JSON twin, and the part of it that refreshes."""
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view
+        own = [
+            path("overview/", view(self.overview_view), name="django_mq_queue_overview"),
+            path("overview.json", view(self.overview_json_view), name="django_mq_queue_overview_json"),
+        ]
+        return own + super().get_urls()
+
+    def overview_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the overview; ``?part=1`` only what changes. Needs permission to view queues."""
+        context = self._figures(request)
+        request.current_app = self.admin_site.name
+        if "part" in request.GET:
+            return TemplateResponse(request, "admin/django_mq/overview/figures.html", context)
+        page = {
+            **self.admin_site.each_context(request),
+            **context,
+            "title": _("Overview"),
+            "opts": self.opts,
+            "media": self.media + forms.Media(js=["django_mq/overview.js"]),
+        }
+        return TemplateResponse(request, "admin/django_mq/overview/page.html", page)
+
+    def overview_json_view(self, request: HttpRequest) -> HttpResponse:
+        """Return the figures of the page as JSON."""
+        figures = self._figures(request)
+        queues = [
+            {**asdict(row.state), "rates": asdict(row.rates), "used": row.used, "slots": row.slots}
+            for row in figures["rows"]
+        ]
+        workers = {"alive": figures["alive"], "stale": figures["stale"]}
+        points = [asdict(point) for point in figures["points"]]
+        return JsonResponse({"queues": queues, "workers": workers, "span": figures["span"].name, "points": points})
+
+    def _figures(self, request: HttpRequest) -> dict[str, Any]:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        span = SPANS.get(request.GET.get("span", ""), SPANS["hour"])
+        states = overview(using=alias())
+        chosen = request.GET.get("queue", "")
+        queue = chosen if chosen in {state.name for state in states} else None
+        workers = fleet(using=alias())
+        points = series(span, queue=queue, using=alias())
+        return {
+            "rows": rows(states, recent_rates(using=alias()), workers),
+            "alive": sum(not worker.stale for worker in workers),
+            "stale": sum(worker.stale for worker in workers),
+            "span": span,
+            "spans": [(name, name == span.name) for name in SPANS],
+            "queue": queue,
+            "points": points,
+            "charts": charts(points),
+            "addresses": {
+                "messages": self.list_address(Message),
+                "queues": self.list_address(Queue),
+                "overview": f"{self.list_address(Queue)}overview/",
+                "json": f"{self.list_address(Queue)}overview.json",
+            },
+        }
+
+
+def rows(states: Sequence[QueueState], rates: dict[str, Rates], workers: Iterable[Worker]) -> list[Row]:
+    """Put the figures of each queue side by side; what needs a look stands first."""
+    credit: dict[str, tuple[int, int]] = {}
+    for consumer in (one for worker in workers if not worker.stale for one in worker.consumers):
+        used, slots = credit.get(consumer.queue, (0, 0))
+        credit[consumer.queue] = used + consumer.credit_used, slots + consumer.credit_limit
+    found = [
+        Row(
+            state=state,
+            rates=rates.get(state.name, Rates()),
+            used=credit.get(state.name, (0, 0))[0],
+            slots=credit.get(state.name, (0, 0))[1],
+        )
+        for state in states
+    ]
+    return sorted(
+        found, key=lambda row: (-(row.state.oldest_ready_seconds or 0.0), -row.state.dead, row.state.name)
+    )
+
+
+def charts(points: Sequence[Point]) -> list[Chart]:
+    """Draw rates, waits and runs."""
+    ends = {"begins": _moment(points[0]), "ends": _moment(points[-1])}
+    rates = [
+        Line("arrived", _("published"), [point.arrived for point in points]),
+        Line("accepted", _("finished"), [point.accepted for point in points]),
+        Line("failed", _("failed"), [point.failed for point in points]),
+    ]
+    waits = [
+        Line("p50", _("median"), [point.wait_p50 for point in points]),
+        Line("p95", _("95 %"), [point.wait_p95 for point in points]),
+    ]
+    runs = [
+        Line("p50", _("median"), [point.run_p50 for point in points]),
+        Line("p95", _("95 %"), [point.run_p95 for point in points]),
+    ]
+    return [
+        draw(_("Messages a second"), rates, unit="/s", **ends),
+        draw(_("Wait from ready to claimed"), waits, unit="s", **ends),
+        draw(_("Run from claimed to finished"), runs, unit="s", **ends),
+    ]
+
+
+def _moment(point: Point) -> str:
+    return date_format(localtime(point.time), "H:i")

@@ -1,0 +1,171 @@
+"""The overview: what is wrong with which queue, at a glance, and the same as JSON."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from django_mq.admin.charts import Line, draw, figure, path, scale_end
+from django_mq.models import Consumer, Message, Rollup
+from tests.admin.browser import browsing, log_in, picture
+from tests.admin.conftest import list_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.contrib.auth.models import User
+    from django.test import Client
+    from pytest_django import DjangoAssertNumQueries
+    from pytest_django.live_server_helper import LiveServer
+
+    from tests.admin.conftest import Make
+
+SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+SCRIPT = "<script>document.title = 'broken in'</script>"
+
+
+def address(page: str = "overview/") -> str:
+    return f"{list_of('queue')}{page}"
+
+
+def minute(ago: int, queue: str = "orders", **values: Any) -> Rollup:
+    when = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=ago)
+    return Rollup.objects.create(minute=when, queue_name=queue, **values)
+
+
+def test_each_queue_is_shown_with_its_depth_age_rates_and_credit(site: str, browse: Client, make: Make) -> None:
+    make.message(READY, published_at=timezone.now() - timedelta(minutes=10, seconds=2))
+    make.message(DEAD)
+    session = make.session()
+    Consumer.objects.create(session=session, queue_name="orders", credit_used=5, credit_limit=20)
+    minute(1, arrived=300, accepted=150, failed=30)
+
+    figures = browse.get(address("overview.json")).json()
+
+    (queue,) = figures["queues"]
+    assert (queue["ready"], queue["dead"], queue["consumers"]) == (1, 1, 1)
+    assert queue["oldest_ready_seconds"] == pytest.approx(602, abs=300)
+    assert queue["rates"] == {"arrived": 1.0, "accepted": 0.5, "failed": 0.1}
+    assert (queue["used"], queue["slots"]) == (5, 20)
+    page = browse.get(address()).content.decode()
+    assert "5/20 (25 %)" in page
+    assert 'class="mq-number mq-bad">10 min' in page
+
+
+def test_the_queue_that_waits_longest_stands_first(site: str, browse: Client, make: Make) -> None:
+    for name, minutes in (("a", 1), ("b", 9), ("c", 3)):
+        make.message(READY, make.queue(name), published_at=timezone.now() - timedelta(minutes=minutes))
+
+    assert [queue["name"] for queue in browse.get(address("overview.json")).json()["queues"]] == ["b", "c", "a"]
+
+
+def test_a_point_of_all_queues_weighs_medians_and_takes_the_largest_tail(
+    site: str, browse: Client, make: Make
+) -> None:
+    minute(1, "a", accepted=30, wait_p50=1.0, wait_p95=2.0)
+    minute(1, "b", accepted=10, wait_p50=5.0, wait_p95=9.0)
+    minute(2, "a", arrived=6)
+
+    points = browse.get(address("overview.json")).json()["points"]
+
+    assert len(points) == 60
+    assert points[-1]["wait_p50"] == pytest.approx(2.0)
+    assert points[-1]["wait_p95"] == pytest.approx(9.0)
+    assert (points[-2]["arrived"], points[-2]["wait_p50"]) == (pytest.approx(0.1), None)
+
+
+def test_a_day_is_shown_in_steps_of_ten_minutes_and_one_queue_by_itself(
+    site: str, browse: Client, make: Make
+) -> None:
+    make.queue()
+    for ago in (1, 2, 700):
+        minute(ago, accepted=60)
+    minute(1, "mails", accepted=600)
+
+    points = browse.get(address("overview.json"), {"span": "day", "queue": "orders"}).json()["points"]
+
+    assert len(points) == 144
+    assert sum(point["accepted"] for point in points) * 600 == pytest.approx(180)
+
+
+def test_an_unknown_span_or_queue_is_the_usual_one(site: str, browse: Client, make: Make) -> None:
+    found = browse.get(address("overview.json"), {"span": "year", "queue": "' OR 1=1"}).json()
+
+    assert (found["span"], len(found["points"])) == ("hour", 60)
+
+
+def test_the_page_costs_the_same_however_many_queues_there_are(
+    site: str, browse: Client, make: Make, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for number in range(30):
+        make.message(READY, make.queue(f"q{number}"))
+        Consumer.objects.create(session=make.session(f"w{number}"), queue_name=f"q{number}")
+
+    with django_assert_max_num_queries(11):
+        browse.get(address())
+
+
+@pytest.mark.parametrize("page", ["overview/", "overview/?part=1", "overview.json"])
+def test_it_takes_the_permission_to_view_queues(site: str, login_with: Callable[..., Client], page: str) -> None:
+    assert login_with("view_message").get(address(page)).status_code == 403
+    Message.objects.all().delete()
+
+
+def test_whoever_may_view_queues_sees_it(site: str, login_with: Callable[..., Client]) -> None:
+    assert login_with("view_queue").get(address()).status_code == 200
+
+
+def test_nobody_sees_it_without_logging_in(site: str, client: Client) -> None:
+    assert client.get(address("overview.json")).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("largest", "end"), [(0, 1), (0.03, 0.05), (0.9, 1), (1, 1), (1.2, 2), (47, 50), (51, 100), (2001, 5000)]
+)
+def test_a_scale_ends_at_a_round_number(largest: float, end: float) -> None:
+    assert scale_end(largest) == pytest.approx(end)
+
+
+def test_a_missing_value_leaves_a_gap() -> None:
+    assert path([0, None, 10], 10) == "M0.0 120.0h0.1M600.0 0.0h0.1"
+    assert path([0, 5, 10], 10) == "M0.0 120.0h0.1L300.0 60.0L600.0 0.0"
+    assert path([], 1) == ""
+
+
+def test_a_chart_says_in_words_what_it_shows() -> None:
+    chart = draw("Wait", [Line("p50", "median", [0.1, 0.25, None])], unit="s", begins="a", ends="b")
+
+    assert chart.summary == "Wait: median 250 ms"
+    assert figure(1234.0, "/s") == "1,234 /s"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_page_renews_itself_until_told_to_stand_still(
+    dark: bool, live_server: LiveServer, operator: User, make: Make
+) -> None:
+    make.message(READY, make.queue(SCRIPT), published_at=timezone.now() - timedelta(hours=2))
+    make.message(CLAIMED, make.queue("late"))
+    make.queue("mails", paused=True, paused_reason=SCRIPT)
+    for ago in range(1, 60):
+        minute(ago, "mails", arrived=600 + ago * 7 % 90, accepted=580, failed=ago % 5, wait_p50=0.2, wait_p95=2.0)
+
+    with browsing(live_server.url, dark=dark) as page:
+        log_in(page)
+        page.goto(address())
+        figures = page.locator("#mq-figures")
+        expect(figures.get_by_role("row", name="mails")).to_contain_text(f"paused: {SCRIPT}")
+        picture(page, f"overview-{'dark' if dark else 'light'}")
+        expect(figures).to_have_attribute("data-renewed", "1", timeout=60_000)
+
+        page.get_by_role("button", name="Stand still").click()
+        expect(page.get_by_role("button", name="Refresh again")).to_have_attribute("aria-pressed", "true")
+        before = int(figures.get_attribute("data-renewed") or 0)
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        page.get_by_role("button", name="Refresh again").click()
+        expect(figures).to_have_attribute("data-renewed", str(before + 1))
+        assert page.title() != "broken in"
