@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import alias
-from django_mq.models import Message, Queue
+from django_mq.models import Message, Queue, WorkerSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Newest messages whose types are offered as choices; any other type may be named in the address.
 TYPES_SAMPLE = 1000
+#: Most choices that a filter offers.
+CHOICES = 50
 #: Value of the state filter for dead letters of both sorts: dead in place, and moved to a dead-letter queue.
 DEAD_LETTERS = "letters"
 
@@ -93,3 +97,76 @@ class PriorityFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(priority=self.value()) if self.value() in set("0123456789") else queryset
+
+
+class AttemptsFilter(admin.SimpleListFilter):
+    """How often a message has failed."""
+
+    title = _("failed attempts")
+    parameter_name = "attempts"
+    BORDERS = ("0", "1", "3", "10")
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        return [(border, _("%s or more") % border if border != "0" else _("none")) for border in self.BORDERS]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value not in self.BORDERS:
+            return queryset
+        return queryset.filter(attempts=0) if value == "0" else queryset.filter(attempts__gte=int(value))
+
+
+class WorkerFilter(admin.SimpleListFilter):
+    """What one worker session holds."""
+
+    title = _("worker")
+    parameter_name = "worker"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        newest = WorkerSession.objects.using(alias()).order_by("-id").values_list("pk", "name")[:CHOICES]
+        return [(str(pk), name) for pk, name in newest]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value() or ""
+        if not value.isdecimal():
+            return queryset
+        return queryset.filter(session_id=int(value[:18]), state=Message.Status.CLAIMED)
+
+
+class ErrorFilter(admin.SimpleListFilter):
+    """Why messages are dead; offered are the reasons of the newest dead letters."""
+
+    title = _("reason")
+    parameter_name = "reason"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        dead = Message.objects.using(alias()).filter(state=Message.Status.DEAD)
+        newest = dead.values_list("dead_reason", flat=True)[:TYPES_SAMPLE]
+        reasons = (set(newest) | set(request.GET.getlist("reason"))) - {""}
+        return [(reason, reason) for reason in sorted(reasons)[:CHOICES]]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(dead_reason=self.value()) if self.value() else queryset
+
+
+class PublishedFilter(admin.SimpleListFilter):
+    """When a message was published."""
+
+    title = _("published")
+    parameter_name = "published"
+    SPANS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        return [
+            ("hour", _("in the last hour")),
+            ("day", _("in the last 24 hours")),
+            ("week", _("in the last 7 days")),
+            ("older", _("before")),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value() or ""
+        if value == "older":
+            return queryset.filter(published_at__lt=timezone.now() - self.SPANS["week"])
+        span = self.SPANS.get(value)
+        return queryset.filter(published_at__gte=timezone.now() - span) if span else queryset

@@ -11,11 +11,21 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, failures, payload
 from django_mq.admin.durations import duration
-from django_mq.admin.filters import PriorityFilter, QueueFilter, StateFilter, TypeFilter
+from django_mq.admin.filters import (
+    AttemptsFilter,
+    ErrorFilter,
+    PriorityFilter,
+    PublishedFilter,
+    QueueFilter,
+    StateFilter,
+    TypeFilter,
+    WorkerFilter,
+)
 from django_mq.admin.message_actions import MessageActions
 from django_mq.admin.message_acts import ACTS
 from django_mq.admin.paging import BoundedPaginator
-from django_mq.admin.search import IdSearch
+from django_mq.admin.publishing import COPY, Publishing
+from django_mq.admin.search import HeaderSearch
 from django_mq.admin.table import ReadOnly
 from django_mq.models import Message
 
@@ -27,12 +37,21 @@ if TYPE_CHECKING:
 PAYLOAD = ("headers", "properties", "body")
 
 
-class MessageAdmin(ReadOnly, IdSearch, MessageActions):
-    """Look at messages and steer them; none is written or edited here."""
+class MessageAdmin(Publishing, ReadOnly, HeaderSearch, MessageActions):
+    """Look at messages, steer them, publish one; none is edited here."""
 
     paginator = BoundedPaginator
     list_display = ["short_id", "queue", "situation", "priority", "type", "attempts", "published"]
-    list_filter = [StateFilter, QueueFilter, TypeFilter, PriorityFilter]
+    list_filter = [
+        StateFilter,
+        QueueFilter,
+        TypeFilter,
+        PriorityFilter,
+        AttemptsFilter,
+        ErrorFilter,
+        WorkerFilter,
+        PublishedFilter,
+    ]
     list_select_related = ["queue", "session"]
     # Any other order would sort millions of rows for one page.
     sortable_by = ()
@@ -90,7 +109,9 @@ class MessageAdmin(ReadOnly, IdSearch, MessageActions):
     # The detail page.
 
     def details(self, request: HttpRequest, row: Message) -> dict[str, Any]:
+        copy = f"{self.add_address()}?{COPY}={row.pk}" if self.has_add_permission(request) else ""
         return self.buttons(self._acts_for(request, row)) | {
+            "copy_address": copy,
             "headers": payload.headers(payload.raw(row, "headers")),
             "properties": payload.headers(payload.raw(row, "properties")),
             "body": payload.body(row.body, row.content_type, row.content_encoding),

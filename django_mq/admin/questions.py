@@ -16,6 +16,24 @@ class Confirmation(forms.Form):
     """Nothing but yes."""
 
 
+class Typed(forms.Form):
+    """Really? Whoever types it has read it."""
+
+    #: What has to be typed, the same in every language.
+    WORD = "purge"
+
+    typed = forms.CharField(
+        label=_("Type “%(word)s”") % {"word": WORD},
+        widget=AdminTextInputWidget(attrs={"autocomplete": "off"}),
+    )
+
+    def clean_typed(self) -> str:
+        typed: str = self.cleaned_data["typed"]
+        if typed.strip().lower() != self.WORD:
+            raise forms.ValidationError(_("Nothing was removed: type “%(word)s”.") % {"word": self.WORD})
+        return typed
+
+
 class Target(forms.Form):
     """To which queue?"""
 

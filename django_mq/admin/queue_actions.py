@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
 
 class QueueActions(TableAdmin):
-    """Pause, resume, purge, delete: one queue after the other; one that refuses does not stop the others."""
+    """Pause, resume, send dead letters back, purge, delete.
+
+    One queue after the other; one that refuses does not stop the others.
+    """
 
     # The last one takes the place of the admin's own, which would cascade over the messages.
-    actions = ["pause", "resume", "purge", "delete_selected"]
+    actions = ["pause", "resume", "redrive", "purge", "delete_selected"]
 
     def has_pause_permission(self, request: HttpRequest) -> bool:
         return self.may(request, "pause_queue")
@@ -42,6 +45,13 @@ class QueueActions(TableAdmin):
     @admin.action(description=queue_acts.RESUME.label, permissions=["pause"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Queue]) -> HttpResponse | None:
         return self._carry_out(queue_acts.RESUME, request, list(queryset))
+
+    def has_redrive_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, "retry_message")
+
+    @admin.action(description=queue_acts.REDRIVE.label, permissions=["redrive"])
+    def redrive(self, request: HttpRequest, queryset: QuerySet[Queue]) -> HttpResponse | None:
+        return self._carry_out(queue_acts.REDRIVE, request, list(queryset))
 
     @admin.action(description=queue_acts.PURGE.label, permissions=["purge"])
     def purge(self, request: HttpRequest, queryset: QuerySet[Queue]) -> HttpResponse | None:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin import steering
-from django_mq.admin.questions import Confirmation, Deletion, Pause
+from django_mq.admin.questions import Confirmation, Deletion, Pause, Typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,6 +54,21 @@ def _purge(queue: Queue, _answers: Mapping[str, Any]) -> str:
     return sentence % {"queue": queue.name, "count": purged}
 
 
+def _redrive(queue: Queue, _answers: Mapping[str, Any]) -> str:
+    back, stayed = steering.redrive(queue.name)
+    sentence = ngettext(
+        "“%(queue)s”: %(count)s dead letter sent back.", "“%(queue)s”: %(count)s dead letters sent back.", back
+    ) % {"queue": queue.name, "count": back}
+    if stayed:
+        left = ngettext(
+            "%(count)s stayed: its queue is gone or full or has it already.",
+            "%(count)s stayed: their queues are gone or full or have them already.",
+            stayed,
+        )
+        sentence = f"{sentence} {left % {'count': stayed}}"
+    return sentence
+
+
 def _delete(queue: Queue, answers: Mapping[str, Any]) -> str:
     removed = steering.delete_queue(queue.name, force=answers["force"])
     sentence = ngettext(
@@ -76,12 +91,22 @@ PURGE = QueueAct(
     name="purge",
     label=gettext_lazy("Purge"),
     run=_purge,
-    question=Confirmation,
+    question=Typed,
     warning=gettext_lazy(
         "All messages that no worker holds are removed: ready, scheduled and dead ones. "
         "Only the history remembers them."
     ),
     harmful=True,
+)
+REDRIVE = QueueAct(
+    name="redrive",
+    label=gettext_lazy("Send dead letters back"),
+    run=_redrive,
+    question=Confirmation,
+    warning=gettext_lazy(
+        "Dead messages become ready in their old place; dead letters of other queues return to where they came "
+        "from. Their attempts start again."
+    ),
 )
 DELETE = QueueAct(
     name="delete_selected",

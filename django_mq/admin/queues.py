@@ -158,6 +158,8 @@ class QueueAdmin(Overview, QueueActions):
         acts = []
         if self.has_pause_permission(request):
             acts.append(("resume", _("Resume")) if is_paused(queue) else ("pause", _("Pause")))
+        if self.has_redrive_permission(request) and (self._counts(queue).dead or is_taker(queue)):
+            acts.append(("redrive", _("Send dead letters back")))
         if self.has_purge_permission(request):
             acts.append(("purge", _("Purge")))
         return acts
@@ -187,3 +189,8 @@ def is_paused(queue: Queue) -> bool:
     """Return whether the queue is paused now: a timed pause ends by itself, its flag stays."""
     over = queue.paused_until is not None and queue.paused_until <= timezone.now()
     return queue.paused and not over
+
+
+def is_taker(queue: Any) -> bool:
+    """Return whether other queues send their dead letters here."""
+    return bool(getattr(queue, "takes_dead_letters", False))

@@ -1,20 +1,28 @@
-"""Search by whole ids: each comparison has an index, whatever the size of the table."""
+"""Search by whole ids, which have an index whatever the size of the table, or by a header of the newest rows."""
 
 # ruff: noqa: ARG002 - Django calls these with arguments of its own
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Max, Q, TextField
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.admin.table import TableAdmin
+from django_mq.admin.table import TableAdmin, alias
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
+
+#: Newest rows among which headers are compared: no index serves that.
+HEADER_SAMPLE = 100_000
+#: A header's name, a colon, its value.
+HEADER = re.compile(r"([^\s:]{1,100}):\s*(.{1,500})", re.DOTALL)
 
 
 class IdSearch(TableAdmin):
@@ -27,7 +35,40 @@ class IdSearch(TableAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         term = search_term.strip()
-        return (queryset.filter(_named(term)) if term else queryset), False
+        return (self.search(queryset, term) if term else queryset), False
+
+    def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        """Return the rows that a term names."""
+        return queryset.filter(_named(term))
+
+
+class HeaderSearch(IdSearch):
+    """For tables that have headers, too."""
+
+    search_help_text = _(
+        "A whole message id or correlation id (of a Celery task: its id), or a header as name:value, "
+        "looked for among the newest 100,000."
+    )
+
+    def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        header = HEADER.fullmatch(term)
+        if header is None or _is_id(term):
+            return super().search(queryset, term)
+        newest: int = self.model.objects.using(alias()).aggregate(newest=Max("pk"))["newest"] or 0
+        # As a transform and not as a lookup's name, the header's name is a key and nothing else.
+        carried = Cast(KeyTextTransform(header[1], "headers"), TextField())
+        recent: Any = queryset.filter(pk__gt=newest - HEADER_SAMPLE)
+        found: QuerySet[Any] = recent.alias(carried=carried).filter(Q(carried=header[2]) | Q(correlation_id=term))
+        return found
+
+
+def _is_id(term: str) -> bool:
+    """Return whether a term with a colon is an id after all: a UUID may be written as urn:uuid:..."""
+    try:
+        UUID(term)
+    except ValueError:
+        return False
+    return True
 
 
 def _named(term: str) -> Q:

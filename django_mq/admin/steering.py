@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq.admin.table import alias
+from django_mq.delivery import redriving
 from django_mq.delivery.hinting import hint
 from django_mq.stores.registry import shared_store
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Messages changed by one statement, so that no transaction grows with the selection.
 CHUNK = 1000
+#: Dead letters sent back at a time: a page must answer.
+REDRIVEN = 10_000
 
 
 def release(ids: Sequence[int], queues: Iterable[str]) -> int:
@@ -56,6 +59,12 @@ def resume(name: str) -> None:
 
 def purge(name: str) -> int:
     return _store().purge(name)
+
+
+def redrive(name: str) -> tuple[int, int]:
+    """Send dead letters back; return how many went, and how many could not."""
+    done = redriving.redrive(name, limit=REDRIVEN, using=alias())
+    return done.total, done.stayed
 
 
 def delete_queue(name: str, *, force: bool) -> int:

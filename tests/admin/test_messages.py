@@ -221,3 +221,57 @@ def test_a_scheduled_message_says_when_it_is_due(site: str, browse: Client, make
     make.message(SCHEDULED, deliver_at=timezone.now() + timedelta(days=1))
 
     assert "due " in browse.get(list_of("message")).content.decode()
+
+
+def test_messages_are_filtered_by_attempts_reason_worker_and_age(site: str, browse: Client, make: Make) -> None:
+    fresh = make.message(READY).message_id
+    tried = make.message(READY, attempts=4).message_id
+    session = make.session()
+    held = make.message(CLAIMED, session=session, attempts=1).message_id
+    long_ago = timezone.now() - timedelta(days=8)
+    dead = make.message(DEAD, dead_reason="ValueError", attempts=10, published_at=long_ago).message_id
+
+    assert listed(browse, attempts="0") == {fresh}
+    assert listed(browse, attempts="3") == {tried, dead}
+    assert listed(browse, reason="ValueError") == {dead}
+    assert listed(browse, worker=session.pk) == {held}
+    assert listed(browse, published="hour") == {fresh, tried, held}
+    assert listed(browse, published="older") == {dead}
+    assert listed(browse, attempts="x", worker="'", published="ever") == {fresh, tried, held, dead}
+
+
+@pytest.mark.parametrize(
+    ("term", "found"),
+    [
+        ("tenant:acme", {"acme"}),
+        ("tenant: acme ", {"acme"}),
+        ("number:7", {"seven"}),
+        ("a__b:x", {"odd"}),
+        ("a.b:x", set()),
+        ("missing:acme", set()),
+        ("urn:x", {"urn"}),
+        ("tenant__startswith:ac", set()),
+        ("tenant':x", set()),
+    ],
+)
+def test_messages_are_found_by_a_header(site: str, browse: Client, make: Make, term: str, found: set[str]) -> None:
+    make.message(type="acme", headers={"tenant": "acme"})
+    make.message(type="seven", headers={"number": 7})
+    make.message(type="odd", headers={"a__b": "x"})
+    make.message(type="urn", correlation_id="urn:x")
+
+    response = browse.get(list_of("message"), {"q": term})
+
+    assert {message.type for message in response.context["cl"].result_list} == found
+
+
+def test_a_header_is_looked_for_among_the_newest_only(
+    site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django_mq.admin.search.HEADER_SAMPLE", 2)
+    for number in range(3):
+        make.message(type=str(number), headers={"tenant": "acme"})
+
+    response = browse.get(list_of("message"), {"q": "tenant:acme"})
+
+    assert {message.type for message in response.context["cl"].result_list} == {"1", "2"}

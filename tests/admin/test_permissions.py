@@ -38,7 +38,8 @@ MESSAGE_ACTS = [
 ]
 QUEUE_ACTS = [
     Case("pause", "pause_queue", READY, {"reason": "stock take"}),
-    Case("purge", "purge_queue", READY, {"yes": "yes"}),
+    Case("purge", "purge_queue", DEAD, {"typed": "purge"}),
+    Case("redrive", "retry_message", DEAD, {"yes": "yes"}),
     Case("delete_selected", "delete_queue", READY, {"force": "on"}),
 ]
 on_messages = pytest.mark.parametrize("case", MESSAGE_ACTS, ids=[case.name for case in MESSAGE_ACTS])
@@ -95,7 +96,7 @@ def test_its_permission_is_all_that_an_act_on_messages_takes(
 def test_without_its_permission_an_act_on_queues_is_not_there(
     case: Case, login_with: Callable[..., Client], make: Make
 ) -> None:
-    queue = make.message().queue
+    queue = make.message(case.state).queue
     client = login_with("view_queue", "change_queue", *(other.permission for other in QUEUE_ACTS if other != case))
     before = picture()
 
@@ -128,7 +129,7 @@ def test_without_the_permission_to_view_there_is_nothing_to_see(
     assert client.get(page_of(message)).status_code == 403
 
 
-@pytest.mark.parametrize("model", ["message", "workersession", "history", "attempt"])
+@pytest.mark.parametrize("model", ["workersession", "history", "attempt"])
 def test_nobody_adds_changes_or_deletes_what_is_only_looked_at(model: str, browse: Client) -> None:
     assert browse.get(f"/admin/django_mq/{model}/").status_code == 200
     assert browse.get(f"/admin/django_mq/{model}/add/").status_code == 403

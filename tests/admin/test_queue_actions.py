@@ -65,7 +65,7 @@ def test_a_purge_shows_the_count_and_removes_what_nobody_holds(site: str, browse
     queue = messages[0].queue
 
     asked = act(browse, "queue", "purge", [queue])
-    response = act(browse, "queue", "purge", [queue], yes="yes")
+    response = act(browse, "queue", "purge", [queue], typed="purge")
 
     assert asked.context["question"].rows == [["orders", "2", "1", "1", "1"]]
     assert said(response) == ["“orders” is purged: 4 messages."]
@@ -113,13 +113,41 @@ def test_one_queue_that_refuses_does_not_stop_the_others(site: str, browse: Clie
     assert [queue.name for queue in Queue.objects.all()] == ["orders"]
 
 
+def test_a_purge_that_is_not_typed_removes_nothing(site: str, browse: Client, make: Make) -> None:
+    queue = make.message().queue
+
+    refused = act(browse, "queue", "purge", [queue], typed="yes")
+
+    assert "type “purge”" in refused.content.decode()
+    assert Message.objects.count() == 1
+
+
+def test_dead_letters_are_sent_back_to_where_they_came_from(site: str, browse: Client, make: Make) -> None:
+    taker = make.queue("graveyard")
+    make.queue("bills", dead_letter_queue=taker)
+    make.message(READY, taker, headers={"x-origin-queue": "bills"})
+    make.message(READY, taker, headers={"x-origin-queue": "gone"})
+    make.message(DEAD, taker)
+    make.message(READY, taker)
+
+    offered = browse.get(page_of(taker)).context["acts"]
+    response = act(browse, "queue", "redrive", [taker], yes="yes")
+
+    assert "redrive" in dict(offered)
+    assert said(response) == [
+        "“graveyard”: 2 dead letters sent back. 1 stayed: its queue is gone or full or has it already."
+    ]
+    assert Message.objects.filter(queue__name="bills", state=READY).count() == 1
+    assert not Message.objects.filter(state=DEAD).exists()
+
+
 @pytest.mark.django_db
 def test_every_act_on_a_queue_is_logged(browse: Client, make: Make) -> None:
     queue = make.queue()
 
     act(browse, "queue", "pause", [queue], reason="stock take")
     act(browse, "queue", "resume", [queue])
-    act(browse, "queue", "purge", [queue], yes="yes")
+    act(browse, "queue", "purge", [queue], typed="purge")
     act(browse, "queue", "delete_selected", [queue], yes="yes")
 
     logged = [(entry.object_repr, entry.get_change_message()) for entry in LogEntry.objects.order_by("pk")]

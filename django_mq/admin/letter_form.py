@@ -1,0 +1,101 @@
+"""The form that publishes a message, empty or as a copy of one that is there."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib.admin.widgets import AdminTextInputWidget
+from django.utils.translation import gettext_lazy as _
+
+from django_mq.admin import payload
+from django_mq.admin.table import alias
+from django_mq.delivery.codecs import JSON, TEXT
+from django_mq.delivery.publishing import Letter
+from django_mq.models import Queue
+
+if TYPE_CHECKING:
+    from django_mq.models import Message
+
+KINDS = ((JSON, "JSON"), (TEXT, _("text")))
+#: Headers that say where a message has been: a copy is a new one.
+TRACES = ("x-origin-queue", "x-origin-attempts", "x-origin-id", "x-origin-cause", "x-dead-reason", "x-dead-at")
+
+
+class LetterForm(forms.Form):
+    """What ``publish`` takes, as far as it can be typed."""
+
+    queue = forms.ModelChoiceField(queryset=Queue.objects.none(), to_field_name="name", label=_("Queue"))
+    kind = forms.ChoiceField(choices=KINDS, initial=JSON, label=_("Body is"))
+    body = forms.CharField(
+        required=False, strip=False, widget=forms.Textarea(attrs={"rows": 12, "cols": 80}), label=_("Body")
+    )
+    headers = forms.JSONField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4, "cols": 80}),
+        label=_("Headers"),
+        help_text=_("A JSON object, or nothing."),
+    )
+    type = forms.CharField(required=False, max_length=255, widget=AdminTextInputWidget, label=_("Type"))
+    priority = forms.IntegerField(
+        min_value=0, max_value=9, initial=4, label=_("Priority"), help_text=_("0 to 9, 9 first.")
+    )
+    delay = forms.FloatField(
+        required=False, min_value=0, label=_("Deliver after seconds"), help_text=_("Empty = at once.")
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["queue"].queryset = Queue.objects.using(alias()).filter(closed=False)  # type: ignore[attr-defined]
+
+    def clean_headers(self) -> dict[str, Any]:
+        headers = self.cleaned_data["headers"]
+        if headers is not None and not isinstance(headers, dict):
+            raise forms.ValidationError(_("The headers are not a JSON object."))
+        return headers or {}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        text = cleaned.get("body", "")
+        cleaned["content"] = text
+        if cleaned.get("kind") == JSON:
+            try:
+                cleaned["content"] = json.loads(text) if text.strip() else None
+            except (ValueError, RecursionError) as error:
+                self.add_error("body", _("This is not JSON: %(error)s") % {"error": error})
+        return cleaned
+
+    def letter(self) -> Letter:
+        """Return what was filled in."""
+        given = self.cleaned_data
+        return Letter(
+            queue=given["queue"].name,
+            body=given["content"],
+            content_type=given["kind"],
+            headers=given["headers"],
+            type=given["type"],
+            priority=given["priority"],
+            delay=given["delay"],
+        )
+
+
+def copied(message: Message) -> dict[str, Any] | None:
+    """Return what the form shows of a message; None if its body cannot be typed: bytes, or too much of it."""
+    body = payload.body(message.body, message.content_type, message.content_encoding)
+    headers = payload.raw(message, "headers") or "{}"
+    if body.cut or body.problem or body.kind not in {"json", "text"}:
+        return None
+    try:
+        known = json.loads(headers)
+    except (ValueError, RecursionError):
+        known = {}
+    kept = {name: value for name, value in known.items() if name not in TRACES} if isinstance(known, dict) else {}
+    return {
+        "queue": message.queue.name,
+        "kind": JSON if body.kind == "json" else TEXT,
+        "body": body.text,
+        "headers": kept or None,
+        "type": message.type,
+        "priority": message.priority,
+    }
