@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery import hinting
 from django_mq.delivery.handlers import consumer
 from django_mq.delivery.message import ReceivedMessage
+from django_mq.delivery.pausing import pause, resume
 from django_mq.delivery.publishing import Letter, apublish, apublish_many, publish, publish_many
 from django_mq.engine.states import State
 from django_mq.errors import Reject, Release, Retry, UnknownQueue
@@ -60,18 +60,6 @@ def browse(
         yield from page
         last = page[-1]
         left -= len(page)
-
-
-def pause(queue: str, *, reason: str = "", seconds: float | None = None, using: str | None = None) -> None:
-    """Deliver nothing from the queue, for so long or until ``resume``; publishing goes on. Raises UnknownQueue."""
-    shared_store(using or conf.load().DATABASE).set_paused(queue, paused=True, reason=reason, seconds=seconds)
-
-
-def resume(queue: str, *, using: str | None = None) -> None:
-    """Deliver again, at once. Raises UnknownQueue."""
-    alias = using or conf.load().DATABASE
-    shared_store(alias).set_paused(queue, paused=False)
-    hinting.hint([queue], using=alias)
 
 
 def purge(queue: str, *, using: str | None = None) -> int:

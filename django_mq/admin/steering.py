@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq.admin.table import alias
-from django_mq.delivery import redriving
+from django_mq.delivery import pausing, redriving
 from django_mq.delivery.hinting import hint
 from django_mq.stores.registry import shared_store
 
@@ -49,12 +49,11 @@ def retry(ids: Sequence[int], queues: Iterable[str]) -> int:
 
 
 def pause(name: str, *, reason: str, seconds: float | None) -> None:
-    _store().set_paused(name, paused=True, reason=reason, seconds=seconds)
+    pausing.pause(name, reason=reason, seconds=seconds, using=alias())
 
 
 def resume(name: str) -> None:
-    _store().set_paused(name, paused=False)
-    hint([name], using=alias())
+    pausing.resume(name, using=alias())
 
 
 def purge(name: str) -> int:

@@ -7,11 +7,13 @@ contains may stop the others.
 from __future__ import annotations
 
 import logging
+import time
 import traceback
 from typing import TYPE_CHECKING
 
 from django.db import connections, transaction
 
+from django_mq import signals
 from django_mq.delivery.connecting import has_connected
 from django_mq.delivery.message import ReceivedMessage
 from django_mq.delivery.validation import moment
@@ -76,6 +78,21 @@ class Attempt:
 
     def run(self) -> Settlement:
         """Go through the steps; never raises."""
+        if not (signals.is_wanted(signals.attempt_started) or signals.is_wanted(signals.attempt_finished)):
+            return self._go()
+        begin = time.monotonic()
+        signals.tell(signals.attempt_started, message=self.message)
+        settlement = self._go()
+        signals.tell(
+            signals.attempt_finished,
+            message=self.message,
+            outcome=_outcome(settlement),
+            error=self.error,
+            seconds=time.monotonic() - begin,
+        )
+        return settlement
+
+    def _go(self) -> Settlement:
         try:
             self.decode()
             self.call()
@@ -175,6 +192,13 @@ class Attempt:
     ) -> Settlement:
         claimed = self.claimed
         return Settlement(claimed.id, claimed.claim, verdict, counted, delay_seconds, reason, failure)
+
+
+def _outcome(settlement: Settlement) -> str:
+    """Return how the attempt ended, in the words of the signals."""
+    if settlement.verdict is Verdict.RELEASE:
+        return "retried" if settlement.counted else "released"
+    return "dead" if settlement.verdict is Verdict.DEAD else "accepted"
 
 
 def _wished_delay(error: BaseException) -> float | None:

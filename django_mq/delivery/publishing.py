@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import sync_to_async
 
-from django_mq import conf
+from django_mq import conf, signals
 from django_mq.delivery import hinting, validation
 from django_mq.delivery.codecs import encode_body, encode_json
 from django_mq.delivery.declaring import declare, may_declare
@@ -21,7 +22,7 @@ from django_mq.stores.records import NewMessage
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from datetime import datetime, timedelta
     from uuid import UUID
 
@@ -112,13 +113,35 @@ def publish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | No
     """
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
+    if signals.is_wanted(signals.message_publishing):
+        letters = [_announced(as_letter(given), alias) for given in letters]
     checked = [_check_plain(given) or check(as_letter(given)) for given in letters]
     routed = [
         copy for letter, message in checked for copy in route(store, letter.exchange, letter.routing_key, message)
     ]
     append(store, routed)
     hinting.announce(routed, using=alias)
-    return [message.message_id for _, message in checked]
+    message_ids = [message.message_id for _, message in checked]
+    if signals.is_wanted(signals.messages_published):
+        store.after_commit(partial(signals.tell, signals.messages_published, message_ids=message_ids, using=alias))
+    return message_ids
+
+
+def _announced(letter: Letter, alias: str) -> Letter:
+    """Let receivers add headers, before anything is checked: what they add is held to the same rules."""
+    given: Any = letter.headers
+    if not isinstance(given, Mapping | None):
+        return letter  # refused in a moment, with the reason
+    headers = dict(given or {})
+    signals.tell(
+        signals.message_publishing,
+        headers=headers,
+        queue=letter.queue,
+        exchange=letter.exchange,
+        type=letter.type,
+        using=alias,
+    )
+    return replace(letter, headers=headers or letter.headers)
 
 
 #: Stands for the letter that a pair of queue and body is: no exchange, and nothing said.

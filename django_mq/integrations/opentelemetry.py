@@ -1,0 +1,110 @@
+"""One trace from the publisher to the handler. Needs ``pip install django-mq[opentelemetry]``.
+
+    django_mq.integrations.opentelemetry.instrument()   # once per process, in AppConfig.ready()
+
+A published message carries the caller's trace context in its headers (W3C: ``traceparent``,
+``tracestate``, and baggage, as the configured propagator writes them). Each attempt is a span
+of kind CONSUMER under it, in whatever process and however long after. Names and attributes
+are those of OpenTelemetry's semantic conventions for messaging.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context, propagate, trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from django_mq import __version__, signals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opentelemetry.trace import Span, TracerProvider
+
+SYSTEM = "django_mq"
+
+
+def instrument(tracer_provider: TracerProvider | None = None) -> None:
+    """Trace from now on, with the given provider or the global one. Doing so twice changes nothing."""
+    tracing = Tracing(tracer_provider)
+    for signal, receiver in tracing.receivers():
+        # Strong, because nothing else keeps the object; named, so that a second call is no second receiver.
+        signal.connect(receiver, weak=False, dispatch_uid=f"django_mq.opentelemetry.{receiver.__name__}")
+
+
+def uninstrument() -> None:
+    """Trace no more."""
+    for name, signal in (
+        ("inject", signals.message_publishing),
+        ("start", signals.attempt_started),
+        ("finish", signals.attempt_finished),
+    ):
+        signal.disconnect(dispatch_uid=f"django_mq.opentelemetry.{name}")
+
+
+class Tracing:
+    """The receivers. A span lives on the message it is about, so that threads do not meet."""
+
+    def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
+        self._tracer = trace.get_tracer("django_mq", __version__, tracer_provider)
+        self._open: dict[int, tuple[Span, Any]] = {}
+
+    def receivers(self) -> list[tuple[Any, Any]]:
+        """Return each signal with what listens to it."""
+        return [
+            (signals.message_publishing, self.inject),
+            (signals.attempt_started, self.start),
+            (signals.attempt_finished, self.finish),
+        ]
+
+    def inject(self, *, headers: dict[str, Any], **_: Any) -> None:
+        """Write the caller's context into the headers, unless the caller has written one."""
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier)
+        for name, value in carrier.items():
+            headers.setdefault(name, value)
+
+    def start(self, *, message: Any, **_: Any) -> None:
+        """Open a span under the publisher's, and make it the current one of this thread."""
+        parent = propagate.extract(_texts(_headers_of(message)))
+        span = self._tracer.start_span(
+            f"process {message.queue}", context=parent, kind=SpanKind.CONSUMER, attributes=_attributes(message)
+        )
+        self._open[id(message)] = span, context.attach(trace.set_span_in_context(span, parent))
+
+    def finish(self, *, message: Any, outcome: str, error: BaseException | None, **_: Any) -> None:
+        """Close it, with how the attempt ended."""
+        span, token = self._open.pop(id(message), (None, None))
+        if span is None or token is None:
+            return
+        context.detach(token)
+        span.set_attribute("django_mq.outcome", outcome)
+        if error is not None and outcome in {"retried", "dead"}:
+            span.record_exception(error)
+            span.set_status(Status(StatusCode.ERROR, type(error).__name__))
+        span.end()
+
+
+def _headers_of(message: Any) -> Mapping[str, Any]:
+    try:
+        headers: Mapping[str, Any] = message.headers
+    except Exception:  # noqa: BLE001 - headers that cannot be read are the attempt's affair: it will say so
+        return {}
+    return headers
+
+
+def _texts(headers: Mapping[str, Any]) -> dict[str, str]:
+    """Only texts: a propagator may not expect what anybody can publish."""
+    return {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
+
+
+def _attributes(message: Any) -> dict[str, str | int]:
+    return {
+        "messaging.system": SYSTEM,
+        "messaging.operation.type": "process",
+        "messaging.destination.name": message.queue,
+        "messaging.message.id": str(message.id),
+        "django_mq.attempt": message.attempt,
+        "django_mq.priority": message.priority,
+    }
