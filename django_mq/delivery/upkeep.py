@@ -1,4 +1,4 @@
-"""Upkeep: promote, reap, expire, prune. In every worker, and by ``mq_upkeep`` where none runs.
+"""Upkeep: promote, reap, expire, prune, sum up. In every worker, and by ``mq_upkeep`` where none runs.
 
 Every duty is one or a few bounded statements that may run in many processes at once.
 """
@@ -26,6 +26,8 @@ logger = logging.getLogger("django_mq.delivery")
 
 #: History is pruned once in so many rounds: it is never urgent.
 PRUNE_EVERY = 12
+#: So long after its end a minute is summed up; the stores leave it alone before.
+MINUTE_SETTLES_SECONDS = 10
 #: Messages handled by one statement of upkeep.
 CHUNK = 1000
 #: So many workers of a queue are woken at most when rows have changed hands.
@@ -61,6 +63,7 @@ def run_upkeep_to_the_end(store: Store) -> dict[str, int]:
         total.update(done)
         # A duty that stopped short of its chunk has found all there was.
         if max(done["promoted"], done["expired"], done["pruned"]) < CHUNK:
+            store.roll_up()
             return dict(total)
 
 
@@ -80,6 +83,8 @@ class Upkeep:
         self._every_seconds = every_seconds
         self._grace_seconds = grace_seconds
         self._rounds = 0
+        # The last minute that was looked after.
+        self._minute = -1
         self._next_at = time.monotonic()
         self._reap_from = 0.0
 
@@ -95,6 +100,14 @@ class Upkeep:
         prune = self._rounds % PRUNE_EVERY == 0
         self._rounds += 1
         run_upkeep(self._store, reap=now >= self._reap_from, prune=prune)
+        self._roll_up()
+
+    def _roll_up(self) -> None:
+        """Sum up the last minute once it is over; whoever comes first does it for all."""
+        minute = int((time.time() - MINUTE_SETTLES_SECONDS) // 60)
+        if minute != self._minute:
+            self._store.roll_up()
+            self._minute = minute
 
     def pause_after_outage(self) -> None:
         """Reap nobody for one deadline: while the database was away, no session could renew."""

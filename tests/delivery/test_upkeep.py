@@ -11,7 +11,7 @@ from django_mq.delivery import upkeep
 from django_mq.delivery.upkeep import Upkeep, keep_up, run_upkeep, run_upkeep_to_the_end
 from django_mq.engine.states import State
 from django_mq.errors import StoreUnavailable
-from django_mq.models import History, Message, Queue
+from django_mq.models import History, Message, Queue, Rollup
 from django_mq.stores.records import ClaimRequest, SessionInfo
 
 if TYPE_CHECKING:
@@ -55,6 +55,23 @@ def test_expired_messages_are_finished_as_expired(store: Any, database: str, ord
     assert run_upkeep(store)["expired"] == 1
 
     assert History.objects.using(database).get().outcome == History.Outcome.EXPIRED
+
+
+def test_minutes_that_are_over_are_summed_up_once_a_minute(
+    store: Any, database: str, orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = Upkeep(store, 0, grace_seconds=1)
+    asked = []
+    roll_up = store.roll_up
+    monkeypatch.setattr(store, "roll_up", lambda: asked.append(roll_up()))
+
+    rounds.run_if_due()
+    assert Rollup.objects.using(database).filter(queue_name="").count() == asked[0] == 10
+    monkeypatch.setattr(upkeep, "MINUTE_SETTLES_SECONDS", upkeep.MINUTE_SETTLES_SECONDS - 60)
+    rounds.run_if_due()
+    rounds.run_if_due()
+
+    assert 2 <= len(asked) <= 3
 
 
 def test_old_history_is_pruned(store: Any, database: str, orders: str) -> None:
