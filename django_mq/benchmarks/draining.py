@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.benchmarks.child import side_by_side
 from django_mq.benchmarks.measuring import QUEUE, Measure, measured, median, take_turns
 from django_mq.benchmarks.publishing import fill
+from django_mq.delivery.collecting import spare_the_collector
 from django_mq.delivery.handlers import Handler
 from django_mq.delivery.worker import Worker
 
@@ -53,6 +54,7 @@ def prepare_drain(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:
     """Return the work of a process that drains the queue with a native worker."""
     handler = Handler(queue=QUEUE, function=_nothing, credit=CREDIT, time_limit_seconds=None)
     worker = Worker([handler], threads=1, using=order["alias"])
+    spare_the_collector()  # as mq_worker does
 
     def work() -> dict[str, Any]:
         worker.run(until_empty=True)

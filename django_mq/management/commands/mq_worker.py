@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
+from django_mq.delivery.collecting import spare_the_collector
 from django_mq.delivery.handlers import discover
 from django_mq.delivery.worker import Worker
 from django_mq.management.command import MQCommand
@@ -49,6 +50,7 @@ class Command(MQCommand):
             f"with {plural(options['threads'], 'thread')}."
         )
         self.stdout.flush()
+        spare_the_collector()
         worker.run(until_empty=options["until_empty"])
         self.stdout.write("Ended.")
         if signals.count > 1:
