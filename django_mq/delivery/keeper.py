@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.upkeep import Upkeep
-from django_mq.errors import StoreError
+from django_mq.errors import StoreError, StoreUnavailable
 from django_mq.stores.records import Heartbeat
 from django_mq.stores.registry import private_store
 
@@ -20,12 +20,17 @@ logger = logging.getLogger("django_mq.delivery")
 
 #: Settlements that the driver has left lying for so long, in seconds, are written by the keeper.
 STALE_SECONDS = 0.2
-#: Time between two rounds of the keeper, in seconds.
+#: Time between two rounds of the keeper, in seconds; while the database is away it grows.
 ROUND_SECONDS = 0.1
+OUTAGE_CAP_SECONDS = 1.0
+#: A session is renewed so often before its deadline.
+RENEWALS = 2.5
+#: Time between two tries to have the connection stand for the session, in seconds.
+GUARD_SECONDS = 0.3
 
 
 class Keeper:
-    """Renews a session every third of its deadline, and does upkeep in between."""
+    """Renews a session before its deadline, at once if its connection has ended, and does upkeep in between."""
 
     def __init__(self, session: Session) -> None:
         settings = conf.load()
@@ -39,26 +44,37 @@ class Keeper:
 
     def start(self) -> None:
         """Start the thread."""
-        self._renew_at = time.monotonic() + self._deadline_seconds / 3
-        if any(consumer.priority for consumer in self._session.describe()):
-            self._renew_at = 0.0  # the others must know soon who goes first
+        # At once where the database is to notice its end, or where the others must know soon who goes first.
+        soon = self.store.features.notices_ends or any(one.priority for one in self._session.describe())
+        if not soon:
+            self._expect_renewal()
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and close its connection; from any thread, the keeper's own included."""
+        """End the thread; from any thread, the keeper's own included. Its connection stays until ``close``."""
         self._stopping.set()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout=5.0)
+
+    def close(self) -> None:
+        """Close the connection: from now on the session is on its own."""
         self.store.close()
 
+    def _expect_renewal(self) -> None:
+        self._renew_at = time.monotonic() + self._deadline_seconds / RENEWALS
+
     def _run(self) -> None:
-        while not self._stopping.wait(ROUND_SECONDS):
+        pause = ROUND_SECONDS
+        while not self._stopping.wait(pause):
             try:
                 self._round()
+                pause = ROUND_SECONDS
             except StoreError as error:
                 logger.warning("The session cannot be kept, trying again: %s", error)
                 self.store.close()
-                self._upkeep.pause_after_outage()
+                pause = min(pause * 2, OUTAGE_CAP_SECONDS)
+                if isinstance(error, StoreUnavailable):
+                    self._upkeep.pause_after_outage()
             except Exception:
                 # The keeper must outlive any defect: without it the session lapses and its work is done twice.
                 logger.exception("The keeper stumbled")
@@ -72,7 +88,7 @@ class Keeper:
         if session.over:
             session.close()
             return
-        if time.monotonic() >= self._renew_at:
+        if time.monotonic() >= self._renew_at or self.store.has_hung_up():
             self._renew()
         self._upkeep.run_if_due()
 
@@ -87,7 +103,12 @@ class Keeper:
             credit=session.credit,
             consumers=session.describe(),
         )
-        if not self.store.renew(session.id, heartbeat):
+        renewal = self.store.renew(session.id, heartbeat)
+        self._expect_renewal()
+        if renewal is None:
             logger.error("Session %s was reaped: its messages were given to others", session.id)
             session.lose()
-        self._renew_at = time.monotonic() + self._deadline_seconds / 3
+            return
+        self._upkeep.eldest = renewal.eldest
+        if not self.store.guard(session.id, deadline_seconds=self._deadline_seconds):
+            self._renew_at = time.monotonic() + GUARD_SECONDS

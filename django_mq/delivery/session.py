@@ -21,6 +21,7 @@ import socket
 import threading
 import time
 import weakref
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from django_mq import __version__, conf
@@ -33,13 +34,16 @@ from django_mq.stores.records import Exchange, Lease, SessionInfo, Settlement, V
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from django_mq.notifications.wake import Wake
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, ClaimRequest, ConsumerInfo
 
 logger = logging.getLogger("django_mq.delivery")
+
+#: Longest wait of a closing session for settlements that another thread is writing.
+FLUSH_SECONDS = 10.0
 
 _live: weakref.WeakSet[Session] = weakref.WeakSet()
 
@@ -72,6 +76,7 @@ class Session:
         self._keeper: Keeper | None = None
         # Taken by whoever writes settlements without claiming, or closes.
         self._flushing = threading.Lock()
+        self._flusher: int | None = None
         self._closing = threading.Lock()
 
     # Claiming and settling, by the driver.
@@ -149,6 +154,7 @@ class Session:
         """
         if not self._flushing.acquire(blocking=False):
             return False
+        self._flusher = threading.get_ident()
         try:
             while batch := self.settlements.take():
                 self._write_or_put_back(batch)
@@ -156,6 +162,7 @@ class Session:
             logger.warning("Settlements wait, the database cannot be written: %s", error)
             return False
         finally:
+            self._flusher = None
             self._flushing.release()
         return True
 
@@ -263,11 +270,30 @@ class Session:
         if keeper is not None:
             keeper.stop()
         # Only now: settlements that the keeper was writing need the session's id.
-        with self._closing:
+        with self._no_flush(), self._closing:
             session_id, self.id = self.id, None
         _live.discard(self)
-        if session_id is None:
-            return
+        if session_id is not None:
+            self._close_row(session_id)
+        if keeper is not None:
+            # Last: a session whose connection has ended is not given long.
+            keeper.close()
+
+    @contextmanager
+    def _no_flush(self) -> Iterator[None]:
+        """Wait for whoever is writing settlements: rows given back meanwhile would make these void.
+
+        Not for a flush that a signal's handler, this one, has interrupted, and not for ever.
+        """
+        mine = self._flusher == threading.get_ident()
+        waited = not mine and self._flushing.acquire(timeout=FLUSH_SECONDS)
+        try:
+            yield
+        finally:
+            if waited:
+                self._flushing.release()
+
+    def _close_row(self, session_id: int) -> None:
         self.store.close()  # it may be broken, and a new connection may not be
         try:
             while not self.lost and (batch := self.settlements.take()):

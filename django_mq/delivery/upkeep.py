@@ -1,6 +1,8 @@
 """Upkeep: promote, reap, expire, prune, sum up. In every worker, and by ``mq_upkeep`` where none runs.
 
-Every duty is one or a few bounded statements that may run in many processes at once.
+Every duty is one or a few bounded statements that may run in many processes at once. They need
+not: the worker whose session is the eldest does it for all, and says so to nobody. The
+others look once in a while, in case that one cannot.
 """
 
 from __future__ import annotations
@@ -25,19 +27,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_mq.delivery")
 
 #: History is pruned once in so many rounds: it is never urgent.
-PRUNE_EVERY = 12
+PRUNE_EVERY = 60
 #: So long after its end a minute is summed up; the stores leave it alone before.
 MINUTE_SETTLES_SECONDS = 10
-#: Messages handled by one statement of upkeep.
+#: A worker that is not the eldest does one round in so many.
+LOOK_EVERY = 12
+#: Messages handled by one statement of upkeep, and rows of the past deleted by one round.
 CHUNK = 1000
 #: So many workers of a queue are woken at most when rows have changed hands.
 CROWD = 100
+PRUNE_CHUNK = 5000
+#: Time until a session whose deadline was shortened has lapsed, if its worker does not come back.
+HASTENED_SECONDS = 2.6
 
 
 def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True) -> dict[str, int]:
     """Run every duty once; return how many rows each changed."""
-    done = {"reaped": 0, "released": 0}
-    if reap:
+    done = {"hastened": 0, "reaped": 0, "released": 0}
+    chores = store.chores()
+    if reap and chores.reap:
+        done["hastened"] = store.hasten()
         for session in store.reap():
             logger.warning(
                 "Session %s (%s) is dead: %s messages given back",
@@ -47,8 +56,8 @@ def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True) -> dict[s
             )
             done["reaped"] += 1
             done["released"] += session.released
-    done["promoted"] = store.promote(CHUNK)
-    done["expired"] = store.expire(CHUNK)
+    done["promoted"] = store.promote(CHUNK) if chores.promote else 0
+    done["expired"] = store.expire(CHUNK) if chores.expire else 0
     done["pruned"] = store.prune() if prune else 0
     if done["released"] or done["promoted"]:
         _announce(store)
@@ -87,20 +96,36 @@ class Upkeep:
         self._minute = -1
         self._next_at = time.monotonic()
         self._reap_from = 0.0
+        self._pruning = False
+        #: Whether to do every round: nobody has said yet that somebody else does.
+        self.eldest = True
 
     def run_if_due(self) -> None:
         """Run a round if its time has come. Raises StoreError."""
         now = time.monotonic()
+        if self._pruning:
+            # Batch by batch, with the caller's own duties in between: a heartbeat cannot wait.
+            self._prune()
         if now < self._next_at:
             return
         # Jitter spreads a fleet that was started together.
         self._next_at = now + self._every_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
-        if self._rounds == 0:
+        number, self._rounds = self._rounds, self._rounds + 1
+        if number == 0:
             declare_all(self._store)
-        prune = self._rounds % PRUNE_EVERY == 0
-        self._rounds += 1
-        run_upkeep(self._store, reap=now >= self._reap_from, prune=prune)
+        if self.eldest or number % LOOK_EVERY == 0:
+            self._run_round(now)
+        if self.eldest and number % PRUNE_EVERY == 0:
+            self._prune()
+
+    def _run_round(self, now: float) -> None:
+        done = run_upkeep(self._store, reap=now >= self._reap_from, prune=False)
+        if done["hastened"]:
+            self._next_at = min(self._next_at, now + HASTENED_SECONDS)
         self._roll_up()
+
+    def _prune(self) -> None:
+        self._pruning = self._store.prune(PRUNE_CHUNK) >= PRUNE_CHUNK
 
     def _roll_up(self) -> None:
         """Sum up the last minute once it is over; whoever comes first does it for all."""

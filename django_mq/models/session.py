@@ -28,6 +28,13 @@ class WorkerSession(models.Model):
     heartbeat_at = models.DateTimeField(_("last heartbeat"))
     deadline = models.DateTimeField(_("deadline"), help_text=_("Reaped when this passes without a heartbeat."))
 
+    guarded = models.BooleanField(
+        _("guarded"),
+        default=False,
+        db_default=False,
+        help_text=_("The database notices when the worker's connection ends."),
+    )
+
     class Meta:
         db_table = "django_mq_workersession"
         verbose_name = _("worker session")

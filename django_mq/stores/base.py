@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from django_mq.stores.records import Exchange
+from django_mq.stores.records import Chores, Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         NewMessage,
         QueueRecord,
         Reaped,
+        Renewal,
         SessionInfo,
         Settlement,
     )
@@ -105,8 +106,21 @@ class Store(ABC):
         """Open a session and return its id, which is never used again."""
 
     @abstractmethod
-    def renew(self, session_id: int, heartbeat: Heartbeat) -> bool:
-        """Move the deadline; False means the session was reaped and holds nothing any more."""
+    def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
+        """Move the deadline; None means the session was reaped and holds nothing any more."""
+
+    def guard(self, session_id: int, *, deadline_seconds: float) -> bool:  # noqa: ARG002 - for those who can
+        """Let this connection stand for the session: when it ends, ``hasten`` shortens the deadline.
+
+        Moves the deadline, too. False asks to be called again soon: the session's former
+        connection is not quite gone. True where there is nothing to wait for, be it
+        because the database cannot notice.
+        """
+        return True
+
+    def has_hung_up(self) -> bool:
+        """Whether the connection that stands for a session ended, as far as can be seen without asking."""
+        return False
 
     @abstractmethod
     def close_session(self, session_id: int) -> int:
@@ -146,6 +160,17 @@ class Store(ABC):
         """
 
     # Upkeep: safe to run in every worker, at any time, twice.
+
+    def chores(self) -> Chores:
+        """Say which duties have something to do, so that the others need not be tried; one statement."""
+        return Chores()
+
+    def hasten(self) -> int:
+        """Shorten the deadline of every session whose guarding connection has ended; returns how many.
+
+        A worker that only lost its connection has the time to come back and guard again.
+        """
+        return 0
 
     @abstractmethod
     def promote(self, limit: int = 1000) -> int:

@@ -13,6 +13,8 @@ class Features:
     concurrent_claims: bool
     #: Does a message survive the process?
     durable: bool = True
+    #: Can the database notice at once that a worker's connection has ended? (see Store.guard)
+    notices_ends: bool = False
     #: Can another process's commit be noticed without a query? (see Store.change_marker)
     notices_changes: bool = False
     #: May a second connection write while this thread holds an open transaction?

@@ -253,6 +253,22 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Renewal:
+    """The answer to a heartbeat: the session lives. The eldest one does everybody's upkeep."""
+
+    eldest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chores:
+    """Which duties of upkeep have something to do now."""
+
+    reap: bool = True
+    promote: bool = True
+    expire: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """How many messages of a queue are in each state, counted up to a limit, and its oldest ready age."""
 

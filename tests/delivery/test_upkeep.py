@@ -136,7 +136,7 @@ def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog:
     whole, stopping = type(store), threading.Event()
 
     class Away(whole):  # type: ignore[misc, valid-type]
-        def reap(self) -> Any:
+        def chores(self) -> Any:
             self.__class__ = whole
             raise StoreUnavailable("out for lunch")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.memory.session import WorkerSession
+from django_mq.stores.records import Renewal
 from django_mq.stores.times import later
 
 if TYPE_CHECKING:
@@ -24,13 +25,15 @@ class Sessions(Runner):
         return number
 
     @locked
-    def renew(self, session_id: int, heartbeat: Heartbeat) -> bool:
+    def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
         session = self.broker.sessions.get(session_id)
         if session is None:
-            return False
+            return None
         session.heartbeat = heartbeat
-        session.deadline = later(self._now(), heartbeat.deadline_seconds)
-        return True
+        now = self._now()
+        session.deadline = later(now, heartbeat.deadline_seconds)
+        living = [number for number, other in self.broker.sessions.items() if other.deadline >= now]
+        return Renewal(eldest=session_id == min(living, default=session_id))
 
     @locked
     def close_session(self, session_id: int) -> int:

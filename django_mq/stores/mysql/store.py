@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from decimal import Decimal
 
-    from django_mq.stores.records import ClaimRequest, Heartbeat, NewMessage, Reaped, Settlement
+    from django_mq.stores.records import ClaimRequest, Heartbeat, NewMessage, Reaped, Renewal, Settlement
 
 #: Where a claim's rows say that a message is suspect.
 SUSPECT = [field.name for field in fields(Claimed)].index("suspect")
@@ -85,7 +85,7 @@ class MySQLStore(Acting):
     # Sessions.
 
     @retried
-    def renew(self, session_id: int, heartbeat: Heartbeat) -> bool:
+    def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
         return super().renew(session_id, heartbeat)
 
     @retried

@@ -15,11 +15,11 @@ from django_mq.errors import SessionLost
 from django_mq.stores.features import Features
 from django_mq.stores.postgresql import copying
 from django_mq.stores.postgresql.copying import Target, is_worth_copying
+from django_mq.stores.postgresql.guarding import Guarding
 from django_mq.stores.postgresql.pointing import Pointer
 from django_mq.stores.postgresql.preparing import may_prepare, prepare_no_more, preparing
 from django_mq.stores.postgresql.settings import bounded, problems
 from django_mq.stores.records import Exchange, Verdict
-from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS, IncompleteError
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
 from django_mq.stores.sql.steering import ACCEPTED
@@ -48,10 +48,10 @@ def numbers(values: Iterable[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
-class PostgreSQLStore(SQLStore):
+class PostgreSQLStore(Guarding):
     """The store for PostgreSQL through psycopg 3."""
 
-    features = Features(concurrent_claims=True, has_raw_limits=True, has_table_settings=True)
+    features = Features(concurrent_claims=True, has_raw_limits=True, has_table_settings=True, notices_ends=True)
     package = "django_mq.stores.postgresql"
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:

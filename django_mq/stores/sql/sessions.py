@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from django_mq.stores.records import Renewal
 from django_mq.stores.sql.runner import Runner
 
 if TYPE_CHECKING:
-    from django_mq.stores.records import Heartbeat, SessionInfo
+    from collections.abc import Iterable
+
+    from django_mq.stores.records import ConsumerInfo, Heartbeat, SessionInfo
 
 
 #: What of a ConsumerInfo becomes a parameter of the statement.
@@ -40,26 +43,43 @@ class Sessions(Runner):
         )
         return int(rows[0][0])
 
-    def renew(self, session_id: int, heartbeat: Heartbeat) -> bool:
+    #: The session and the consumers that this store has written last.
+    _shown: tuple[int, tuple[ConsumerInfo, ...]] | None = None
+
+    def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
+        shown = (session_id, heartbeat.consumers)
+        if shown == self._shown:
+            return self._renewal(session_id, heartbeat)
         with self._transaction():
-            renewed = self._rows(
-                "renew",
+            renewal = self._renewal(session_id, heartbeat)
+            if renewal is not None:
+                self._show_consumers(session_id, heartbeat.consumers)
+        self._shown = None if renewal is None else shown
+        return renewal
+
+    def _renewal(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
+        renewed = self._rows(
+            "renew",
+            session=session_id,
+            deadline_seconds=heartbeat.deadline_seconds,
+            held=heartbeat.held,
+            queues=json.dumps(list(heartbeat.queues)),
+            credit=heartbeat.credit,
+        )
+        return Renewal(self._is_eldest(session_id, *renewed[0])) if renewed else None
+
+    def _is_eldest(self, session_id: int, *_: Any) -> bool:
+        """Whether no older session lives; asked apart where a renewal's row does not say it."""
+        return not self._rows("elder", session=session_id)
+
+    def _show_consumers(self, session_id: int, consumers: Iterable[ConsumerInfo]) -> None:
+        self._rows("drop_consumers", sessions=[session_id])
+        for consumer in consumers:
+            self._rows(
+                "add_consumer",
                 session=session_id,
-                deadline_seconds=heartbeat.deadline_seconds,
-                held=heartbeat.held,
-                queues=json.dumps(list(heartbeat.queues)),
-                credit=heartbeat.credit,
+                **{name: getattr(consumer, name) for name in CONSUMER_FIELDS},
             )
-            if not renewed:
-                return False
-            self._rows("drop_consumers", sessions=[session_id])
-            for consumer in heartbeat.consumers:
-                self._rows(
-                    "add_consumer",
-                    session=session_id,
-                    **{name: getattr(consumer, name) for name in CONSUMER_FIELDS},
-                )
-        return True
 
     def close_session(self, session_id: int) -> int:
         with self._transaction():

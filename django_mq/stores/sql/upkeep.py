@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_mq.stores.records import WORKER_LOST, Reaped
+from django_mq import conf
+from django_mq.stores.records import WORKER_LOST, Chores, Reaped
 from django_mq.stores.sql.rollups import Rollups
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.steering import EXPIRED, Steering
@@ -12,6 +13,10 @@ from django_mq.stores.sql.steering import EXPIRED, Steering
 
 class Upkeep(Sessions, Steering, Rollups):
     """Every duty is safe to run in many workers, twice."""
+
+    def chores(self) -> Chores:
+        [found] = self._rows("chores", **self._grace())
+        return Chores(*map(bool, found))
 
     def promote(self, limit: int = 1000) -> int:
         return len(self._rows("promote_all", limit=limit))
@@ -45,10 +50,12 @@ class Upkeep(Sessions, Steering, Rollups):
             )
 
     def _grace(self) -> dict[str, Any]:
-        return {"grace_seconds": self.grace_seconds}
+        seconds = self.grace_seconds
+        return {"grace_seconds": conf.load().SESSION_SECONDS if seconds is None else seconds}
 
     #: How long after the database's start no session is reaped: they could not renew meanwhile.
-    grace_seconds: float = 15.0
+    #: None for one deadline.
+    grace_seconds: float | None = None
 
     @staticmethod
     def _reaped(session_id: int, name: str, released: list[tuple[Any, ...]]) -> Reaped:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-    from django_mq.stores.records import Claimed, ClaimRequest, NewMessage, Reaped, Settlement
+    from django_mq.stores.records import Claimed, ClaimRequest, NewMessage, Settlement
 
 #: What takes two statements here, in this order; the one that gives the pair its name answers.
 PAIRS = {
@@ -128,11 +128,6 @@ class SQLiteStore(SQLStore):
             setattr(claimed, time, time_of(getattr(claimed, time)))
         claimed.message_id = UUID(hex=row[10])
         return claimed
-
-    # Upkeep.
-
-    def reap(self) -> list[Reaped]:
-        return super().reap() if self._rows("anything_lapsed") else []
 
     # Looking.
 

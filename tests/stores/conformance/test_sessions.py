@@ -8,7 +8,7 @@ import pytest
 
 from django_mq.errors import SessionLost
 from django_mq.models import Consumer, WorkerSession
-from django_mq.stores.records import ConsumerInfo, Heartbeat, Reaped, SessionInfo
+from django_mq.stores.records import ConsumerInfo, Heartbeat, Reaped, Renewal, SessionInfo
 from tests.stores.builders import DEADLINE_SECONDS, claim, ids, look, lose_worker, open_session, pass_time, publish
 from tests.stores.conftest import needs_rows
 
@@ -76,6 +76,35 @@ def test_a_renewed_session_keeps_its_messages_however_long(store: Store, orders:
         assert store.reap() == []
 
     assert store.counts()[orders].claimed == 1
+
+
+def test_the_eldest_session_that_lives_is_told_so(store: Store) -> None:
+    first, second = open_session(store, "first"), open_session(store, "second")
+    for session in (first, second):
+        store.renew(session, FOR_LONG)
+
+    assert [store.renew(session, FOR_LONG) for session in (first, second)] == [Renewal(True), Renewal(False)]
+    store.close_session(first)
+    assert store.renew(second, FOR_LONG) == Renewal(True)
+
+
+def test_a_session_that_has_lapsed_is_nobodys_elder(store: Store) -> None:
+    open_session(store, "lapsed")
+    young = open_session(store, "young", deadline_seconds=1000)
+    pass_time(store, DEADLINE_SECONDS + 1)
+
+    assert store.renew(young, FOR_LONG) == Renewal(True)
+
+
+def test_heartbeats_that_show_the_same_consumers_keep_them(store: Store, session: int) -> None:
+    needs_rows(store)
+    beat = Heartbeat(deadline_seconds=30, consumers=(ConsumerInfo(queue_name="a"),))
+    store.renew(session, beat)
+    [before] = Consumer.objects.using(store.alias).values_list("pk", flat=True)
+
+    assert store.renew(session, beat)
+
+    assert list(Consumer.objects.using(store.alias).values_list("pk", flat=True)) == [before]
 
 
 def test_a_session_is_reaped_only_after_its_deadline(store: Store, session: int) -> None:

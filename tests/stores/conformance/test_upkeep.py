@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.stores.records import Verdict
-from tests.stores.builders import claim, declare, ids, pass_time, publish, settle
+from django_mq.models import WorkerSession
+from django_mq.stores.records import Chores, Verdict
+from tests.stores.builders import DEADLINE_SECONDS, claim, declare, ids, pass_time, publish, settle
+from tests.stores.conftest import needs_rows
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
@@ -101,3 +103,38 @@ def test_a_message_born_expired_expires(store: Store, orders: str) -> None:
 @pytest.mark.parametrize("duty", ["promote", "expire", "prune", "reap"])
 def test_every_duty_is_harmless_on_an_empty_store(store: Store, duty: str) -> None:
     assert getattr(store, duty)() in (0, [])
+
+
+def test_there_are_no_chores_where_nothing_is_due_dead_or_expired(store: Store, orders: str, session: int) -> None:
+    needs_rows(store)
+    publish(store, delay_seconds=60, ttl_seconds=600)
+    publish(store)
+    claim(store, session)
+
+    assert store.chores() == Chores(reap=False, promote=False, expire=False)
+
+
+def test_chores_tell_what_there_is_to_do(store: Store, orders: str, session: int) -> None:
+    needs_rows(store)
+    publish(store, delay_seconds=60)
+    pass_time(store, DEADLINE_SECONDS + 1)
+    lapsed = store.chores()
+    store.reap()
+    publish(store, ttl_seconds=10)
+    pass_time(store, 11)
+    expired = store.chores()
+    store.expire()
+    pass_time(store, 60)
+
+    assert lapsed == Chores(reap=True, promote=False, expire=False)
+    assert expired == Chores(reap=False, promote=False, expire=True)
+    assert store.chores() == Chores(reap=False, promote=True, expire=False)
+
+
+def test_a_message_that_nobody_holds_is_a_chore(store: Store, orders: str, session: int) -> None:
+    needs_rows(store)
+    publish(store)
+    claim(store, session)
+    WorkerSession.objects.using(store.alias).filter(pk=session).delete()
+
+    assert store.chores().reap

@@ -1,0 +1,1 @@
+(s.guarded AND s.deadline > {now} + interval '2.5 seconds' AND NOT {attended})

@@ -1,0 +1,167 @@
+"""PostgreSQL notices the end of a worker's connection, and the worker notices it as well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connections
+
+from django_mq.models import WorkerSession
+from django_mq.stores.registry import private_store
+from tests.stores.builders import DEADLINE_SECONDS, open_session, pass_time
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.stores.postgresql.store import PostgreSQLStore
+
+pytestmark = pytest.mark.django_db(databases=["postgresql"], transaction=True)
+
+
+def a_store() -> PostgreSQLStore:
+    store: PostgreSQLStore = private_store("postgresql")  # type: ignore[assignment]
+    store.grace_seconds = 0.0  # the server has just been started for the tests
+    return store
+
+
+@pytest.fixture
+def worker() -> Iterator[PostgreSQLStore]:
+    """The store of a worker's keeper."""
+    store = a_store()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def reaper() -> Iterator[PostgreSQLStore]:
+    """The store of another."""
+    store = a_store()
+    yield store
+    store.close()
+
+
+def guard(store: PostgreSQLStore, session: int) -> bool:
+    return store.guard(session, deadline_seconds=DEADLINE_SECONDS)
+
+
+def seconds_left(session: int) -> float:
+    row = WorkerSession.objects.using("postgresql").get(pk=session)
+    with connections["postgresql"].cursor() as cursor:
+        cursor.execute("SELECT extract(epoch FROM %s - now())", [row.deadline])
+        return float(cursor.fetchone()[0])
+
+
+def cut(store: PostgreSQLStore) -> None:
+    """Have the server end the connection."""
+    with connections["postgresql"].cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 30000)", [store.connection.connection.info.backend_pid])
+
+
+def test_a_session_whose_connection_has_ended_is_left_the_time_to_come_back(
+    worker: PostgreSQLStore, reaper: PostgreSQLStore
+) -> None:
+    session = open_session(worker)
+    assert guard(worker, session)
+    cut(worker)
+
+    assert reaper.chores().reap
+    hastened, again = reaper.hasten(), reaper.hasten()
+
+    assert (hastened, again) == (1, 0)
+    assert seconds_left(session) <= 2.5
+    assert reaper.reap() == []
+    pass_time(reaper, 3)
+    assert [reaped.session_id for reaped in reaper.reap()] == [session]
+
+
+def test_a_guarded_session_is_not_hastened(worker: PostgreSQLStore, reaper: PostgreSQLStore) -> None:
+    session = open_session(worker)
+    guard(worker, session)
+
+    assert not reaper.chores().reap
+    assert reaper.hasten() == 0
+
+
+def test_a_session_that_nobody_guards_has_its_whole_deadline(reaper: PostgreSQLStore) -> None:
+    open_session(reaper)
+
+    assert not reaper.chores().reap
+    assert reaper.hasten() == 0
+
+
+def test_a_worker_sees_that_its_connection_has_ended_and_takes_its_deadline_back(
+    worker: PostgreSQLStore, reaper: PostgreSQLStore
+) -> None:
+    session = open_session(worker)
+    guard(worker, session)
+    assert not worker.has_hung_up()
+
+    cut(worker)
+    wait_until(worker.has_hung_up)
+    reaper.hasten()
+    worker.close()
+    wait_until(lambda: guard(worker, session))
+
+    assert not worker.has_hung_up()
+    assert reaper.hasten() == 0
+    assert seconds_left(session) > 3
+
+
+def test_guarding_again_over_the_same_connection_asks_nothing(worker: PostgreSQLStore) -> None:
+    session = open_session(worker)
+    guard(worker, session)
+    worker.close_session(session)
+
+    assert guard(worker, session)
+
+
+def test_while_the_former_connection_lives_nobody_else_guards(
+    worker: PostgreSQLStore, reaper: PostgreSQLStore
+) -> None:
+    session = open_session(worker)
+    guard(worker, session)
+
+    assert not guard(reaper, session)
+    assert reaper.hasten() == 0
+
+
+def test_a_server_that_has_just_started_hastens_nobody(worker: PostgreSQLStore, reaper: PostgreSQLStore) -> None:
+    session = open_session(worker)
+    guard(worker, session)
+    cut(worker)
+    reaper.grace_seconds = 365 * 86400.0
+
+    assert not reaper.chores().reap
+    assert reaper.hasten() == 0
+
+
+def test_a_connection_that_is_a_poolers_guards_nothing(
+    worker: PostgreSQLStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_session(worker)
+    told = worker.connection.connection.info.backend_pid + 1
+    info = type(worker.connection.connection.info)
+    monkeypatch.setattr(info, "backend_pid", property(lambda _: told))
+
+    assert guard(worker, session)
+
+    assert not WorkerSession.objects.using("postgresql").get(pk=session).guarded
+    assert not worker.has_hung_up()
+
+
+def test_the_next_eldest_takes_over_when_the_eldest_ones_connection_has_ended(
+    worker: PostgreSQLStore, reaper: PostgreSQLStore
+) -> None:
+    from tests.stores.conformance.test_sessions import ALIVE
+
+    eldest, next_one = open_session(worker), open_session(reaper)
+    guard(worker, eldest)
+    before = reaper.renew(next_one, ALIVE)
+    cut(worker)
+    after = reaper.renew(next_one, ALIVE)
+
+    assert before is not None
+    assert after is not None
+    assert (before.eldest, after.eldest) == (False, True)
