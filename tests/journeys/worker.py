@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 class Worker:
     """A worker process; leaving the context stops it, however it is by then."""
 
+    #: The module of the project's Celery app.
+    app = "tests.journeys.project.app"
+
     def __init__(self, environment: dict[str, str], directory: Path, name: str, options: tuple[str, ...]) -> None:
         self.name = f"{name}@journey"
         self._environment = environment
@@ -34,7 +37,7 @@ class Worker:
 
     def start(self) -> None:
         """Start without waiting."""
-        command = [sys.executable, "-m", "celery", "-A", "tests.journeys.project.app", "worker"]
+        command = [sys.executable, "-m", "celery", "-A", self.app, "worker"]
         options = ["--loglevel", "info", "--hostname", self.name, *self._options]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

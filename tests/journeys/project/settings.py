@@ -12,6 +12,8 @@ DATABASES = {"default": from_url(os.environ["DATABASE_URL"])}
 DJANGO_MQ = json.loads(os.environ.get("JOURNEY_MQ", "{}"))
 
 CELERY_BROKER_URL = os.environ.get("JOURNEY_BROKER", "django-mq://")
+if "JOURNEY_VISIBILITY" in os.environ:
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": float(os.environ["JOURNEY_VISIBILITY"])}
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
