@@ -5,9 +5,11 @@ from django_mq.api import publish, publish_many, consumer, browse
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from django_mq import conf
+from django_mq.delivery import following
 from django_mq.delivery.handlers import consumer
 from django_mq.delivery.message import ReceivedMessage
 from django_mq.delivery.pausing import pause, resume
@@ -43,13 +45,26 @@ PAGE = 200
 
 
 def browse(
-    queue: str, *, states: Sequence[State] = (State.READY,), limit: int | None = None, using: str | None = None
+    queue: str,
+    *,
+    states: Sequence[State] = (State.READY,),
+    limit: int | None = None,
+    follow: bool = False,
+    using: str | None = None,
 ) -> Iterator[Browsed]:
     """Yield the queue's messages, at most ``limit``, in delivery order without taking them.
 
     Pages are read one after the other, so messages that come or go meanwhile may or may
     not be seen; none is seen twice. Raises UnknownQueue.
+
+    With ``follow`` it never ends: it yields what is there, whatever its state, and then
+    whatever arrives, each once and in the order of arrival, as soon as it is committed. What
+    came and went between two looks is not seen; what an operator moved, or gave another
+    priority, has arrived anew. Close the iterator when you have seen enough.
     """
+    if follow:
+        yield from islice(following.follow(queue, using=using), limit)
+        return
     store = shared_store(using or conf.load().DATABASE)
     if store.queue(queue) is None:
         raise UnknownQueue(f"There is no queue {queue!r}.")

@@ -208,6 +208,24 @@ class Store(ABC):
     ) -> list[Browsed]:
         """Return messages of one queue in delivery order without taking them."""
 
+    # Following: what arrives, each once. For a connection of one's own, outside transactions.
+
+    @abstractmethod
+    def arrivals(self, name: str, *, after: int, limit: int = 100) -> list[Browsed]:
+        """Return messages of one queue beyond an arrival number, in that order, whatever their state."""
+
+    @abstractmethod
+    def last_arrival(self) -> int:
+        """Return the last arrival number of all queues that was given."""
+
+    @abstractmethod
+    def unfinished(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:
+        """Name the open transactions that may still commit an arrival beyond ``after``, up to ``last``.
+
+        Call it first with None, after ``last_arrival``, then with what it said before; once it
+        names nobody, whatever is there up to ``last`` can be seen.
+        """
+
     # Steering: ids are row ids; each returns how many messages it changed.
 
     @abstractmethod

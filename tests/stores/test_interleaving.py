@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from django_mq.delivery.following import Follower
 from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreUnavailable, UnknownQueue
 from django_mq.stores.records import Heartbeat, Verdict
 from django_mq.stores.registry import private_store
@@ -481,3 +482,37 @@ def test_a_pause_waits_for_no_publisher_and_no_publisher_for_a_pause(first: SQLS
         publish(second)
 
     assert first.counts()["orders"].ready == 2
+
+
+# Followers
+
+
+@pytest.mark.parametrize("batch", [1, 100], ids=["one", "a hundred"])
+def test_a_follower_misses_nobody_who_commits_late(first: SQLStore, second: SQLStore, batch: int) -> None:
+    with a_store(first.alias) as watching:
+        follower = Follower(watching, "orders")
+        with holding_open(first) as commit:
+            late = first.append_many([a_message() for _ in range(batch)])
+            early = publish(second)
+            # Whatever its floor, it must not rise past what is not committed.
+            before = [ids(list(follower.look())) for _ in range(4)]
+            commit()
+        after = [ids(list(follower.look())) for _ in range(3)]
+        assert early > max(late)
+
+        assert before == [[early], [], [], []]
+        assert after == [late, [], []]
+        assert not follower._shown  # and the floor has risen
+
+
+def test_a_follower_is_not_kept_back_by_those_who_came_later(first: SQLStore, second: SQLStore) -> None:
+    with a_store(first.alias) as watching:
+        follower = Follower(watching, "orders")
+        publish(second)
+        list(follower.look())
+        with holding_open(first):
+            publish(first)
+            shown = [ids(list(follower.look())) for _ in range(2)]
+
+        assert shown == [[], []]
+        assert not follower._shown

@@ -69,6 +69,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "deliver_now": ({"ids": [1, 2]}, "pkey"),
     "retry_dead": ({"ids": [1, 2]}, "pkey"),
     "release_held": ({"ids": [1, 2]}, "pkey"),
+    "arrivals": ({"queue": "q1", "after": 50, "limit": 10}, "pkey"),
     "in_flight": ({"queue_id": 1}, "claimed"),
     "walk": ({"queue_id": 1, **PAGE}, "ready"),
     "walk_groups": ({"queue_id": 1, "session": 1, "busy": ["a"], **PAGE}, "ready"),
@@ -267,7 +268,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
         *("claim", "next_due", "find_unheld", "browse", "release_session", "release_unknown"),
         *("prioritise", "deliver_now", "retry_dead", "release_held"),
         *("measure_queue", "lowest_level", "evictable"),
-        *("walk", "walk_groups", "lock_chosen", "claim_chosen", "better_consumers", "busy_groups"),
+        *("walk", "walk_groups", "arrivals", "lock_chosen", "claim_chosen", "better_consumers", "busy_groups"),
     )
 } | {
     "claim_across": (LOCKED, "pkey"),

@@ -49,3 +49,17 @@ class Looking(Runner):
         entries = (row.entry for row in queue.rows.values() if row.entry.state in states)
         chosen = (entry for entry in entries if beyond is None or entry.order > beyond)
         return [row_of(entry).browsed() for entry in nsmallest(limit, chosen, key=lambda entry: entry.order)]
+
+    @locked
+    def arrivals(self, name: str, *, after: int, limit: int = 100) -> list[Browsed]:
+        queue = self.broker.queues.get(name)
+        rows = [] if queue is None else [row for row in queue.rows.values() if row.id > after]
+        return [row.browsed() for row in nsmallest(limit, rows, key=lambda row: row.id)]
+
+    @locked
+    def last_arrival(self) -> int:
+        return max(self.broker.rows, default=0)
+
+    def unfinished(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
+        """Nobody: what is written is there."""
+        return frozenset()

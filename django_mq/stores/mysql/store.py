@@ -211,6 +211,17 @@ class MySQLStore(Acting):
     def _counted(scheduled: int, ready: int, claimed: int, dead: int, age: Decimal | None) -> Counts:
         return Counts(scheduled, ready, claimed, dead, None if age is None else float(age))
 
+    def unfinished(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
+        # Asked anew each time: a number is given a moment before its row can be seen by anybody.
+        numbers = {"after": after, "last": last}
+        self._rows("see_unfinished")
+        try:
+            written = {row[0] for row in self._rows("arriving", **numbers)}
+        finally:
+            self._rows("see_committed")
+        committed = {row[0] for row in self._rows("arriving", **numbers)}
+        return frozenset(str(number) for number in written - committed)
+
     def _browsed(self, row: tuple[Any, ...]) -> Browsed:
         id_, message_id, *middle = row
         middle[4:6] = time_of(middle[4]), time_of(middle[5])

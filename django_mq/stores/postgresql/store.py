@@ -249,6 +249,11 @@ class PostgreSQLStore(Guarding):
         self._pointers.clear()
         return super().resync(session_id, held)
 
+    def unfinished(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
+        # Who takes a number later gets a later one: only those count who were there at first.
+        arriving = frozenset(row[0] for row in self._rows("arriving"))
+        return arriving if known is None else known & arriving
+
     def now_skew_seconds(self) -> float:
         clock: datetime = self._rows("clock")[0][0]
         return (clock - datetime.now(UTC)).total_seconds()

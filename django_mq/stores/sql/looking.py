@@ -25,5 +25,11 @@ class Looking(Runner):
         rows = self._rows("browse", queue=name, states=list(states), limit=limit, **beyond)
         return [self._browsed(row) for row in rows]
 
+    def arrivals(self, name: str, *, after: int, limit: int = 100) -> list[Browsed]:
+        return [self._browsed(row) for row in self._rows("arrivals", queue=name, after=after, limit=limit)]
+
+    def last_arrival(self) -> int:
+        return int(self._rows("last_arrival")[0][0])
+
     def _browsed(self, row: tuple[Any, ...]) -> Browsed:
         return Browsed(*row)

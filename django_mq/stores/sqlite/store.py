@@ -131,6 +131,10 @@ class SQLiteStore(SQLStore):
 
     # Looking.
 
+    def unfinished(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
+        """Nobody: there is one writer, and no number of an unfinished one can be seen."""
+        return frozenset()
+
     def _browsed(self, row: tuple[Any, ...]) -> Browsed:
         id_, message_id, *middle = row
         middle[4:6] = time_of(middle[4]), time_of(middle[5])

@@ -1,0 +1,4 @@
+-- Lets the connection see what others have not committed.
+-- Locks: nothing.
+-- Returns: nothing.
+SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED

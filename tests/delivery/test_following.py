@@ -1,0 +1,47 @@
+"""Browsing that goes on: what is there, and then whatever arrives."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.db import connections
+
+from django_mq.api import browse, publish
+from django_mq.delivery.declaring import declare
+from django_mq.errors import UnknownQueue
+from django_mq.stores.registry import shared_store
+
+
+def test_a_browser_that_follows_is_shown_each_message_once(committed_database: str) -> None:
+    declare(shared_store(committed_database), "orders")
+    publish("orders", 0)
+    following = browse("orders", follow=True)
+
+    first = next(following)
+
+    def go_on() -> None:
+        for number in range(1, 4):
+            publish("orders", number)
+        connections.close_all()  # the thread's own
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    shown = [first.body, *(next(following).body for _ in range(3))]
+    thread.join()
+    following.close()
+
+    assert shown == [b"0", b"1", b"2", b"3"]
+
+
+def test_following_may_end_by_itself(committed_database: str) -> None:
+    declare(shared_store(committed_database), "orders")
+    for number in range(3):
+        publish("orders", number)
+
+    assert [message.body for message in browse("orders", follow=True, limit=2)] == [b"0", b"1"]
+
+
+def test_a_queue_that_is_not_there_cannot_be_followed(committed_database: str) -> None:
+    with pytest.raises(UnknownQueue, match="nowhere"):
+        next(browse("nowhere", follow=True, using=committed_database))
