@@ -3,7 +3,8 @@
 overview.py     every queue with its depth and its consumers
 findings.py     one finding: what was looked at, what was found, how to mend it
 environment.py  the settings' checks and Redis
-database.py     the connection, the tables, the clock
-work.py         leases, orphans, queues that do not move
+database.py     the connection, the migrations, the clock
+tables.py       tables, columns, types and indexes as the migrations made them; privileges
+work.py         leases, orphans, unknown words, queues that do not move
 doctor.py       all of them in order; a question that makes no sense any more is left out
 """

@@ -1,14 +1,14 @@
-"""The database: the connection, the tables, the clock."""
+"""The database: the connection, the migrations, the clock."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.apps import apps
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
 from django_mq.diagnosis.findings import ok, problem
+from django_mq.diagnosis.tables import APP, look_at_shape
 from django_mq.errors import StoreError
 from django_mq.stores.registry import shared_store
 from django_mq.stores.translation import translating
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from django_mq.diagnosis.findings import Finding
 
-APP = "django_mq"
 #: Difference of clocks, in seconds, from which times computed by a publisher are noticeably wrong.
 SKEW_SECONDS = 2.0
 
@@ -37,7 +36,7 @@ def look_at_connection(alias: str) -> Iterator[Finding]:
 
 
 def look_at_tables(alias: str) -> Iterator[Finding]:
-    """Compare migrations and columns with the models."""
+    """Compare migrations, and what they have made, with the models."""
     executor = MigrationExecutor(connections[alias])
     leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == APP]
     missing = [migration.name for migration, _ in executor.migration_plan(leaves) if migration.app_label == APP]
@@ -45,29 +44,7 @@ def look_at_tables(alias: str) -> Iterator[Finding]:
         mend = f"Run manage.py migrate {APP} --database {alias}."
         yield problem("migrations", f"Not applied: {', '.join(missing)}.", mend)
         return
-    absent = list(_absent_columns(alias))
-    if absent:
-        mend = (
-            "The migrations are recorded but their tables are not there. Check that a router lets them onto "
-            f"{alias!r} (django_mq.routers.MQRouter), then migrate {APP} to zero and back."
-        )
-        yield problem("tables", f"Missing: {', '.join(absent)}.", mend)
-    else:
-        yield ok("tables", "All migrations are applied, all tables and columns are there.")
-
-
-def _absent_columns(alias: str) -> Iterator[str]:
-    connection = connections[alias]
-    with connection.cursor() as cursor:
-        tables = set(connection.introspection.table_names(cursor))
-        for model in apps.get_app_config(APP).get_models():
-            name = model._meta.db_table
-            if name not in tables:
-                yield name
-                continue
-            described = connection.introspection.get_table_description(cursor, name)
-            wanted = {str(field.column) for field in model._meta.local_fields}
-            yield from (f"{name}.{column}" for column in sorted(wanted - {column.name for column in described}))
+    yield from look_at_shape(alias)
 
 
 def look_at_clock(alias: str) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import DatabaseError
 
-from django_mq.diagnosis import database, environment, work
+from django_mq.diagnosis import database, environment, tables, work
 from django_mq.diagnosis.findings import Level, problem
 from django_mq.errors import MQError
 
@@ -27,7 +27,9 @@ def examine(alias: str) -> Iterator[Finding]:
     yield from _asking("clock", database.look_at_clock(alias))
     if not (yield from _asking("tables", database.look_at_tables(alias))):
         return
-    for look in (work.look_at_leases, work.look_at_orphans, work.look_at_queues):
+    if not (yield from _asking("privileges", tables.look_at_privileges(alias))):
+        return
+    for look in (work.look_at_leases, work.look_at_orphans, work.look_at_states, work.look_at_queues):
         yield from _asking("work", look(alias))
 
 

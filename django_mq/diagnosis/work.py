@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
+from django_mq import __version__
 from django_mq.diagnosis.findings import notice, ok, problem
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
 from django_mq.models import Message, Queue, WorkerSession
@@ -49,6 +50,37 @@ def look_at_orphans(alias: str) -> Iterator[Finding]:
         yield problem("orphans", f"{orphans} messages belong to a queue that is no more.", mend)
     else:
         yield ok("orphans", "Every message has its queue.")
+
+
+def look_at_states(alias: str) -> Iterator[Finding]:
+    """Find rows in a state, and queues with a word, that this version does not know."""
+    strange = _up_to_limit(Message.objects.using(alias).exclude(state__in=Message.Status.values))
+    if strange:
+        mend = (
+            "No worker takes them. If a newer version has written them, run that; if somebody has written them by "
+            "hand, set their state to 1 (ready) in the database."
+        )
+        yield problem(
+            "states", f"{strange} messages are in a state that django_mq {__version__} does not know.", mend
+        )
+    words = list(_unknown_words(alias))
+    for name, field, value in words:
+        mend = "Run the version that knows it, or edit the queue in the admin."
+        yield problem(
+            f"queue {name}", f"Its {field} is {value!r}, which django_mq {__version__} does not know.", mend
+        )
+    if not strange and not words:
+        yield ok("states", "Every message is in a state that is known.")
+
+
+def _unknown_words(alias: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (queue, field, value) for every choice that is none."""
+    fields = [field for field in Queue._meta.local_fields if field.choices]
+    for queue in Queue.objects.using(alias).order_by("name"):
+        for field in fields:
+            value = getattr(queue, field.attname)
+            if value not in dict(field.flatchoices):
+                yield queue.name, field.name, str(value)
 
 
 def _up_to_limit(rows: object) -> int:

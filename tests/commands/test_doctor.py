@@ -65,15 +65,17 @@ def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: s
 
     findings = Findings(run)
 
-    assert findings.code == 0
+    assert findings.code == 0, findings.all
     assert [item["about"] for item in findings.all] == [
         "settings",
         "redis",
         "database",
         "clock",
         "tables",
+        "privileges",
         "leases",
         "orphans",
+        "states",
         "queues",
     ]
     assert {item["level"] for item in findings.all} == {"ok"}
@@ -161,9 +163,7 @@ def test_dead_letters_of_other_queues_are_a_notice(run: Run, database: str, orde
 
 
 def test_missing_migrations_are_a_problem(run: Run, database: str) -> None:
-    recorder = MigrationRecorder(connections[database])
-    for name in ("0001_initial", "0002_whole_indexes", "0003_publish_rules"):
-        recorder.record_unapplied("django_mq", name)
+    MigrationRecorder(connections[database]).migration_qs.filter(app="django_mq").delete()
 
     found = Findings(run).about("migrations", "problem")
 
@@ -227,3 +227,47 @@ def test_a_database_that_is_away_is_a_problem_and_the_end_of_its_questions(
     assert done.stdout.splitlines()[-2].startswith("problem  database: 'default' cannot be used: ")
     assert done.stdout.splitlines()[-1].endswith("mend: Start the database, or correct DATABASES['default'].")
     assert done.stderr == ""
+
+
+def test_a_missing_index_and_a_column_of_another_type_are_a_problem(run: Run, database: str) -> None:
+    if not connections[database].features.can_rollback_ddl:
+        pytest.skip("features.can_rollback_ddl: they would be missing in every later test")
+    with connections[database].cursor() as cursor:
+        cursor.execute("DROP INDEX django_mq_message_due")
+        cursor.execute("ALTER TABLE django_mq_attempt DROP COLUMN detail")
+        cursor.execute("ALTER TABLE django_mq_attempt ADD COLUMN detail integer")
+
+    sentence = Findings(run).about("tables", "problem")["sentence"]
+
+    assert "the index django_mq_message_due of django_mq_message" in sentence
+    assert "django_mq_attempt.detail (its type)" in sentence
+
+
+def test_missing_privileges_are_a_problem_and_the_end_of_other_questions(run: Run, database: str) -> None:
+    if database != "postgresql":
+        pytest.skip("SQLite has no users, and MariaDB's tests run without any")
+    with connections[database].cursor() as cursor:
+        cursor.execute("CREATE ROLE mq_reader")
+        cursor.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO mq_reader")
+        cursor.execute("SET LOCAL ROLE mq_reader")
+
+    findings = Findings(run)
+
+    found = findings.about("privileges", "problem")
+    assert "INSERT on django_mq_message" in found["sentence"]
+    assert "SELECT on" not in found["sentence"]
+    assert "Grant" in found["mend"]
+    assert findings.all[-1] == found
+
+
+def test_a_message_in_an_unknown_state_is_a_problem(run: Run, database: str, orders: str) -> None:
+    publish(orders)
+    Message.objects.using(database).update(state=9)
+
+    assert "1 messages are in a state" in Findings(run).about("states", "problem")["sentence"]
+
+
+def test_a_queue_of_an_unknown_kind_is_a_problem(run: Run, database: str, orders: str) -> None:
+    Queue.objects.using(database).update(kind="heap")
+
+    assert "Its kind is 'heap'" in Findings(run).about(f"queue {orders}", "problem")["sentence"]
