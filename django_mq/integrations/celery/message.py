@@ -12,7 +12,7 @@ from kombu.transport import virtual
 from django_mq.delivery.codecs import decode_headers, encode_json
 from django_mq.delivery.message_ids import new_message_id
 from django_mq.delivery.validation import TEXT_LENGTH
-from django_mq.errors import CorruptMessage
+from django_mq.errors import BodyNotSerialisable, CorruptMessage
 from django_mq.stores.records import NewMessage
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ TRIED = "mq_tried"
 UNSAID = "mq_unsaid"
 #: Properties that have columns of their own, or make sense in this process only.
 NOT_STORED = frozenset({"priority", "correlation_id", "body_encoding", "delivery_tag", MESSAGE_ID, TRIED})
+#: The properties that AMQP has a field for, of those that are not columns, and Kombu's own.
+AMQP = frozenset(
+    {"app_id", "delivery_info", "delivery_mode", "expiration", "reply_to", "timestamp", "type", "user_id"}
+)
 
 
 class Message(virtual.Message):
@@ -63,7 +67,7 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
         content_type=message["content-type"] or "application/octet-stream",
         content_encoding=message["content-encoding"] or "binary",
         headers=encode_json(headers, "headers"),
-        properties=encode_json(properties, "properties"),
+        properties=_encoded(properties),
         priority=priority,
         type=str(headers.get("task") or properties.get("type") or "")[:TEXT_LENGTH],
         correlation_id=_short(message["properties"].get("correlation_id")),
@@ -82,6 +86,23 @@ def _stored(properties: dict[str, Any]) -> dict[str, Any]:
     # A message that is published again brings the mark of the one before.
     stored.pop(UNSAID, None)
     return stored if properties.get("priority") is not None else stored | {UNSAID: True}
+
+
+def _encoded(properties: dict[str, Any]) -> str:
+    """Return the properties as JSON, without those that neither AMQP nor JSON knows: AMQP drops them, too."""
+    try:
+        return encode_json(properties, "properties")
+    except BodyNotSerialisable:
+        kept = {name: value for name, value in properties.items() if name in AMQP or _is_json(value)}
+        return encode_json(kept, "properties")
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        encode_json(value, "property")
+    except BodyNotSerialisable:
+        return False
+    return True
 
 
 def eta(headers: dict[str, Any]) -> datetime | None:

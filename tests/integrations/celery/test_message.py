@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kombu import Connection, Producer
 
+from django_mq.errors import BodyNotSerialisable
+
 if TYPE_CHECKING:
     from celery import Celery
 
@@ -47,6 +49,20 @@ def test_headers_and_properties_come_back_as_they_were(connection: Connection) -
     assert message.properties["app_id"] == "app"
     assert message.properties["priority"] == 7
     assert message.delivery_info["routing_key"] == "things"
+
+
+def test_a_property_that_is_neither_amqps_nor_json_is_dropped(connection: Connection) -> None:
+    Producer(connection.default_channel).publish(1, routing_key="things", signal=object(), shade="green")
+
+    properties = fetched(connection).properties
+
+    assert properties["shade"] == "green"
+    assert "signal" not in properties
+
+
+def test_an_amqp_property_that_is_not_json_is_refused(connection: Connection) -> None:
+    with pytest.raises(BodyNotSerialisable, match="properties"):
+        Producer(connection.default_channel).publish(1, routing_key="things", app_id=object())
 
 
 def test_a_compressed_message_is_decompressed(connection: Connection) -> None:
