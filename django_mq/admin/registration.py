@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from django_mq.admin.attempts import AttemptAdmin
 from django_mq.admin.bindings import BindingAdmin
 from django_mq.admin.history import HistoryAdmin
+from django_mq.admin.insights import InsightAdmin
 from django_mq.admin.messages import MessageAdmin
 from django_mq.admin.queues import QueueAdmin
 from django_mq.admin.workers import WorkerSessionAdmin
-from django_mq.models import Attempt, Binding, History, Message, Queue, WorkerSession
+from django_mq.models import Attempt, Binding, History, InsightHour, Message, Queue, WorkerSession
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite
@@ -24,3 +25,4 @@ def register(site: AdminSite) -> None:
     site.register(WorkerSession, WorkerSessionAdmin)
     site.register(History, HistoryAdmin)
     site.register(Attempt, AttemptAdmin)
+    site.register(InsightHour, InsightAdmin)

@@ -1,7 +1,12 @@
-"""Django's work inside Spark's tasks: batch after batch on one connection, closed at the end."""
+"""Django's work inside Spark's tasks, on one connection that is closed at the end.
+
+A function travels by its name and is imported over there once Django is set up: by
+itself it would be imported first, and models cannot be.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from django_mq.pipeline.django_setup import set_up
@@ -13,29 +18,45 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def counted(rows: DataFrame, act: Callable[[pa.RecordBatch, str], int], alias: str) -> int:
-    """Hand every batch of the frame to ``act``, with the database's alias, and return the sum of its answers.
+def counted(rows: DataFrame, act: Callable[..., int], alias: str, *arguments: Any) -> int:
+    """Call ``act`` in each task with its batches, the alias and the arguments; return the sum of the answers.
 
-    A task may be tried again, so ``act`` must bear being given a batch twice.
+    A task may be tried again, so ``act`` must bear being given its batches twice.
     """
-    found = rows.mapInArrow(_worker(act, alias), "answer bigint").agg({"answer": "sum"}).first()
+    worker = _worker(act.__module__, act.__name__, alias, arguments)
+    found = rows.mapInArrow(worker, "answer bigint").agg({"answer": "sum"}).first()
     return int(found[0] or 0) if found else 0
 
 
 def _worker(
-    act: Callable[[pa.RecordBatch, str], int], alias: str
+    module: str, name: str, alias: str, arguments: tuple[Any, ...]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[Any]]:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
         import pyarrow as pa
 
-        set_up()
-        from django.db import connections
-
-        try:
-            for batch in batches:
-                answer = pa.array([act(batch, alias)], pa.int64())
-                yield pa.RecordBatch.from_arrays([answer], names=["answer"])
-        finally:
-            connections[alias].close()
+        answer = in_task(module, name, batches, alias, arguments)
+        yield pa.RecordBatch.from_arrays([pa.array([answer], pa.int64())], names=["answer"])
 
     return work
+
+
+def in_task(
+    module: str, name: str, batches: Iterator[pa.RecordBatch], alias: str, arguments: tuple[Any, ...]
+) -> int:
+    """Call the function in this process, Django set up before it is imported."""
+    set_up()
+    from django.db import connections
+
+    act: Callable[..., int] = getattr(import_module(module), name)
+    try:
+        return act(batches, alias, *arguments)
+    finally:
+        connections[alias].close()
+
+
+def part_of_task() -> int:
+    """Return the number of this task's partition; 0 outside Spark."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context else 0

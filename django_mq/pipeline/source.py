@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from django_mq.pipeline.datasets import Column, Dataset
+    from django_mq.pipeline.sink import MessageStreamWriter, MessageWriter
 
 
 class Options:
@@ -94,6 +95,17 @@ class MessageSource(DataSource):
     def reader(self, schema: StructType) -> MessageReader:  # noqa: ARG002 - the options say which columns
         options = Options(self.options)
         return FilteringReader(options) if options.pushdown else MessageReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> MessageWriter:
+        from django_mq.pipeline.sink import MessageWriter, Sink
+
+        return MessageWriter(Sink(self.options, schema, overwrite=overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> MessageStreamWriter:  # noqa: N802, ARG002 - Spark's
+        from django_mq.pipeline.sink import MessageStreamWriter, Sink
+
+        # A stream in append mode says overwrite at times; there is nothing to overwrite.
+        return MessageStreamWriter(Sink(self.options, schema, overwrite=False))
 
 
 @dataclass

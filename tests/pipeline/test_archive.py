@@ -255,7 +255,7 @@ class TestOnOneDatabase:
         rows = past(5)
         batch = pa.RecordBatch.from_pydict({"id": [rows[1].pk, rows[3].pk, 10**9]})
 
-        assert purging.delete_ids(batch, "default") == 2
+        assert purging.delete_ids([batch], "default") == 2
         assert kept("default") == [rows[0].pk, rows[2].pk, rows[4].pk]
 
     def test_the_command_does_it_all(self, spark: SparkSession, past: Any, tmp_path: Path) -> None:

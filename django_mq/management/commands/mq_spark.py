@@ -8,6 +8,8 @@ from django.core.management.base import CommandError
 
 from django_mq.management.command import MQCommand
 from django_mq.management.spark.archive import ARCHIVE_JOBS, add_archive_jobs
+from django_mq.management.spark.insights import INSIGHT_JOBS, add_insight_jobs
+from django_mq.management.spark.publish import PUBLISH_JOBS, add_publish_jobs
 from django_mq.pipeline.progress import line
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ class Command(MQCommand):
         jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
         jobs.add_parser("doctor", help="Say whether Spark, the executors and the database work together.")
         add_archive_jobs(jobs)
+        add_publish_jobs(jobs)
+        add_insight_jobs(jobs)
 
     def run(self, alias: str, **options: Any) -> None:
         job = JOBS[options["job"]]
@@ -68,4 +72,9 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 #: Jobs by name.
-JOBS: dict[str, Callable[[Any, str, dict[str, Any]], None]] = {"doctor": doctor, **ARCHIVE_JOBS}
+JOBS: dict[str, Callable[[Any, str, dict[str, Any]], None]] = {
+    "doctor": doctor,
+    **ARCHIVE_JOBS,
+    **PUBLISH_JOBS,
+    **INSIGHT_JOBS,
+}

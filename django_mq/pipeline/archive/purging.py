@@ -10,6 +10,8 @@ from django_mq.pipeline.archive import files, manifest
 from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -49,11 +51,14 @@ def rows_of(spark: SparkSession, batch: ArchiveBatch) -> DataFrame:
     return reader.parquet(*files.day_directories(batch))
 
 
-def delete_ids(batch: pa.RecordBatch, alias: str) -> int:
+def delete_ids(batches: Iterable[pa.RecordBatch], alias: str) -> int:
     """Delete rows of the history by their ids, chunk by chunk; return how many there were."""
     from django_mq.models import History
 
-    ids = batch.column(0).to_pylist()
     rows = History.objects.using(alias)
-    chunks = (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK))
-    return sum(rows.filter(id__in=chunk).delete()[0] for chunk in chunks)
+    deleted = 0
+    for batch in batches:
+        ids = batch.column(0).to_pylist()
+        chunks = (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK))
+        deleted += sum(rows.filter(id__in=chunk).delete()[0] for chunk in chunks)
+    return deleted

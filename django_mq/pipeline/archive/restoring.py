@@ -16,6 +16,7 @@ from django_mq.pipeline.archive import keeping, manifest, purging
 from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import date
 
     import pyarrow as pa
@@ -46,14 +47,17 @@ def restore(spark: SparkSession, alias: str, day: date) -> int:
     return restored
 
 
-def put_back(batch: pa.RecordBatch, alias: str) -> int:
+def put_back(batches: Iterable[pa.RecordBatch], alias: str) -> int:
     """Write rows of the archive into the history; those that are there already stay as they are."""
     from django_mq.models import History
 
     outcomes = {choice.name.lower(): choice.value for choice in History.Outcome}
-    made = [_history(row, outcomes) for row in batch.to_pylist()]
-    History.objects.using(alias).bulk_create(made, batch_size=CHUNK, ignore_conflicts=True)
-    return len(made)
+    rows = 0
+    for batch in batches:
+        made = [_history(row, outcomes) for row in batch.to_pylist()]
+        History.objects.using(alias).bulk_create(made, batch_size=CHUNK, ignore_conflicts=True)
+        rows += len(made)
+    return rows
 
 
 def _history(row: dict[str, Any], outcomes: dict[str, int]) -> Any:

@@ -1,0 +1,122 @@
+"""Insights: what the queues' past says, as far as ``mq_spark insights`` has computed it. No page starts Spark."""
+
+from __future__ import annotations
+
+import csv
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse, JsonResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from django_mq.admin.lines import Chart, chart
+from django_mq.admin.table import ReadOnly, TableAdmin, alias
+from django_mq.insights import reading
+from django_mq.models import InsightHour
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+#: Spans that can be chosen, in days.
+SPANS = (1, 7, 28)
+HOUR = timedelta(hours=1)
+
+
+class InsightAdmin(ReadOnly, TableAdmin):
+    """All queues in a table, or one queue with its charts; both also as JSON and CSV."""
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Show the table, or the queue that is named."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        days = self._days(request)
+        since, until = span(days)
+        queue = request.GET.get("queue") or None
+        if request.GET.get("format") in ("json", "csv"):
+            return export(request.GET["format"], queue, since, until)
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": queue or _("Insights"),
+            "days": days,
+            "spans": SPANS,
+            "queue": queue,
+            "media": self.media,
+            **(of_queue(queue, since, until) if queue else of_all(since, until)),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/django_mq/insights.html", context)
+
+    @staticmethod
+    def _days(request: HttpRequest) -> int:
+        given = request.GET.get("days", "")
+        return int(given) if given in {str(days) for days in SPANS} else SPANS[1]
+
+
+def span(days: int) -> tuple[datetime, datetime]:
+    """Return the last hours, up to the end of this one."""
+    until = timezone.now().astimezone(UTC).replace(minute=0, second=0, microsecond=0) + HOUR
+    return until - timedelta(days=days), until
+
+
+def of_all(since: datetime, until: datetime) -> dict[str, Any]:
+    """Return what the table shows."""
+    names = reading.queues(alias(), since=since, until=until)
+    return {"summaries": [reading.summary(alias(), name, since=since, until=until) for name in names]}
+
+
+def of_queue(queue: str, since: datetime, until: datetime) -> dict[str, Any]:
+    """Return what the page of one queue shows."""
+    rows = reading.hours(alias(), since=since, until=until, queue=queue)
+    found = [row for row in rows if row.level == InsightHour.ALL_LEVELS]
+    return {
+        "summary": reading.summary(alias(), queue, since=since, until=until) if found else None,
+        "charts": charts(found, since, until) if found else [],
+        "causes": reading.causes(alias(), queue, since=since.date(), until=until.date())[:20],
+    }
+
+
+def charts(rows: list[InsightHour], since: datetime, until: datetime) -> list[Chart]:
+    """Return the queue's charts, hour by hour."""
+    hours = [since + number * HOUR for number in range(round((until - since) / HOUR))]
+    known = {row.hour: row for row in rows}
+    labels = [hour.strftime("%Y-%m-%d %H:00") for hour in hours]
+
+    def values(name: str, otherwise: float | None = 0) -> list[float | None]:
+        return [getattr(known[hour], name) if hour in known else otherwise for hour in hours]
+
+    return [
+        chart(_("Traffic"), "/h", labels, arrived=values("arrivals"), done=values("completions")),
+        chart(_("Depth"), "", labels, greatest=values("depth_max"), mean=values("depth_mean")),
+        chart(_("Wait"), "s", labels, p95=values("wait_p95", None), median=values("wait_p50", None)),
+        chart(_("Work"), "s", labels, p95=values("run_p95", None), median=values("run_p50", None)),
+        chart(
+            _("Trouble"),
+            "/h",
+            labels,
+            too_late=values("slo_misses"),
+            inverted=values("inversions"),
+            starved=values("starved"),
+        ),
+    ]
+
+
+def export(form: str, queue: str | None, since: datetime, until: datetime) -> HttpResponse:
+    """Return the hours as a file."""
+    rows = reading.exported(reading.hours(alias(), since=since, until=until, queue=queue))
+    if form == "json":
+        return JsonResponse(rows, safe=False)
+    answer = HttpResponse(content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = 'attachment; filename="insights.csv"'
+    writer = csv.DictWriter(answer, reading.EXPORTED)
+    writer.writeheader()
+    writer.writerows({**row, "queue_name": harmless(row["queue_name"])} for row in rows)
+    return answer
+
+
+def harmless(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

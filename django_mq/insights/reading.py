@@ -1,0 +1,162 @@
+"""A queue's past in a few numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Max, Sum
+
+from django_mq.insights import forecast, histograms
+from django_mq.models import InsightCause, InsightHour
+
+if TYPE_CHECKING:
+    from datetime import date, datetime
+
+    from django.db.models import QuerySet
+
+#: Fields of an hour that are exported, in this order; times are ISO 8601, durations seconds.
+EXPORTED = (
+    "queue_name",
+    "level",
+    "hour",
+    "arrivals",
+    "completions",
+    "expired",
+    "removed",
+    "retries",
+    "first_successes",
+    "wait_p50",
+    "wait_p95",
+    "wait_p99",
+    "run_p50",
+    "run_p95",
+    "run_p99",
+    "depth_start",
+    "depth_max",
+    "depth_mean",
+    "slo_misses",
+    "inversions",
+    "starved",
+    "consumers",
+    "fairness",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A queue over a span of time. Durations in seconds; shares from 0 to 1; None where there was nothing."""
+
+    queue: str
+    arrivals: int
+    completions: int
+    wait_p50: float | None
+    wait_p95: float | None
+    wait_p99: float | None
+    run_p50: float | None
+    run_p95: float | None
+    run_p99: float | None
+    first_attempt_share: float | None
+    retries: int
+    depth_max: int
+    slo_misses: int
+    inversions: int
+    starved: int
+    fairness: float | None
+    little: float | None
+    busiest: list[str]
+    outgrown: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+def hours(alias: str, *, since: datetime, until: datetime, queue: str | None = None) -> QuerySet[InsightHour]:
+    """Return the hours of a span, of all levels together and of each, in order."""
+    rows = InsightHour.objects.using(alias).filter(hour__gte=since, hour__lt=until)
+    return (rows if queue is None else rows.filter(queue_name=queue)).order_by("queue_name", "hour", "level")
+
+
+def queues(alias: str, *, since: datetime, until: datetime) -> list[str]:
+    """Return the queues that anything is known of."""
+    rows = hours(alias, since=since, until=until).filter(level=InsightHour.ALL_LEVELS)
+    return sorted(set(rows.order_by().values_list("queue_name", flat=True)))
+
+
+def summary(alias: str, queue: str, *, since: datetime, until: datetime) -> Summary:
+    """Return a queue's past in a few numbers; percentiles come from the histograms."""
+    rows = [*hours(alias, since=since, until=until, queue=queue).filter(level=InsightHour.ALL_LEVELS)]
+    waits = histograms.merged(row.wait_histogram for row in rows)
+    runs = histograms.merged(row.run_histogram for row in rows)
+    done, firsts = sum(row.completions for row in rows), sum(row.first_successes for row in rows)
+    end = forecast.outgrown(days(rows))
+    return Summary(
+        queue=queue,
+        arrivals=sum(row.arrivals for row in rows),
+        completions=done,
+        **{f"wait_p{percent}": histograms.percentile(waits, percent) for percent in (50, 95, 99)},
+        **{f"run_p{percent}": histograms.percentile(runs, percent) for percent in (50, 95, 99)},
+        first_attempt_share=firsts / done if done else None,
+        retries=sum(row.retries for row in rows),
+        depth_max=max((row.depth_max for row in rows), default=0),
+        slo_misses=sum(row.slo_misses for row in rows),
+        inversions=sum(row.inversions for row in rows),
+        starved=sum(row.starved for row in rows),
+        fairness=_weighted([(row.fairness, row.completions) for row in rows if row.fairness is not None]),
+        little=_little(rows),
+        busiest=[row.hour.isoformat() for row in sorted(rows, key=lambda row: -row.arrivals)[:3] if row.arrivals],
+        outgrown=end.isoformat() if end else None,
+    )
+
+
+def _weighted(pairs: list[tuple[float, int]]) -> float | None:
+    weight = sum(count for _, count in pairs)
+    return sum(value * count for value, count in pairs) / weight if weight else None
+
+
+def _little(rows: list[InsightHour]) -> float | None:
+    """Return the time that messages waited over the time that the depth says: 1 by Little's law.
+
+    Far from 1, part of the messages is missing, or clocks disagree. At the ends of a span a little is.
+    """
+    stood = sum(row.depth_mean for row in rows) * 3600
+    return sum(row.wait_sum for row in rows) / stood if stood else None
+
+
+def days(rows: list[InsightHour]) -> dict[date, forecast.Day]:
+    """Return what each day asked of the workers."""
+    by_day: dict[date, list[InsightHour]] = defaultdict(list)
+    for row in rows:
+        by_day[row.hour.date()].append(row)
+    return {
+        day: forecast.Day(
+            sum(row.arrivals for row in found),
+            sum(row.run_sum for row in found) / max(1, sum(row.completions for row in found)),
+            max(row.consumers for row in found),
+        )
+        for day, found in by_day.items()
+    }
+
+
+def causes(alias: str, queue: str, *, since: date, until: date) -> list[tuple[bool, str, int]]:
+    """Return (dead letter or failed attempt, reason, how many), the most frequent first."""
+    rows = InsightCause.objects.using(alias).filter(queue_name=queue, day__gte=since, day__lte=until)
+    grouped = rows.order_by().values("dead", "reason").annotate(total=Sum("messages"))
+    found = [(row["dead"], row["reason"], row["total"]) for row in grouped]
+    return sorted(found, key=lambda cause: (-cause[2], cause[1]))
+
+
+def last_hour(alias: str) -> datetime | None:
+    """Return the latest hour that anything is known of."""
+    latest: datetime | None = InsightHour.objects.using(alias).aggregate(latest=Max("hour"))["latest"]
+    return latest
+
+
+def exported(rows: QuerySet[InsightHour]) -> list[dict[str, Any]]:
+    """Return hours for JSON and CSV."""
+    return [
+        {name: value.isoformat() if name == "hour" else value for name, value in row.items()}
+        for row in rows.values(*EXPORTED)
+    ]

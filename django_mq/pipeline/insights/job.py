@@ -1,0 +1,162 @@
+"""From the archive, the history and what is in line now, to the tables of the insights."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import connections
+from django.db.models import Count, F
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import TruncDate
+
+from django_mq.engine.levels import MOST_LEVELS, level_of
+from django_mq.errors import PipelineError
+from django_mq.models import Attempt, InsightCause, InsightHour, Message, Queue
+from django_mq.pipeline.archive import manifest
+from django_mq.pipeline.archive.reading import archived
+from django_mq.pipeline.insights.figures import Limits
+from django_mq.pipeline.insights.groups import SCHEMA, counter
+from django_mq.pipeline.session import explaining
+from django_mq.pipeline.source import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Columns of a message that the figures are made of.
+NEEDED = (
+    "queue",
+    "priority",
+    "outcome",
+    "attempts",
+    "published_at",
+    "ready_at",
+    "claimed_at",
+    "finished_at",
+    "session_id",
+)
+#: Rows of one upsert.
+CHUNK = 500
+
+
+def compute(spark: SparkSession, alias: str, since: date, until: date, limits: Limits = Limits()) -> int:  # noqa: B008 - frozen
+    """Compute the figures of the days from ``since`` to ``until``, both included, in UTC, and keep them.
+
+    Figures of these days that were there are replaced. Returns how many rows were written; an
+    empty history has none. Raises PipelineError.
+    """
+    if until < since:
+        raise PipelineError(f"There is no day from {since} to {until}.")
+    with explaining():
+        figures = hours(messages(spark, alias, since), alias, since, until, limits).collect()
+    _keep([row.asDict() for row in figures], alias)
+    _keep_causes(alias, since, until)
+    return len(figures)
+
+
+def messages(spark: SparkSession, alias: str, since: date) -> DataFrame:
+    """Return all that was finished since, from the archive and the history, and what is in line now."""
+    start = datetime(since.year, since.month, since.day, tzinfo=UTC)
+    history: DataFrame = read(spark, using=alias, columns=",".join(NEEDED))
+    found = history.where(history["finished_at"] >= start).select(*NEEDED)
+    if any(day >= since.isoformat() for batch in manifest.readable(alias) for day in batch.days):
+        # What is written and not purged is in both places, and counts once.
+        there = archived(spark, alias, since=since)
+        begun = manifest.under_way(alias)
+        if begun is not None and begun.days:
+            history = read(spark, using=alias, columns=f"id,{','.join(NEEDED)}")
+            late = history.where(history["finished_at"] >= start)
+            found = late.join(there.select("id"), "id", "left_anti").select(*NEEDED)
+        found = found.unionByName(there.select(*NEEDED))
+    return found.unionByName(in_line(spark, alias))
+
+
+def in_line(spark: SparkSession, alias: str) -> DataFrame:
+    """Return the live messages that are or were ready: they stand in the depth, too."""
+    live: DataFrame = read(spark, "live", using=alias)
+    return live.where("state in ('ready', 'claimed')").selectExpr(
+        "queue",
+        "priority",
+        "'live' outcome",
+        "attempts",
+        "published_at",
+        "greatest(coalesce(deliver_at, published_at), published_at) ready_at",
+        "claimed_at",
+        "cast(null as timestamp) finished_at",
+        "cast(null as bigint) session_id",
+    )
+
+
+def hours(frame: DataFrame, alias: str, since: date, until: date, limits: Limits) -> DataFrame:
+    """Return the figures of every queue, level and hour of these days."""
+    from pyspark.sql import functions as f
+
+    end = f.coalesce(f.to_date("finished_at"), f.lit(until))
+    first = f.greatest(f.to_date(f.least("published_at", "ready_at")), f.lit(since))
+    last = f.least(end, f.lit(until))
+    overlapping = frame.where(first <= last)
+    spread = overlapping.withColumn("day", f.explode(f.sequence(first, last, f.expr("interval 1 day"))))
+    levels = dict(Queue.objects.using(alias).values_list("name", "levels"))
+    tables = {name: [level_of(priority, count) for priority in range(10)] for name, count in levels.items()}
+    unknown = [level_of(priority, MOST_LEVELS) for priority in range(10)]
+    return spread.groupBy("queue", "day").applyInArrow(counter(tables, unknown, limits), SCHEMA)
+
+
+def _keep(rows: list[dict[str, Any]], alias: str) -> None:
+    for row in rows:
+        row["queue_name"] = row.pop("queue")
+        row["hour"] = datetime.fromtimestamp(row["hour"] / 1_000_000, tz=UTC)
+        for name in ("wait_histogram", "run_histogram"):
+            row[name] = json.loads(row[name])
+    upsert(InsightHour, [InsightHour(**row) for row in rows], ["queue_name", "level", "hour"], alias)
+
+
+def upsert(model: Any, rows: Iterable[Any], key: list[str], alias: str) -> None:
+    """Write rows over those that have the same key."""
+    fields = [field.name for field in model._meta.concrete_fields if field.name not in {"id", *key}]
+    named = connections[alias].features.supports_update_conflicts_with_target
+    model.objects.using(alias).bulk_create(
+        rows, CHUNK, update_conflicts=True, update_fields=fields, unique_fields=key if named else None
+    )
+
+
+def _keep_causes(alias: str, since: date, until: date) -> None:
+    """Count why attempts failed and messages died: a matter of SQL, as these rows are few."""
+    rows = [
+        InsightCause(queue_name=queue, day=day, dead=dead, reason=reason[:255], messages=count)
+        for (queue, day, dead, reason), count in causes(alias, since, until).items()
+    ]
+    upsert(InsightCause, rows, ["queue_name", "day", "dead", "reason"], alias)
+
+
+def causes(alias: str, since: date, until: date) -> dict[tuple[str, date, bool, str], int]:
+    """Return how many, by queue, day, whether it was a dead letter or a failed attempt, and reason."""
+    failed = Attempt.objects.using(alias).annotate(queue=F("queue_name"), at=F("failed_at"), reason=F("error"))
+    messages = Message.objects.using(alias)
+    here = messages.filter(state=Message.Status.DEAD).annotate(
+        at=F("dead_at"), reason=F("dead_reason"), name=F("queue__name")
+    )
+    moved = messages.filter(headers__has_key="x-origin-queue").annotate(
+        name=KeyTextTransform("x-origin-queue", "headers"),
+        reason=KeyTextTransform("x-dead-reason", "headers"),
+        at=F("published_at"),
+    )
+    found: dict[tuple[str, date, bool, str], int] = {}
+    for rows, field, dead in ((failed, "queue", False), (here, "name", True), (moved, "name", True)):
+        grouped = rows.annotate(day=TruncDate("at", tzinfo=UTC)).filter(day__gte=since, day__lte=until)
+        for name, day, reason, count in (
+            grouped.order_by().values_list(field, "day", "reason").annotate(n=Count("id"))
+        ):
+            key = (name or "", day, dead, reason or "")
+            found[key] = found.get(key, 0) + count
+    return found
+
+
+def span(days: int, today: date) -> tuple[date, date]:
+    """Return the first and the last of so many days up to today."""
+    if days < 1:
+        raise PipelineError(f"--days is {days}; use 1 or more.")
+    return today - timedelta(days=days - 1), today

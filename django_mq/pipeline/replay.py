@@ -1,0 +1,64 @@
+"""A day of the archive once more, into a queue of your choice, at its own pace or another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq.errors import PipelineError
+from django_mq.models import Queue
+from django_mq.pipeline import ledger
+from django_mq.pipeline.archive.reading import archived
+from django_mq.pipeline.publishing import Published, publish_frame
+
+if TYPE_CHECKING:
+    from datetime import date, datetime
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+#: Under which a replayed message names the one it repeats.
+ORIGIN = "x-replayed-id"
+
+
+def replay(
+    spark: SparkSession, alias: str, day: date, queue: str, *, speed: float = 0.0, key: str = ""
+) -> Published:
+    """Publish a day's messages into ``queue``, once per key; without a key, once per day and queue.
+
+    With ``speed`` 1 they come at the pace they came at, with 10 ten times as fast, beginning now;
+    with 0 all at once. Raises PipelineError.
+    """
+    if speed < 0:
+        raise PipelineError(
+            "The speed of a replay is 0 for all at once, 1 for the pace it was, 10 for ten times that."
+        )
+    if not Queue.objects.using(alias).filter(name=queue).exists():
+        raise PipelineError(f"There is no queue {queue!r}; create it with mq_queue create, best one for tests.")
+    rows = archived(spark, alias, since=day, until=day)
+    key = key or f"replay {day} into {queue}"
+    # The pace begins where the first attempt began, so that a second one makes the same messages.
+    return publish_frame(messages(rows, queue, ledger.job(key, alias).started_at, speed), key, alias)
+
+
+def messages(rows: DataFrame, queue: str, start: datetime, speed: float) -> DataFrame:
+    """Return what is to be published for rows of the archive."""
+    from pyspark.sql import functions as f
+
+    json = f.col("body").isNull() | f.try_parse_json(f.col("body").cast("string")).isNotNull()
+    headers = f.coalesce(f.from_json("headers", "map<string,string>"), f.create_map().cast("map<string,string>"))
+    origin = f.create_map(f.lit(ORIGIN), f.col("message_id"))
+    chosen: list[Column] = [
+        f.lit(queue).alias("queue"),
+        f.col("body"),
+        f.when(json, "application/json").otherwise("application/octet-stream").alias("content_type"),
+        f.col("priority"),
+        f.to_json(f.map_concat(headers, origin)).alias("headers"),
+        f.col("type"),
+        f.col("correlation_id"),
+    ]
+    if speed:
+        first = rows.agg(f.min("ready_at")).first()
+        offset = (f.unix_micros("ready_at") - f.unix_micros(f.lit(first[0] if first else None))) / speed
+        begun = int(start.timestamp() * 1_000_000)
+        chosen.append(f.timestamp_micros((f.lit(begun) + offset).cast("bigint")).alias("deliver_at"))
+    made: DataFrame = rows.select(*chosen)
+    return made

@@ -1,0 +1,96 @@
+"""The past in tables and charts, and as files; nothing of it starts Spark."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from django_mq.admin.insights import harmless
+from django_mq.admin.lines import chart, pieces
+from django_mq.models import InsightCause, InsightHour
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+
+@pytest.fixture
+def address() -> str:
+    return reverse("admin:django_mq_insighthour_changelist")
+
+
+@pytest.fixture
+def known(site: str) -> str:
+    """A day of a queue whose name is no friend of a page."""
+    name = "<b>orders</b>&x=1"
+    hour = timezone.now().astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    for number in range(5):
+        values: dict[str, Any] = {"arrivals": 10 + number, "completions": 10, "depth_max": 3, "consumers": 2}
+        values |= {"wait_p95": 1.5, "wait_histogram": {"84": 10}, "depth_mean": 0.5, "wait_sum": 1800.0}
+        at = hour - timedelta(hours=number)
+        InsightHour.objects.using(site).create(queue_name=name, hour=at, **values)
+        InsightHour.objects.using(site).create(queue_name=name, hour=at, level=4, arrivals=1)
+    InsightCause.objects.using(site).create(
+        queue_name=name, day=hour.date(), dead=True, reason="<script>", messages=7
+    )
+    return name
+
+
+def test_the_table_has_a_row_for_each_queue(browse: Client, known: str, address: str) -> None:
+    page = browse.get(address, {"days": 1}).content.decode()
+
+    assert "&lt;b&gt;orders&lt;/b&gt;&amp;x=1" in page
+    assert known not in page
+    assert "<td>60</td><td>50</td>" in page
+
+
+def test_a_queue_has_a_page_with_charts(browse: Client, known: str, address: str) -> None:
+    page = browse.get(address, {"days": 1, "queue": known}).content.decode()
+
+    assert page.count("<svg viewBox") == 5
+    assert "<polyline points=" in page
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page.replace("<script>alert", "")
+    assert "dead letter" in page
+
+
+def test_hours_can_be_taken_along(browse: Client, known: str, address: str) -> None:
+    rows = browse.get(address, {"days": 1, "format": "json", "queue": known}).json()
+    text = browse.get(address, {"days": 1, "format": "csv"}).content.decode()
+
+    assert sum(row["arrivals"] for row in rows if row["level"] == -1) == 60
+    assert text.splitlines()[0].startswith("queue_name,level,hour")
+    assert len(text.splitlines()) == 11
+    assert harmless("=HYPERLINK()") == "'=HYPERLINK()"
+
+
+def test_without_figures_the_page_says_where_they_come_from(browse: Client, site: str, address: str) -> None:
+    assert b"manage.py mq_spark insights" in browse.get(address).content
+    assert b"Nothing is known of this queue" in browse.get(address, {"queue": "orders", "days": "9" * 99}).content
+
+
+def test_who_may_not_look_sees_nothing(client: Client, site: str, address: str, django_user_model: Any) -> None:
+    user = django_user_model.objects.create_user("guest", password="guest", is_staff=True)
+    client.force_login(user)
+
+    assert client.get(address).status_code == 403
+    assert client.get(address, {"format": "csv"}).status_code == 403
+
+
+def test_the_pages_start_no_spark(browse: Client, known: str, address: str) -> None:
+    loaded = {name for name in sys.modules if name.startswith("pyspark")}
+
+    browse.get(address, {"queue": known})
+
+    assert {name for name in sys.modules if name.startswith("pyspark")} == loaded
+
+
+def test_a_line_breaks_where_nothing_is_known() -> None:
+    assert pieces([0, 5, None, 10], 10) == ["0.0,120.0 240.0,60.0", "720.0,0.0"]
+    assert pieces([], 0) == []
+    assert pieces([0, 0], 0) == ["0.0,120.0 720.0,120.0"]
+    assert chart("t", "", [], a=[]).lines[0].pieces == []
