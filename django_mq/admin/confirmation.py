@@ -34,6 +34,8 @@ class Question:
     harmful: bool = False
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
+    #: Said below the table: what it does not show.
+    more: str = ""
     form: forms.Form
 
     def page(self, model_admin: ModelAdmin[Any], request: HttpRequest) -> TemplateResponse:

@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.admin import narrowing
 from django_mq.admin.table import alias
 from django_mq.models import Message, Queue, WorkerSession
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 TYPES_SAMPLE = 1000
 #: Most choices that a filter offers.
 CHOICES = 50
-#: Value of the state filter for dead letters of both sorts: dead in place, and moved to a dead-letter queue.
-DEAD_LETTERS = "letters"
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -38,16 +35,10 @@ class StateFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         states = [(str(value), label) for value, label in Message.Status.choices]
-        return [*states, (DEAD_LETTERS, _("dead letters, also in dead-letter queues"))]
+        return [*states, (narrowing.DEAD_LETTERS, _("dead letters, also in dead-letter queues"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        if value == DEAD_LETTERS:
-            takers = Queue.objects.using(alias()).filter(dead_letter_sources__isnull=False)
-            in_takers = Q(queue__in=list(takers.values_list("pk", flat=True).distinct()))
-            return queryset.filter(Q(state=Message.Status.DEAD) | in_takers)
-        known = {str(state.value) for state in Message.Status}
-        return queryset.filter(state=value) if value in known else queryset
+        return narrowing.by_state(queryset, self.value() or "")
 
 
 class QueueFilter(admin.SimpleListFilter):
@@ -96,7 +87,7 @@ class PriorityFilter(admin.SimpleListFilter):
         return [(str(priority), str(priority)) for priority in range(9, -1, -1)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(priority=self.value()) if self.value() in set("0123456789") else queryset
+        return narrowing.by_priority(queryset, self.value() or "")
 
 
 class AttemptsFilter(admin.SimpleListFilter):
@@ -104,16 +95,13 @@ class AttemptsFilter(admin.SimpleListFilter):
 
     title = _("failed attempts")
     parameter_name = "attempts"
-    BORDERS = ("0", "1", "3", "10")
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        return [(border, _("%s or more") % border if border != "0" else _("none")) for border in self.BORDERS]
+        none, *borders = narrowing.ATTEMPTS
+        return [(none, _("none")), *((border, _("%s or more") % border) for border in borders)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        if value not in self.BORDERS:
-            return queryset
-        return queryset.filter(attempts=0) if value == "0" else queryset.filter(attempts__gte=int(value))
+        return narrowing.by_attempts(queryset, self.value() or "")
 
 
 class WorkerFilter(admin.SimpleListFilter):
@@ -127,10 +115,7 @@ class WorkerFilter(admin.SimpleListFilter):
         return [(str(pk), name) for pk, name in newest]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value() or ""
-        if not value.isdecimal():
-            return queryset
-        return queryset.filter(session_id=int(value[:18]), state=Message.Status.CLAIMED)
+        return narrowing.by_worker(queryset, self.value() or "")
 
 
 class ErrorFilter(admin.SimpleListFilter):
@@ -154,7 +139,6 @@ class PublishedFilter(admin.SimpleListFilter):
 
     title = _("published")
     parameter_name = "published"
-    SPANS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         return [
@@ -165,8 +149,4 @@ class PublishedFilter(admin.SimpleListFilter):
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value() or ""
-        if value == "older":
-            return queryset.filter(published_at__lt=timezone.now() - self.SPANS["week"])
-        span = self.SPANS.get(value)
-        return queryset.filter(published_at__gte=timezone.now() - span) if span else queryset
+        return narrowing.by_age(queryset, self.value() or "", timezone.now())

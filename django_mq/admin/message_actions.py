@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
+from django.http import HttpResponseRedirect
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
+from django_mq.admin import background, narrowing, report
 from django_mq.admin import message_acts as acts
-from django_mq.admin import report
 from django_mq.admin.confirmation import Question, is_confirmed
 from django_mq.admin.selection import Selection
 from django_mq.admin.table import TableAdmin
 from django_mq.errors import MQError
-from django_mq.models import Message
+from django_mq.models import Message, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,13 +77,11 @@ class MessageActions(TableAdmin):
     def _carry_out(self, act: Act, request: HttpRequest, queryset: QuerySet[Message]) -> HttpResponse | None:
         chosen = Selection(request, queryset)
         if act.question is None:
-            self._do(act, {}, request, chosen)
-            return None
+            return self._do(act, {}, request, chosen)
         form = act.question(request.POST if is_confirmed(request) else None)
         if not form.is_valid():
             return self._question(act, chosen, form).page(self, request)
-        self._do(act, form.cleaned_data, request, chosen)
-        return None
+        return self._do(act, form.cleaned_data, request, chosen)
 
     def _question(self, act: Act, chosen: Selection, form: forms.Form) -> Question:
         return Question(
@@ -91,6 +91,7 @@ class MessageActions(TableAdmin):
             harmful=act.harmful,
             columns=[_("State"), _("Messages"), ""],
             rows=[self._row(act, state, count) for state, count in sorted(chosen.states.items())],
+            more=_("And more: all that match the filters, in the background.") if chosen.cut else "",
             form=form,
         )
 
@@ -99,7 +100,27 @@ class MessageActions(TableAdmin):
         note = "" if state in act.states else _("will be left alone")
         return [str(Message.Status(state).label), str(count), note]
 
-    def _do(self, act: Act, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection) -> None:
+    def _do(
+        self, act: Act, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
+    ) -> HttpResponse | None:
+        if chosen.cut:
+            return self._do_in_background(act, answers, request)
+        self._do_now(act, answers, request, chosen)
+        return None
+
+    def _do_in_background(self, act: Act, answers: Mapping[str, Any], request: HttpRequest) -> HttpResponse:
+        """Begin an operation on all that match the list's filters, and show how it gets on."""
+        filters = narrowing.known(request.GET.dict())
+        operation = background.begin(act, filters, answers, user_name=request.user.get_username())
+        sentence = _("%(act)s: begun for all that match, some %(count)s messages.") % {
+            "act": act.label,
+            "count": number_format(operation.expected, force_grouping=True),
+        }
+        report.log_operation(request, operation, sentence)
+        self.message_user(request, sentence, messages.SUCCESS)
+        return HttpResponseRedirect(f"{self.list_address(Operation)}{operation.pk}/change/")
+
+    def _do_now(self, act: Act, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection) -> None:
         try:
             changed = act.run(chosen, answers)
         except MQError as error:
@@ -108,5 +129,5 @@ class MessageActions(TableAdmin):
         sentence = report.told(act, answers, chosen, changed)
         if changed:
             report.log(request, chosen, sentence)
-        whole = changed == chosen.asked and not chosen.cut
+        whole = changed == chosen.asked
         self.message_user(request, sentence, messages.SUCCESS if whole else messages.WARNING)

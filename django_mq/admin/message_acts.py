@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from django import forms
     from django_stubs_ext import StrOrPromise
 
-    from django_mq.admin.selection import Selection
+    from django_mq.admin.selection import Batch
 
 SCHEDULED, READY, CLAIMED, DEAD = Message.Status
 UNHELD = frozenset({SCHEDULED, READY, DEAD})
@@ -33,7 +33,7 @@ class Act:
     label: StrOrPromise
     done: StrOrPromise
     states: frozenset[int]
-    run: Callable[[Selection, Mapping[str, Any]], int]
+    run: Callable[[Batch, Mapping[str, Any]], int]
     #: The form to answer first; None for an act that harms nobody.
     question: type[forms.Form] | None = None
     warning: StrOrPromise = ""
@@ -102,3 +102,5 @@ RETRY = Act(
 )
 
 ACTS = (RETRY, DELIVER_NOW, PRIORITISE, MOVE, RELEASE, CANCEL)
+#: By name: what an operation in the background remembers of it.
+BY_NAME = {act.name: act for act in ACTS}

@@ -9,9 +9,19 @@ from django_mq.admin.bindings import BindingAdmin
 from django_mq.admin.history import HistoryAdmin
 from django_mq.admin.insights import InsightAdmin
 from django_mq.admin.messages import MessageAdmin
+from django_mq.admin.operations import OperationAdmin
 from django_mq.admin.queues import QueueAdmin
 from django_mq.admin.workers import WorkerSessionAdmin
-from django_mq.models import Attempt, Binding, History, InsightHour, Message, Queue, WorkerSession
+from django_mq.models import (
+    Attempt,
+    Binding,
+    History,
+    InsightHour,
+    Message,
+    Operation,
+    Queue,
+    WorkerSession,
+)
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite
@@ -25,4 +35,5 @@ def register(site: AdminSite) -> None:
     site.register(WorkerSession, WorkerSessionAdmin)
     site.register(History, HistoryAdmin)
     site.register(Attempt, AttemptAdmin)
+    site.register(Operation, OperationAdmin)
     site.register(InsightHour, InsightAdmin)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.contrib.admin.options import get_content_type_for_model
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_mq.models import Message
+from django_mq.models import Message, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,8 +33,6 @@ def told(act: Act, answers: Mapping[str, Any], chosen: Selection, changed: int) 
     reasons = list(_reasons(act, chosen, changed))
     if reasons:
         sentences.append(_("Left alone: %s.") % ", ".join(reasons))
-    if chosen.cut:
-        sentences.append(_("There are more: repeat for the rest."))
     return " ".join(sentences)
 
 
@@ -72,4 +71,16 @@ def log(request: HttpRequest, chosen: Selection, sentence: str) -> None:
         object_repr=str(alone.message_id) if alone else ngettext("%d message", "%d messages", count) % count,
         action_flag=CHANGE,
         change_message=f"{sentence} {ids}",
+    )
+
+
+def log_operation(request: HttpRequest, operation: Operation, sentence: str) -> None:
+    """Remember who began it, and with which filters and answers."""
+    LogEntry.objects.create(
+        user_id=request.user.pk,  # type: ignore[misc] # the admin lets nobody in who has none
+        content_type_id=get_content_type_for_model(Operation).pk,
+        object_id=str(operation.pk),
+        object_repr=str(operation),
+        action_flag=ADDITION,
+        change_message=f"{sentence} {json.dumps({'filters': operation.filters, 'answers': operation.answers})}",
     )

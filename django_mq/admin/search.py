@@ -51,15 +51,20 @@ class HeaderSearch(IdSearch):
     )
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        header = HEADER.fullmatch(term)
-        if header is None or _is_id(term):
-            return super().search(queryset, term)
-        newest: int = self.model.objects.using(alias()).aggregate(newest=Max("pk"))["newest"] or 0
-        # As a transform and not as a lookup's name, the header's name is a key and nothing else.
-        carried = Cast(KeyTextTransform(header[1], "headers"), TextField())
-        recent: Any = queryset.filter(pk__gt=newest - HEADER_SAMPLE)
-        found: QuerySet[Any] = recent.alias(carried=carried).filter(Q(carried=header[2]) | Q(correlation_id=term))
-        return found
+        return matching(queryset, term)
+
+
+def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+    """Return the rows that an id, or a header as name:value, names."""
+    header = HEADER.fullmatch(term.strip())
+    if header is None or _is_id(term.strip()):
+        return queryset.filter(_named(term.strip()))
+    newest: int = queryset.model.objects.using(alias()).aggregate(newest=Max("pk"))["newest"] or 0
+    # As a transform and not as a lookup's name, the header's name is a key and nothing else.
+    carried = Cast(KeyTextTransform(header[1], "headers"), TextField())
+    recent: Any = queryset.filter(pk__gt=newest - HEADER_SAMPLE)
+    found: QuerySet[Any] = recent.alias(carried=carried).filter(Q(carried=header[2]) | Q(correlation_id=term))
+    return found
 
 
 def _is_id(term: str) -> bool:

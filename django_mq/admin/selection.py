@@ -9,11 +9,13 @@ from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for 
 from django.contrib.admin import helpers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-#: Most messages changed by one act; with "select all" the oldest come first and the rest takes another go.
-LIMIT = 10_000
+#: Most messages changed while the page waits; with "select all", more become an operation in the background.
+LIMIT = 1_000
 
 
 class Chosen(NamedTuple):
@@ -27,23 +29,11 @@ class Chosen(NamedTuple):
     place: int
 
 
-class Selection:
-    """Chosen messages, in delivery order, and how many were asked for."""
+class Batch:
+    """Messages that an act changes at one go."""
 
-    def __init__(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        fields = ("pk", "message_id", "queue__name", "state", "level", "place")
-        rows = queryset.order_by("pk").values_list(*fields)[: LIMIT + 1]
-        found = [Chosen(*row) for row in rows]
-        #: More than one act may change: only with "select all".
-        self.cut = len(found) > LIMIT
-        self.messages = sorted(found[:LIMIT], key=lambda chosen: (-chosen.level, chosen.place, chosen.id))
-        self.asked = max(len(self.messages), self._named(request))
-
-    @staticmethod
-    def _named(request: HttpRequest) -> int:
-        """Return how many rows the request names: some may have left the list since it was shown."""
-        across = request.POST.get("select_across") == "1"
-        return 0 if across else len(set(request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)))
+    def __init__(self, messages: Sequence[Chosen]) -> None:
+        self.messages = messages
 
     @property
     def ids(self) -> list[int]:
@@ -52,6 +42,28 @@ class Selection:
     @property
     def queues(self) -> set[str]:
         return {chosen.queue_name for chosen in self.messages}
+
+
+def chosen_of(rows: QuerySet[Any]) -> list[Chosen]:
+    """Return as much of the rows as an act needs."""
+    return [Chosen(*row) for row in rows.values_list("pk", "message_id", "queue__name", "state", "level", "place")]
+
+
+class Selection(Batch):
+    """Chosen messages, in delivery order, and how many were asked for."""
+
+    def __init__(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        found = chosen_of(queryset.order_by("pk")[: LIMIT + 1])
+        #: More than a page may wait for: only with "select all".
+        self.cut = len(found) > LIMIT
+        super().__init__(sorted(found[:LIMIT], key=lambda chosen: (-chosen.level, chosen.place, chosen.id)))
+        self.asked = max(len(self.messages), self._named(request))
+
+    @staticmethod
+    def _named(request: HttpRequest) -> int:
+        """Return how many rows the request names: some may have left the list since it was shown."""
+        across = request.POST.get("select_across") == "1"
+        return 0 if across else len(set(request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)))
 
     @property
     def states(self) -> Counter[int]:

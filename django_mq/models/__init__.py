@@ -7,6 +7,7 @@ the SQL files with the fields here.
 
 from django_mq.models.history import Attempt, History
 from django_mq.models.message import Message
+from django_mq.models.operation import Operation
 from django_mq.models.ownership import Ownership, Turn
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightHour
 from django_mq.models.queue import Binding, DuplicateId, Queue
@@ -26,6 +27,7 @@ __all__ = [
     "InsightCause",
     "InsightHour",
     "Message",
+    "Operation",
     "Ownership",
     "Queue",
     "Rollup",

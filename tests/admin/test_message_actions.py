@@ -131,21 +131,6 @@ def test_messages_that_left_meanwhile_are_counted_as_such(site: str, browse: Cli
 
 
 @pytest.mark.django_db
-def test_all_messages_of_a_filter_are_chosen_up_to_a_limit(
-    browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("django_mq.admin.selection.LIMIT", 2)
-    dead = [make.message(DEAD) for _ in range(3)]
-    ready = make.message(READY)
-
-    data = {"action": "retry", "_selected_action": [dead[0].pk], "select_across": "1"}
-    response = browse.post(f"{list_of('message')}?state={DEAD.value}", data, follow=True)
-
-    assert said(response) == ["Retried: 2 of 2 messages. There are more: repeat for the rest."]
-    assert Message.objects.filter(state=READY).exclude(pk=ready.pk).count() == 2
-
-
-@pytest.mark.django_db
 def test_the_confirmation_keeps_the_choice_of_all(browse: Client, make: Make) -> None:
     message = make.message()
 

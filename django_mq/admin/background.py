@@ -1,0 +1,166 @@
+"""An act on more messages than a page can wait for, done batch by batch in a thread of the web process.
+
+    begin ──> RUNNING ── no more rows ──> DONE
+                 │ └── stop ──> STOPPED ── go on ──> RUNNING
+                 └── the store refuses ──> FAILED ── go on ──> RUNNING
+
+The row knows how far it is, so a process that dies leaves an operation that anybody may go on
+with. Each batch is a transaction of the store's; a batch that is done twice, because its
+process died before it could say so, finds nothing left to change. Who runs it writes a token:
+somebody who takes over writes another, and the former runner stops at its next batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+from django.db import connections, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from django_mq.admin.message_acts import BY_NAME
+from django_mq.admin.narrowing import narrowed
+from django_mq.admin.selection import Batch, chosen_of
+from django_mq.admin.table import alias
+from django_mq.errors import MQError
+from django_mq.models import Message, Operation, Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django.db.models import QuerySet
+
+    from django_mq.admin.message_acts import Act
+    from django_mq.admin.selection import Chosen
+
+logger = logging.getLogger("django_mq.admin")
+
+#: Messages tried by one transaction.
+BATCH = 500
+#: Where counting what to expect stops.
+COUNT_LIMIT = 1_000_000
+#: A running operation without progress for so long has lost its process.
+STALLED_SECONDS = 60.0
+
+RUNNING, DONE, STOPPED, FAILED = (
+    Operation.Status.RUNNING,
+    Operation.Status.DONE,
+    Operation.Status.STOPPED,
+    Operation.Status.FAILED,
+)
+
+
+def begin(act: Act, filters: Mapping[str, str], answers: Mapping[str, Any], *, user_name: str) -> Operation:
+    """Write the operation down and start it when the transaction commits."""
+    now = timezone.now()
+    newest = Message.objects.using(alias()).order_by("-id").values_list("id", flat=True).first() or 0
+    operation = Operation(
+        act=act.name,
+        filters=dict(filters),
+        answers=_written(answers),
+        user_name=user_name,
+        newest=newest,
+        created_at=now,
+        beat_at=now,
+    )
+    operation.expected = rows_of(operation).order_by()[:COUNT_LIMIT].count()
+    operation.save(using=alias())
+    start(operation)
+    return operation
+
+
+def start(operation: Operation) -> None:
+    """Run it in a thread of its own as soon as the row is committed."""
+    arguments = operation.pk, alias()
+    thread = threading.Thread(
+        target=_run_apart, args=arguments, name=f"django_mq-operation-{operation.pk}", daemon=True
+    )
+    transaction.on_commit(thread.start, using=alias())
+
+
+def _run_apart(pk: int, using: str) -> None:
+    try:
+        run(pk, using=using)
+    except Exception:
+        logger.exception("Operation %s has stopped", pk)
+    finally:
+        connections[using].close()
+
+
+def rows_of(operation: Operation) -> QuerySet[Any]:
+    """Return the messages that it still has to try, oldest first."""
+    rows = Message.objects.using(alias()).filter(pk__gt=operation.cursor, pk__lte=operation.newest)
+    return narrowed(rows, operation.filters, operation.created_at).order_by("pk")
+
+
+def run(pk: int, *, using: str) -> None:
+    """Try batch after batch until nothing is left, it is stopped, or somebody else runs it."""
+    token = uuid4()
+    rows = Operation.objects.using(using).filter(pk=pk, status=RUNNING)
+    if not rows.update(runner=token, beat_at=timezone.now()):
+        return
+    while (operation := rows.filter(runner=token).first()) is not None:
+        batch = chosen_of(rows_of(operation)[:BATCH])
+        if not batch:
+            _end(operation, token, DONE)
+            return
+        try:
+            changed = _do(operation, batch)
+        except MQError as error:
+            _end(operation, token, FAILED, str(error))
+            return
+        _advance(operation, token, batch[-1].id, tried=len(batch), changed=changed)
+
+
+def _do(operation: Operation, batch: Sequence[Chosen]) -> int:
+    act = BY_NAME[operation.act]
+    fit = Batch([message for message in batch if message.state in act.states])
+    return act.run(fit, _read(operation.answers)) if fit.messages else 0
+
+
+def _advance(operation: Operation, token: UUID, cursor: int, *, tried: int, changed: int) -> None:
+    mine = Operation.objects.using(alias()).filter(pk=operation.pk, runner=token)
+    mine.update(cursor=cursor, tried=F("tried") + tried, changed=F("changed") + changed, beat_at=timezone.now())
+
+
+def _end(operation: Operation, token: UUID, status: Operation.Status, error: str = "") -> None:
+    mine = Operation.objects.using(alias()).filter(pk=operation.pk, runner=token, status=RUNNING)
+    mine.update(status=status, error=error, runner=None, beat_at=timezone.now())
+
+
+def stop(operation: Operation) -> bool:
+    """Stop after the batch that runs; return whether it was running."""
+    running = Operation.objects.using(alias()).filter(pk=operation.pk, status=RUNNING)
+    return bool(running.update(status=STOPPED, runner=None))
+
+
+def go_on(operation: Operation) -> bool:
+    """Continue where it stopped, failed or lost its process; return whether there was anything to continue."""
+    waiting = Operation.objects.using(alias()).filter(pk=operation.pk).exclude(status=DONE)
+    if not is_stalled(operation) and operation.status == RUNNING:
+        return False
+    if not waiting.update(status=RUNNING, runner=None, error="", beat_at=timezone.now()):
+        return False
+    start(operation)
+    return True
+
+
+def is_stalled(operation: Operation) -> bool:
+    """Return whether it should be running and nobody is at it."""
+    silence = (timezone.now() - operation.beat_at).total_seconds()
+    return operation.status == RUNNING and silence > STALLED_SECONDS
+
+
+def _written(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answers as JSON values: a queue is its name."""
+    return {name: value.name if isinstance(value, Queue) else value for name, value in answers.items()}
+
+
+def _read(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return them as the acts take them. Only the target of a move is a queue."""
+    if "target" not in answers:
+        return dict(answers)
+    return {**answers, "target": Queue(name=answers["target"])}

@@ -1,0 +1,102 @@
+"""Operations in the background: how far they are, and a button to stop or to go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_mq.admin import background, columns
+from django_mq.admin.message_acts import BY_NAME
+from django_mq.admin.table import ReadOnly, TableAdmin
+from django_mq.models import Operation
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+
+class OperationAdmin(ReadOnly, TableAdmin):
+    """Look at operations; stop one, or go on with one, with the permission of its act."""
+
+    list_display = ["label", "situation", "progress", "user_name", "started"]
+    list_filter = ["status"]
+    sortable_by = ()
+    actions = ["stop", "go_on"]
+    fieldsets = [
+        (None, {"fields": ["label", "situation", "progress", "error"]}),
+        (gettext_lazy("What"), {"fields": ["filters", "answers"]}),
+        (gettext_lazy("Who and when"), {"fields": ["user_name", "created_at", "beat_at"]}),
+    ]
+    change_form_template = "admin/django_mq/operation/change_form.html"
+
+    @admin.display(description=gettext_lazy("operation"))
+    def label(self, operation: Operation) -> str:
+        act = BY_NAME.get(operation.act)
+        return f"{act.label if act else operation.act} #{operation.pk}"
+
+    @admin.display(description=gettext_lazy("status"))
+    def situation(self, operation: Operation) -> str:
+        if background.is_stalled(operation):
+            return format_html(
+                '<span class="mq-warn">{}</span>', _("no progress: its process is gone, go on with it")
+            )
+        bad = operation.status == Operation.Status.FAILED
+        label = operation.get_status_display()
+        return format_html('<span class="mq-bad">{}</span>', label) if bad else label
+
+    @admin.display(description=gettext_lazy("progress"))
+    def progress(self, operation: Operation) -> str:
+        words = _("%(changed)s changed, %(tried)s of %(expected)s tried") % {
+            "changed": f"{operation.changed:,}",
+            "tried": f"{operation.tried:,}",
+            "expected": f"{max(operation.expected, operation.tried):,}",
+        }
+        done = operation.status == Operation.Status.DONE
+        top = max(operation.expected, operation.tried, 1)
+        return format_html(
+            '<progress max="{}" value="{}" aria-label="{}"></progress> {}',
+            top,
+            top if done else operation.tried,
+            words,
+            words,
+        )
+
+    @admin.display(description=gettext_lazy("started"))
+    def started(self, operation: Operation) -> str:
+        return columns.ago(operation.created_at)
+
+    @admin.action(description=gettext_lazy("Stop"))
+    def stop(self, request: HttpRequest, queryset: QuerySet[Operation]) -> None:
+        self._steer(request, queryset, background.stop, _("It stops after the batch that runs."))
+
+    @admin.action(description=gettext_lazy("Go on"))
+    def go_on(self, request: HttpRequest, queryset: QuerySet[Operation]) -> None:
+        self._steer(request, queryset, background.go_on, _("It goes on where it was."))
+
+    def _steer(self, request: HttpRequest, operations: QuerySet[Operation], act: Any, sentence: str) -> None:
+        for operation in operations:
+            if not self._may_steer(request, operation):
+                self.message_user(request, _("You may not do what this operation does."), messages.ERROR)
+            elif act(operation):
+                self.log_change(request, operation, sentence)
+                self.message_user(request, f"{self.label(operation)}: {sentence}", messages.SUCCESS)
+            else:
+                self.message_user(request, f"{self.label(operation)}: {_('nothing to do.')}", messages.WARNING)
+
+    def _may_steer(self, request: HttpRequest, operation: Operation) -> bool:
+        act = BY_NAME.get(operation.act)
+        return act is not None and self.may(request, act.permission)
+
+    def details(self, request: HttpRequest, row: Operation) -> dict[str, Any]:
+        running = row.status == Operation.Status.RUNNING
+        acts = []
+        if self._may_steer(request, row):
+            if running:
+                acts.append(("stop", _("Stop")))
+            if background.is_stalled(row) or row.status in {Operation.Status.STOPPED, Operation.Status.FAILED}:
+                acts.append(("go_on", _("Go on")))
+        return self.buttons(acts) | {"is_running": running and not background.is_stalled(row)}
