@@ -1,0 +1,224 @@
+"""Whatever three workers do to a queue with rules, each claim brings what a plain list says."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from django_mq.stores.records import Heartbeat, Verdict
+from django_mq.stores.registry import shared_store
+from tests.stores.builders import claim, declare, ids, open_session, pass_time, publish, verdict
+from tests.stores.conftest import memory_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.stores.base import Store
+    from django_mq.stores.records import Claimed
+
+#: However slow the machine, it cannot lose a step; no session outlasts its deadline by them.
+STEP_SECONDS = 1000
+DEADLINE_SECONDS = 1000 * STEP_SECONDS
+WORKERS = 3
+
+worker = st.integers(0, WORKERS - 1)
+group = st.sampled_from([None, "a", "a", "b", "c"])
+ACTS = st.one_of(
+    st.tuples(st.just("publish"), group),
+    st.tuples(st.just("publish"), group),
+    st.tuples(st.just("claim"), worker, st.integers(1, 4)),
+    st.tuples(st.just("claim"), worker, st.integers(1, 4)),
+    st.tuples(st.just("accept"), worker),
+    st.tuples(st.just("give_back"), worker, st.integers(0, 2)),
+    st.tuples(st.just("pass_time")),
+    st.tuples(st.just("leave"), worker),
+    st.tuples(st.just("die"), worker),
+)
+HISTORIES = st.lists(ACTS, min_size=15, max_size=60)
+few = st.one_of(st.none(), st.integers(1, 3))
+RULES = st.fixed_dictionaries(
+    {
+        "grouping": st.sampled_from(["none", "assigned", "shared", "sole"]),
+        "strict": st.booleans(),
+        "max_in_flight": few,
+        "max_consumers": few,
+        "exclusive": st.sampled_from([False, False, True]),
+    }
+)
+
+
+@dataclass
+class Entry:
+    id: int
+    group: str | None
+    holder: int | None = None
+    due: int = 0
+    failed: bool = False
+    suspect: bool = False
+
+
+@dataclass
+class Model:
+    """The rules in a few lines; workers are numbers that are never used again."""
+
+    rules: dict[str, Any]
+    entries: list[Entry] = field(default_factory=list)
+    seated: set[int] = field(default_factory=set)
+    owners: dict[str, int] = field(default_factory=dict)
+    now: int = 0
+
+    def claim(self, worker: int, credit: int) -> list[int]:
+        chosen = self._until_a_suspect(list(self._allowed(worker))[: max(0, min(credit, self._room(worker)))])
+        for entry in chosen:
+            entry.holder = worker
+            self.seated.add(worker)
+            if self.rules["grouping"] == "assigned" and entry.group is not None:
+                self.owners[entry.group] = worker
+        return [entry.id for entry in chosen]
+
+    def _room(self, worker: int) -> int:
+        alone = self.rules["exclusive"] or self.rules["grouping"] == "sole"
+        seats = 1 if alone else self.rules["max_consumers"]
+        if seats is not None and worker not in self.seated and len(self.seated) >= seats:
+            return 0
+        limit = self.rules["max_in_flight"]
+        return 1000 if limit is None else limit - sum(entry.holder is not None for entry in self.entries)
+
+    def _allowed(self, worker: int) -> Iterator[Entry]:
+        grouped = self.rules["grouping"] in {"assigned", "shared"}
+        busy = {entry.group for entry in self.entries if entry.holder is not None or entry.due > self.now}
+        busy |= {group for group, owner in self.owners.items() if owner != worker}
+        for entry in self.entries:
+            if entry.holder is not None or entry.due > self.now:
+                continue
+            if not grouped or entry.group is None:
+                yield entry
+            elif entry.group not in busy:
+                busy.add(entry.group)
+                yield entry
+
+    @staticmethod
+    def _until_a_suspect(entries: list[Entry]) -> list[Entry]:
+        if entries and entries[0].suspect:
+            return entries[:1]
+        return [entry for index, entry in enumerate(entries) if not any(e.suspect for e in entries[: index + 1])]
+
+    def gone(self, worker: int, *, suspect: bool) -> None:
+        for entry in self.entries:
+            if entry.holder == worker:
+                entry.holder = None
+                entry.suspect = entry.suspect or suspect
+        self.seated.discard(worker)
+        self.owners = {group: owner for group, owner in self.owners.items() if owner != worker}
+
+    def entry(self, id_: int) -> Entry:
+        return next(entry for entry in self.entries if entry.id == id_)
+
+
+class Pair:
+    """A store and the model, doing the same things."""
+
+    def __init__(self, store: Store, rules: dict[str, Any]) -> None:
+        # A queue that keeps places keeps its order of arrival whatever happens.
+        declare(store, due_order="keep_place", max_attempts=0, **rules)
+        # A server that has just started grants every session a deadline of grace.
+        pass_time(store, STEP_SECONDS)
+        self.store, self.model = store, Model(rules)
+        self.held: dict[int, list[Claimed]] = {}
+        self.workers = [self._begin() for _ in range(WORKERS)]
+
+    def _begin(self) -> int:
+        session = open_session(self.store, deadline_seconds=DEADLINE_SECONDS)
+        self.held[session] = []
+        return session
+
+    def publish(self, group: str | None) -> None:
+        self.model.entries.append(Entry(publish(self.store, group_key=group), group))
+
+    def claim(self, number: int, credit: int) -> None:
+        worker = self.workers[number]
+        expected = self.model.claim(worker, credit)
+
+        claimed = claim(self.store, worker, credit=credit)
+
+        assert ids(claimed) == expected
+        self.held[worker] += claimed
+
+    def _settle(self, number: int, how: Verdict, **given: Any) -> Entry | None:
+        worker = self.workers[number]
+        if not self.held[worker]:
+            return None
+        message = self.held[worker].pop(0)
+        assert self.store.settle(worker, [verdict(message, how, **given)]) == frozenset()
+        return self.model.entry(message.id)
+
+    def accept(self, number: int) -> None:
+        if (entry := self._settle(number, Verdict.ACCEPT)) is not None:
+            self.model.entries.remove(entry)
+
+    def give_back(self, number: int, steps: int) -> None:
+        delay = float(steps * STEP_SECONDS)
+        if (entry := self._settle(number, Verdict.RELEASE, counted=True, delay_seconds=delay)) is not None:
+            entry.holder, entry.suspect = None, False
+            entry.due = self.model.now + steps
+
+    def pass_time(self) -> None:
+        pass_time(self.store, STEP_SECONDS)
+        self.model.now += 1
+
+    def leave(self, number: int) -> None:
+        self.store.close_session(self.workers[number])
+        self.model.gone(self.workers[number], suspect=False)
+        self.workers[number] = self._begin()
+
+    def die(self, number: int) -> None:
+        self.store.renew(self.workers[number], Heartbeat(deadline_seconds=-1))
+        self.store.reap()
+        self.model.gone(self.workers[number], suspect=True)
+        self.workers[number] = self._begin()
+
+
+def live_through(alias: str | None, rules: dict[str, Any], acts: list[tuple[Any, ...]]) -> None:
+    with transaction.atomic(using=alias) if alias else nullcontext():
+        pair = Pair(shared_store(alias) if alias else memory_store(), rules)
+        for name, *arguments in acts:
+            getattr(pair, name)(*arguments)
+        if alias:
+            transaction.set_rollback(True, using=alias)
+
+
+def lives(most: int) -> Any:
+    return settings(max_examples=most, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+
+
+@lives(150)
+@given(rules=RULES, acts=HISTORIES)
+def test_any_history_in_memory(rules: dict[str, Any], acts: list[tuple[Any, ...]]) -> None:
+    live_through(None, rules, acts)
+
+
+@pytest.mark.django_db(databases=["default"])
+@lives(60)
+@given(rules=RULES, acts=HISTORIES)
+def test_any_history_on_sqlite(rules: dict[str, Any], acts: list[tuple[Any, ...]]) -> None:
+    live_through("default", rules, acts)
+
+
+@pytest.mark.django_db(databases=["default", "postgresql"])
+@lives(15)
+@given(rules=RULES, acts=HISTORIES)
+def test_any_history_on_postgresql(rules: dict[str, Any], acts: list[tuple[Any, ...]]) -> None:
+    live_through("postgresql", rules, acts)
+
+
+@pytest.mark.django_db(databases=["default", "mariadb"])
+@lives(15)
+@given(rules=RULES, acts=HISTORIES)
+def test_any_history_on_mariadb(rules: dict[str, Any], acts: list[tuple[Any, ...]]) -> None:
+    live_through("mariadb", rules, acts)
