@@ -139,7 +139,7 @@ def _refusal(alias: str, model: type[Model], statement: str) -> DatabaseError | 
     connection = connections[alias]
     quote = connection.ops.quote_name
     key = str(model._meta.pk.column)
-    columns = ", ".join(quote(field.column) for field in model._meta.local_concrete_fields)
+    columns = ", ".join(quote(str(field.column)) for field in model._meta.local_concrete_fields)
     text = statement.format(table=quote(model._meta.db_table), key=quote(key), columns=columns)
     try:
         with transaction.atomic(using=alias), connection.cursor() as cursor:
