@@ -6,6 +6,9 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
 from django_mq.api import publish
 from django_mq.delivery import upkeep
 from django_mq.delivery.upkeep import Upkeep, keep_up, run_upkeep, run_upkeep_to_the_end
@@ -156,3 +159,44 @@ def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog:
     keep_up(store, Watched())
 
     assert "out for lunch" in caplog.text
+
+
+def test_only_the_eldest_does_every_round(store: Any, orders: str) -> None:
+    rounds = Upkeep(store, 1e-9, grace_seconds=15)
+    rounds.run_if_due()
+    rounds.eldest = False
+    publish(orders, ttl=0)
+
+    rounds.run_if_due()
+    left = store.counts()[orders].ready
+    for _ in range(upkeep.LOOK_EVERY):
+        rounds.run_if_due()
+
+    assert (left, store.counts()[orders].ready) == (1, 0)
+
+
+def test_old_history_goes_batch_by_batch_with_heartbeats_in_between(
+    store: Any, database: str, orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "PRUNE_CHUNK", 2)
+    for _ in range(5):
+        publish(orders, ttl=0)
+    run_upkeep(store, prune=False)
+    History.objects.using(database).update(finished_at=datetime(2001, 1, 1, tzinfo=UTC))
+    rounds, left = Upkeep(store, 3600, grace_seconds=15), []
+
+    for _ in range(4):
+        rounds.run_if_due()
+        left.append(History.objects.using(database).count())
+
+    assert left == [3, 1, 0, 0]
+
+
+def test_a_quiet_round_asks_what_there_is_to_do_and_nothing_else(store: Any, orders: str, database: str) -> None:
+    rounds = Upkeep(store, 1e-9, grace_seconds=15)
+    rounds.run_if_due()
+
+    with CaptureQueriesContext(connections[database]) as asked:
+        rounds.run_if_due()
+
+    assert len(asked) <= 2  # MariaDB has to be asked apart how long it has been running

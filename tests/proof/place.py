@@ -18,7 +18,7 @@ from django.core.management import call_command
 from django.db import connections, transaction
 from django.test import override_settings
 
-from django_mq.api import publish_many
+from django_mq.api import Letter, publish_many
 from django_mq.engine.states import State
 from django_mq.models import Message, Queue, WorkerSession
 from tests.proof.account import Account
@@ -124,16 +124,22 @@ class Place:
         """What all of them have said."""
         return self.directory / "log"
 
+    def files(self) -> list[Path]:
+        """The files of a database that is one."""
+        path = Path(self.url.removeprefix("sqlite:///"))
+        return [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
+
     # Messages.
 
     def declare(self, **options: Any) -> None:
         """Change the queue's options."""
         Queue.objects.using(self.alias).filter(name=QUEUE).update(**options)
 
-    def send(self, count: int) -> None:
+    def send(self, count: int, *, delay: float | None = None) -> None:
         """Publish so many, noting each, in one transaction."""
+        letters = [Letter(queue=QUEUE, body=number, delay=delay) for number in range(count)]
         with transaction.atomic(using=self.alias):
-            note(SENT, publish_many([(QUEUE, number) for number in range(count)]), self.alias)
+            note(SENT, publish_many(letters), self.alias)
 
     def count(self, *states: State) -> int:
         """How many messages are there, in any of these states if some are named."""

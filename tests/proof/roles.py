@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import resource
 import signal
+import sys
 import threading
-from datetime import timedelta
+import time
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,7 @@ from tests.settings.databases import from_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import tzinfo
 
     from django_mq.delivery.message import ReceivedMessage
 
@@ -41,8 +45,22 @@ def play(order: dict[str, Any]) -> None:
     ROLES[order["role"]](**order["options"])
 
 
-def consume(*, transactional: bool = False, noting: bool = True, threads: int = 2, credit: int = 20) -> None:
-    """Handle messages, leaving a note of each, until told to stop."""
+def consume(
+    *,
+    transactional: bool = False,
+    noting: bool = True,
+    threads: int = 2,
+    credit: int = 20,
+    clock_hours: float = 0.0,
+    file_bytes: int | None = None,
+) -> None:
+    """Handle messages, leaving a note of each, until told to stop.
+
+    Its machine's clock may be off, and its files may not be allowed to grow.
+    """
+    set_clock(timedelta(hours=clock_hours))
+    if file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
 
     def handle(message: ReceivedMessage) -> None:
         if noting:
@@ -54,6 +72,21 @@ def consume(*, transactional: bool = False, noting: bool = True, threads: int = 
     worker = Worker([handler], threads=threads)
     signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     worker.run()
+
+
+def set_clock(ahead: timedelta) -> None:
+    """Have this process believe that it is earlier or later."""
+
+    class Wrong(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Any:
+            return datetime.now(tz) + ahead
+
+    right = time.time
+    time.time = lambda: right() + ahead.total_seconds()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("django_mq") and vars(module).get("datetime") is datetime:
+            vars(module)["datetime"] = Wrong
 
 
 def send(*, batch: int = 1, pause: float = 0.01) -> None:

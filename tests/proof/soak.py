@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tests.proof.account import Account
     from tests.proof.place import Child, Place
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 #: Messages in one transaction of the publisher.
 BATCH = 1000
 WORKERS = 2
+#: What goes wrong, and how often in comparison.
+LIKELY = {"kill": 16, "freeze": 4, "cut": 12, "restart": 1, "crash": 1}
 
 
 @dataclass
@@ -46,15 +48,16 @@ class Soak:
     workers: list[Child] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
 
-    def run(self, messages: int, say: Callable[[str], None]) -> Account:
-        """Publish, work, break things until all is done; return the account."""
+    def run(self, messages: int, say: Callable[[str], None], *, schedule: Sequence[str] | None = None) -> Account:
+        """Publish, work, break things until all is done, or as scheduled; return the account."""
+        plan = None if schedule is None else list(reversed(schedule))
         publisher = threading.Thread(target=self._publish, args=[messages], daemon=True)
         publisher.start()
         self.workers = [self._a_worker() for _ in range(WORKERS)]
         said = 0.0
-        while publisher.is_alive() or self._left():
+        while plan or publisher.is_alive() or self._left():
             threading.Event().wait(self.chance.expovariate(1 / self.every))
-            self._break_something()
+            self._break_something(plan)
             if time.monotonic() - said > 15:
                 said = time.monotonic()
                 say(f"{self._left():>9,} waiting, {dict(self.failures)}")
@@ -95,11 +98,15 @@ class Soak:
 
     # What goes wrong.
 
-    def _break_something(self) -> None:
-        kinds = {self._kill: 8, self._freeze: 2, self._cut: 6, self._restart: 1}
-        [how] = self.chance.choices(list(kinds), weights=list(kinds.values()))
-        how()
-        self.failures[how.__name__.strip("_")] += 1
+    def _break_something(self, plan: list[str] | None) -> None:
+        if plan is None:
+            [how] = self.chance.choices(list(LIKELY), weights=list(LIKELY.values()))
+        elif plan:
+            how = plan.pop()
+        else:
+            return
+        getattr(self, f"_{how}")()
+        self.failures[how] += 1
 
     def _kill(self) -> None:
         victim = self.chance.randrange(WORKERS)
@@ -116,7 +123,11 @@ class Soak:
         self._patiently(lambda: cut_connections(self.place.alias, share=0.5))
 
     def _restart(self) -> None:
-        self.chance.choice([self.server.stop, self.server.kill])()
+        self.server.stop()  # in "fast" mode
+        self.server.start()
+
+    def _crash(self) -> None:
+        self.server.kill()
         self.server.start()
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 KILLS = 200
 #: A worker needs some 50 ms to its first claim, and is killed anywhere before, in and after that.
-LONGEST_LIFE_SECONDS = 0.08
+LONGEST_LIFE_SECONDS = 0.07
 
 
 def live_for(seconds: float) -> None:

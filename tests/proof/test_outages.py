@@ -1,0 +1,145 @@
+"""The database or Redis is restarted, cut off, slow, full or contradicts itself while work goes on."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connections
+from django.db.models import F
+
+from django_mq.models import History, Message
+from tests.proof.account import Account
+from tests.proof.soak import Soak, cut_connections
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.proof.conftest import Places
+    from tests.proof.place import Place
+    from tests.services.postgresql import PostgreSQL
+    from tests.services.redis import Redis
+
+
+def progress(place: Place, count: int) -> None:
+    """Wait until so many more messages are done with."""
+    before = done(place)
+    wait_until(lambda: done(place) >= before + count, place.story)
+
+
+def done(place: Place) -> int:
+    return len(Account.of(place.alias).accepted)
+
+
+@pytest.mark.once
+def test_a_soak_with_everything_going_wrong_loses_nothing(places: Places, postgresql_server: PostgreSQL) -> None:
+    with places("postgresql", url=postgresql_server.url) as place:
+        place.declare(max_attempts=0)
+        soak = Soak(place, postgresql_server, random.Random(3), every=0.3)
+        account = soak.run(20_000, lambda _: None, schedule=["cut", "kill", "restart", "freeze", "crash", "kill"])
+
+    account.check()
+    assert not account.dead
+    assert not account.present
+
+
+@pytest.mark.once
+def test_connections_that_are_cut_at_random_lose_nothing_and_cost_no_lease(places: Places) -> None:
+    with places("postgresql", SESSION_SECONDS=60) as place:
+        chance = random.Random(7)
+        workers = [place.start("consume", transactional=True) for _ in range(2)]
+        sender = place.start("send", batch=5)
+        for _ in range(10):
+            progress(place, chance.randrange(20, 200))
+            cut_connections(place.alias, share=0.5)
+        progress(place, 50)
+        sender.kill()
+        for worker in workers:
+            worker.end()
+        ended = place.finish(threads=4, transactional=True)
+
+        ended.check()
+        ended.check_done(once=True)
+        # Each worker came back in time: nobody was taken for dead.
+        assert "is dead" not in place.log.read_text()
+
+
+@pytest.mark.once
+def test_a_redis_that_dies_forgets_and_hangs_loses_nothing(places: Places, redis_server: Redis) -> None:
+    from redis import Redis as Client
+
+    def forget() -> None:
+        with Client.from_url(redis_server.url) as client:
+            client.flushall()
+
+    with places("postgresql", REDIS_URL=redis_server.url) as place:
+        worker = place.start("consume")
+        sender = place.start("send", batch=2)
+        for trouble in (forget, redis_server.kill, redis_server.start, redis_server.freeze, redis_server.thaw):
+            progress(place, 50)
+            trouble()
+        progress(place, 50)
+        sender.kill()
+        worker.end()
+        ended = place.finish()
+
+    ended.check()
+    ended.check_done(once=True)
+
+
+@pytest.mark.once
+def test_serialisation_errors_lose_nothing(places: Places) -> None:
+    with places("postgresql") as place:
+        with connections[place.alias].cursor() as cursor:
+            name = connections[place.alias].settings_dict["NAME"]
+            cursor.execute(f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'")
+        place.send(500)
+        workers = [place.start("consume") for _ in range(3)]
+        reapers = [place.start("tidy", clock=1000.0) for _ in range(2)]
+        wait_until(lambda: done(place) == 500, place.story)
+        for child in (*workers, *reapers):
+            child.kill()
+        Account.of(place.alias).check()
+
+
+@pytest.mark.once
+def test_workers_whose_clocks_are_off_by_an_hour_work_like_the_others(places: Places) -> None:
+    with places("postgresql") as place:
+        place.send(200)
+        place.send(50, delay=1.0)
+        workers = [place.start("consume", clock_hours=hours) for hours in (-1, 0, 1)]
+        wait_until(lambda: done(place) == 250, place.story)
+        for worker in workers:
+            worker.end()
+        assert not History.objects.using(place.alias).filter(claimed_at__lt=F("ready_at")).exists()
+        ended = place.finish()
+
+        ended.check()
+        ended.check_done(once=True)
+        assert "is dead" not in place.log.read_text()
+
+
+@pytest.mark.once
+def test_a_full_disk_under_sqlite_loses_nothing(places: Places) -> None:
+    with places("sqlite") as place:
+        place.send(500)
+        size = sum(path.stat().st_size for path in place.files())
+        worker = place.start("consume", file_bytes=size + 50_000)
+        wait_until(lambda: "disk" in place.log.read_text(), place.story)
+        worker.kill()
+        full = Account.of(place.alias)
+        ended = place.finish(threads=4)
+
+    full.check()
+    ended.check()
+    ended.check_done()
+    assert len(full.accepted) < len(ended.accepted) == 500
+
+
+def test_what_has_finished_is_not_among_the_live(place: Place) -> None:
+    place.send(50)
+
+    ended = place.finish()
+
+    assert len(ended.accepted) == 50
+    assert not Message.objects.using(place.alias).exists()
