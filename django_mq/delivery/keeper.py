@@ -109,6 +109,6 @@ class Keeper:
             logger.error("Session %s was reaped: its messages were given to others", session.id)
             session.lose()
             return
-        self._upkeep.eldest = renewal.eldest
+        self._upkeep.stand(eldest=renewal.eldest)
         if not self.store.guard(session.id, deadline_seconds=self._deadline_seconds):
             self._renew_at = time.monotonic() + GUARD_SECONDS

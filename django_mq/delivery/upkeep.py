@@ -100,6 +100,12 @@ class Upkeep:
         #: Whether to do every round: nobody has said yet that somebody else does.
         self.eldest = True
 
+    def stand(self, *, eldest: bool) -> None:
+        """Take over, or hand over, the rounds. Whoever takes over begins at once: the elder may be dead."""
+        if eldest and not self.eldest:
+            self._next_at = time.monotonic()
+        self.eldest = eldest
+
     def run_if_due(self) -> None:
         """Run a round if its time has come. Raises StoreError."""
         now = time.monotonic()

@@ -164,7 +164,7 @@ def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog:
 def test_only_the_eldest_does_every_round(store: Any, orders: str) -> None:
     rounds = Upkeep(store, 1e-9, grace_seconds=15)
     rounds.run_if_due()
-    rounds.eldest = False
+    rounds.stand(eldest=False)
     publish(orders, ttl=0)
 
     rounds.run_if_due()
@@ -173,6 +173,18 @@ def test_only_the_eldest_does_every_round(store: Any, orders: str) -> None:
         rounds.run_if_due()
 
     assert (left, store.counts()[orders].ready) == (1, 0)
+
+
+def test_whoever_becomes_the_eldest_begins_at_once(store: Any, orders: str) -> None:
+    rounds = Upkeep(store, 3600, grace_seconds=15)
+    rounds.run_if_due()
+    rounds.stand(eldest=False)
+    publish(orders, ttl=0)
+
+    rounds.stand(eldest=True)
+    rounds.run_if_due()
+
+    assert store.counts()[orders].ready == 0
 
 
 def test_old_history_goes_batch_by_batch_with_heartbeats_in_between(
