@@ -8,6 +8,7 @@ uses queues and tables of its own, and cleans up.
     ground.py          where it takes place; what a measuring function is given
     schema.py          tables of one's own on PostgreSQL, dropped as a whole
     raw_postgresql.py  the limits: plain SQL over plain connections
+    raw_sqlite.py      as above, with the driver of SQLite
     catalogue.py       names to measuring functions
     child.py           processes that work side by side
     publishing.py      publish and publish_many

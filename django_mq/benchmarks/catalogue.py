@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from django_mq.benchmarks.measuring import NAMES, unmeasured
@@ -30,10 +29,9 @@ class Measuring:
     def run(self, ground: Ground) -> Iterator[Measure]:
         """Measure; what the function leaves out is reported as not measured."""
         missing = set(self.names)
-        if find_spec(f"django_mq.benchmarks.{self.module}") is not None:
-            for measure in getattr(import_module(f"django_mq.benchmarks.{self.module}"), self.function)(ground):
-                missing.discard(measure.name)
-                yield measure
+        for measure in getattr(import_module(f"django_mq.benchmarks.{self.module}"), self.function)(ground):
+            missing.discard(measure.name)
+            yield measure
         yield from (unmeasured(name) for name in self.names if name in missing)
 
 

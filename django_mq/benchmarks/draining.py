@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django_mq.benchmarks.child import side_by_side
+from django_mq.benchmarks.ground import raw_limits
 from django_mq.benchmarks.measuring import QUEUE, Measure, measured, median, take_turns
 from django_mq.benchmarks.publishing import fill
 from django_mq.delivery.collecting import spare_the_collector
@@ -69,12 +70,11 @@ def _nothing(_: ReceivedMessage) -> None:
 
 def prepare_raw_drain(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:
     """Return the work of a process that drains the raw table."""
-    from django_mq.benchmarks.raw_postgresql import RawTable  # noqa: PLC0415 - needs psycopg
-
-    raw = RawTable(order["alias"], make=False)
+    raw = raw_limits(order["alias"], make=False)
 
     def work() -> dict[str, Any]:
-        raw.drain()
+        if raw is not None:
+            raw.drain()
         return {}
 
     return work

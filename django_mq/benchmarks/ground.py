@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from django_mq.benchmarks.measuring import QUEUE
@@ -78,23 +79,39 @@ def tables_for(alias: str) -> Iterator[tuple[str, RawLimits | None]]:
     PostgreSQL gives tables of one's own, in a schema, which are dropped as a whole: millions of
     deleted rows would bloat the site's. Elsewhere the site's tables are used and tidied.
     """
-    if shared_store(alias).features.has_raw_limits:
-        from django_mq.benchmarks.raw_postgresql import RawTable  # noqa: PLC0415 - needs psycopg
-        from django_mq.benchmarks.schema import own_schema  # noqa: PLC0415 - as above
+    with _tables(alias) as own:
+        raw = raw_limits(own)
+        try:
+            yield own, raw
+        finally:
+            if raw is not None:
+                raw.close()
+
+
+@contextmanager
+def _tables(alias: str) -> Iterator[str]:
+    if shared_store(alias).features.has_schemas:
+        from django_mq.benchmarks.schema import own_schema  # noqa: PLC0415 - needs psycopg
 
         with own_schema(alias, "mq_bench") as own:
             declare(shared_store(own), QUEUE)
-            raw = RawTable(own)
-            try:
-                yield own, raw
-            finally:
-                raw.close()
+            yield own
         return
     declare(shared_store(alias), QUEUE)
     try:
-        yield alias, None
+        yield alias
     finally:
         clear_away(alias, QUEUE)
+
+
+def raw_limits(alias: str, *, make: bool = True) -> RawLimits | None:
+    """Return the raw limits of this kind of database; without ``make``, over what another process has made."""
+    found = shared_store(alias).features.raw_limits
+    if found is None:
+        return None
+    module, name = found
+    limits: RawLimits = getattr(import_module(f"django_mq.benchmarks.{module}"), name)(alias, make=make)
+    return limits
 
 
 def clear_away(alias: str, queue: str) -> None:

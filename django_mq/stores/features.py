@@ -21,7 +21,9 @@ class Features:
     concurrent_writers: bool = True
     #: Has each table settings of its own for how it is kept? (see migration 0005)
     has_table_settings: bool = False
-    #: Can the benchmark do the same work past us, to compare? (see benchmarks.raw)
-    has_raw_limits: bool = False
+    #: Module and class with which the benchmark does the same work past us, to compare; empty where there is none.
+    raw_limits: tuple[str, str] | None = None
+    #: Can the benchmark have tables of its own beside the site's? (see benchmarks.schema)
+    has_schemas: bool = False
     #: May an open connection be inherited over a fork, if only to be abandoned there?
     crosses_forks: bool = True

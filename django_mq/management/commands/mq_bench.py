@@ -87,7 +87,7 @@ def _machine(alias: str) -> dict[str, Any]:
 
 def _durability(alias: str) -> str:
     """Return what a commit waits for, where the database says it: it decides most of the figures."""
-    if not shared_store(alias).features.has_raw_limits:
+    if not shared_store(alias).features.has_schemas:
         return "the database's default"
     with connections[alias].cursor() as cursor:
         cursor.execute("SELECT current_setting('fsync'), current_setting('synchronous_commit')")

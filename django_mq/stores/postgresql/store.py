@@ -51,7 +51,13 @@ def numbers(values: Iterable[int]) -> str:
 class PostgreSQLStore(Guarding):
     """The store for PostgreSQL through psycopg 3."""
 
-    features = Features(concurrent_claims=True, has_raw_limits=True, has_table_settings=True, notices_ends=True)
+    features = Features(
+        concurrent_claims=True,
+        raw_limits=("raw_postgresql", "RawTable"),
+        has_schemas=True,
+        has_table_settings=True,
+        notices_ends=True,
+    )
     package = "django_mq.stores.postgresql"
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:

@@ -45,7 +45,11 @@ class SQLiteStore(SQLStore):
     """The store for SQLite 3.35 and later."""
 
     features = Features(
-        concurrent_claims=False, notices_changes=True, concurrent_writers=False, crosses_forks=False
+        concurrent_claims=False,
+        notices_changes=True,
+        concurrent_writers=False,
+        crosses_forks=False,
+        raw_limits=("raw_sqlite", "RawFile"),
     )
     package = "django_mq.stores.sqlite"
     # A transaction that reads first and asks for the write lock later may be refused it for good.
