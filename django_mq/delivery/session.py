@@ -107,6 +107,11 @@ class Session:
             self._ruled = result.ruled
         return result
 
+    def subscribe(self, queue: str) -> None:
+        """Take an exclusive queue. Raises AccessRefused while another session has it, and StoreError."""
+        self._ensure_open()
+        self.store.subscribe(self._id(), queue)
+
     def _doubt(self) -> None:
         # Looked at once, and again when no statement of the lost connection can be running any
         # more: one that waited for a lock may claim after the first look.

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq import conf
+from django_mq.delivery.admission import Admission
 from django_mq.delivery.dispatching import Dispatcher, Window
 from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.handlers import check_transactions
@@ -80,6 +81,7 @@ class Worker:
         self.session.queues = tuple(self.dispatcher.windows)
         self.session.credit = sum(handler.credit for handler in self._handlers)
         self.session.describe = self.dispatcher.describe
+        self._admission = Admission(self.session, self._policies)
         self._feeder = Feeder(self.session)
         self._standby = Standby(self._listener, self._feeder)
 
@@ -158,6 +160,7 @@ class Worker:
         if self.session.lost:
             raise SessionLost
         self._policies.refresh_if_due(self.session.store)
+        self._admission.ask_if_due()
         if self._timed:
             self._give_up_overdue()
         return self._claim() > 0

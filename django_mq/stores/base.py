@@ -126,6 +126,13 @@ class Store(ABC):
     def close_session(self, session_id: int) -> int:
         """Give back, uncounted, what the session still holds, and forget it. Returns how many were given back."""
 
+    @abstractmethod
+    def subscribe(self, session_id: int, name: str) -> None:
+        """Give the session an exclusive queue before it takes a message; where all are welcome, do nothing.
+
+        Raises AccessRefused while another session has the queue, UnknownQueue, and SessionLost.
+        """
+
     # Consuming.
 
     def exchange(

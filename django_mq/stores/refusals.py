@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.errors import DuplicateMessage, QueueClosed, QueueFull, UnknownQueue
+from django_mq.errors import AccessRefused, DuplicateMessage, QueueClosed, QueueFull, UnknownQueue
 
 if TYPE_CHECKING:
     from django_mq.stores.records import NewMessage
+
+
+def exclusive(name: str) -> AccessRefused:
+    """Another session has the queue to itself."""
+    return AccessRefused(f"Queue {name!r} is exclusive, and another worker has it; wait until that one leaves.")
 
 
 def no_such_queue(name: str) -> UnknownQueue:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.api import pause, publish, publish_many, resume
-from django_mq.delivery import keeper
+from django_mq.delivery import admission, keeper
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.worker import Worker
 from django_mq.errors import Reject, Release, Retry
@@ -427,3 +427,21 @@ def test_a_worker_says_which_priority_its_handler_has(alias: str) -> None:
 
     with running(a_handler(priority=5), using=alias):
         wait_until(lambda: [row.priority for row in told.all()] == [5], lambda: f"its priority: {told.all()}")
+
+
+def test_a_second_worker_of_an_exclusive_queue_stands_by_and_says_so(
+    alias: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(admission, "AGAIN_SECONDS", 0.1)
+    Queue.objects.using(alias).update(exclusive=True)
+    first, second = Diary(), Diary()
+
+    with running(a_handler(first), using=alias):
+        publish("orders", 1)
+        first.wait_for(1)
+        with running(a_handler(second), using=alias):
+            wait_until(lambda: "Standing by" in caplog.text, lambda: "the refusal")
+            publish("orders", 2)
+            first.wait_for(2)
+
+    assert (first.bodies, second.bodies, caplog.text.count("Standing by")) == ([1, 2], [], 1)

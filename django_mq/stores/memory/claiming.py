@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.errors import SessionLost
+from django_mq.stores import refusals
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.ruling import allowed, left_to_better, record_of, take_seats
 from django_mq.stores.memory.runner import Runner, locked
@@ -71,6 +72,17 @@ class Claiming(Runner):
             next_due_seconds=min((time for time in times if time is not None), default=None),
             ruled=ruled,
         )
+
+    @locked
+    def subscribe(self, session_id: int, name: str) -> None:
+        session, queue = self.broker.sessions.get(session_id), self._existing(name)
+        if session is None:
+            raise SessionLost
+        if queue.settings.exclusive:
+            if queue.seated - {session_id}:
+                raise refusals.exclusive(name)
+            session.consumer_of(queue)  # so that it leaves the queue with its end
+            queue.seated.add(session_id)
 
     def _left(
         self, queues: list[BrokerQueue], records: dict[str, QueueRecord], session: WorkerSession, now: datetime

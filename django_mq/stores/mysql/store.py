@@ -144,6 +144,10 @@ class MySQLStore(Acting):
         return claimed
 
     @retried
+    def subscribe(self, session_id: int, name: str) -> None:
+        super().subscribe(session_id, name)
+
+    @retried
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         given = frozenset(item.id for item in settlements)
         with self._transaction():

@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from django_mq.errors import SessionLost
+from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange, Verdict
 from django_mq.stores.sql.ruling import LEFT_SECONDS, Ruling
 from django_mq.stores.sql.steering import ACCEPTED, EXPIRED
@@ -70,6 +71,18 @@ class Consuming(Ruling):
         rows = self._rows("claim_chosen", ids=ids, session=session_id, claim=next(self._claims))
         by_id = {row[0]: row for row in rows}
         return [self._claimed(by_id[id_]) for id_ in ids]
+
+    def subscribe(self, session_id: int, name: str) -> None:
+        with self._transaction():
+            self._check_alive(session_id)
+            self._take_turn(name)
+            record = self.queue(name)
+            if record is None:
+                raise refusals.no_such_queue(name)
+            if record.exclusive:
+                if any(row[0] != session_id for row in self._rows("seats", queue_id=record.id)):
+                    raise refusals.exclusive(name)
+                self._rows("own", queue_id=record.id, group=None, session=session_id)
 
     def _check_alive(self, session_id: int) -> None:
         if not self._rows("session_alive", session=session_id):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from django_mq.errors import AccessRefused, SessionLost, UnknownQueue
 from django_mq.stores.records import ConsumerInfo, Heartbeat, Verdict
 from tests.stores.builders import (
     DEADLINE_SECONDS,
@@ -75,6 +76,39 @@ def test_as_many_receive_as_there_are_seats(store: Store, session: int, other: i
     got = [ids(claim(store, who, credit=1)) for who in (session, other, third, session)]
 
     assert got == [[published[0]], [published[1]], [], [published[2]]]
+
+
+def test_an_exclusive_queue_is_refused_to_a_second_session(store: Store, session: int, other: int) -> None:
+    declare(store, exclusive=True)
+    publish(store)
+    store.subscribe(session, "orders")
+    store.subscribe(session, "orders")
+
+    with pytest.raises(AccessRefused, match="another worker has it"):
+        store.subscribe(other, "orders")
+    assert claim(store, other) == []
+    store.close_session(session)
+    store.subscribe(other, "orders")
+
+    assert len(claim(store, other)) == 1
+
+
+def test_the_reaper_frees_an_exclusive_queue(store: Store, session: int) -> None:
+    declare(store, exclusive=True)
+    store.subscribe(session, "orders")
+    lose_worker(store, session)
+
+    with pytest.raises(SessionLost):
+        store.subscribe(session, "orders")
+    store.subscribe(open_session(store, "heir"), "orders")
+
+
+def test_a_queue_that_is_not_exclusive_refuses_nobody(store: Store, orders: str, session: int, other: int) -> None:
+    for who in (session, other):
+        store.subscribe(who, orders)
+
+    with pytest.raises(UnknownQueue):
+        store.subscribe(session, "nowhere")
 
 
 # In flight
