@@ -17,6 +17,7 @@ from kombu.transport import virtual
 from django_mq.delivery.handlers import PRIORITIES
 from django_mq.delivery.message_ids import new_message_id
 from django_mq.integrations.celery.apart import apart_from_event_loops
+from django_mq.integrations.celery.batch import Batch
 from django_mq.integrations.celery.handover import another_try, dead
 from django_mq.integrations.celery.ledger import Ledger
 from django_mq.integrations.celery.message import MESSAGE_ID
@@ -171,8 +172,10 @@ class Channel(virtual.Channel):
         }
 
     @apart_from_event_loops
-    def basic_publish(self, message: dict[str, Any], exchange: str, routing_key: str, **_: Any) -> None:
-        """Write the message into every queue it is routed to, in the caller's transaction."""
+    def basic_publish(
+        self, message: dict[str, Any], exchange: str, routing_key: str, batch: Batch | None = None, **_: Any
+    ) -> None:
+        """Write the message into every queue it is routed to, in the caller's transaction, or with a batch."""
         message["properties"]["delivery_info"].update(exchange=exchange or "", routing_key=routing_key)
         if not exchange and routing_key in self.connection.lane.queues:
             self.connection.lane.put([routing_key], message)
@@ -181,7 +184,11 @@ class Channel(virtual.Channel):
         if volatile:
             self.connection.lane.put(volatile, message)
         if durable:
-            self.connection.publisher.publish(durable, message)
+            self.connection.publisher.publish(durable, message, batch=batch)
+
+    def create_publish_batch(self, max_size: int) -> Batch:
+        """Return what gathers the messages of ``Producer.batch()``."""
+        return Batch(self, max_size)
 
     def _routes(self, exchange: str, routing_key: str) -> tuple[list[str], list[str]]:
         if not exchange:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from django_mq.integrations.celery.batch import Batch
     from django_mq.integrations.celery.declarations import Declarations
     from django_mq.stores.base import Store
     from django_mq.stores.records import NewMessage
@@ -44,19 +45,25 @@ class Publisher:
         self._private = private
         self._redis_order = redis_order
 
-    def publish(self, queues: list[str], message: dict[str, Any]) -> None:
-        """Write the message into each queue. Raises as ``publish`` does; see the module for transactions."""
+    def publish(self, queues: list[str], message: dict[str, Any], *, batch: Batch | None = None) -> None:
+        """Write the message into each queue, or leave it to a batch to write.
+
+        Raises as ``publish`` does; see the module for transactions.
+        """
         priority = urgency(message["properties"].get("priority"), redis_order=self._redis_order)
         again = bool(message["properties"].get(TRIED))
         message["properties"][TRIED] = True
         rows = [new_message(queue, message, priority=priority) for queue in queues]
         for row in rows:
             validation.check_size(row.body)
-        self._in_its_place(message, rows, again=again)
+        if batch is not None and not _is_own_retry(message):
+            batch.add(rows)
+        else:
+            self._in_its_place(message, rows, again=again)
 
     def _in_its_place(self, message: dict[str, Any], rows: list[NewMessage], *, again: bool) -> None:
         if not (_is_own_retry(message) and shared_store(self._alias).in_transaction):
-            self._write(rows, again=again)
+            self.write(rows, again=again)
             return
         if shared_store(self._alias).features.concurrent_writers:
             # Committed now, whatever becomes of the caller's transaction, and hinted at now.
@@ -65,9 +72,10 @@ class Publisher:
             notifier().announce(hinting.news_of(rows))
         else:
             # A second writer would wait for the very transaction that waits for it.
-            _deferred.writes.append(lambda: self._write(rows, again=again))
+            _deferred.writes.append(lambda: self.write(rows, again=again))
 
-    def _write(self, rows: list[NewMessage], *, again: bool) -> None:
+    def write(self, rows: list[NewMessage], *, again: bool) -> None:
+        """Write rows with one statement in the caller's transaction, and hint when it commits."""
         store = shared_store(self._alias)
         in_transaction = store.in_transaction
         try:

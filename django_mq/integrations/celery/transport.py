@@ -71,6 +71,7 @@ class Transport(virtual.Transport):
         asynchronous=True,
         exchange_type=frozenset(["direct", "topic", "fanout"]),
         heartbeats=False,
+        batch_publish=True,
     )
 
     def __init__(self, client: Any, **options: Any) -> None:

@@ -270,3 +270,34 @@ def _server_connections(alias: str) -> set[int]:
             " WHERE datname = current_database() AND backend_type = 'client backend'"
         )
         return {pid for (pid,) in cursor.fetchall()}
+
+
+batches = pytest.mark.skipif(not hasattr(Producer, "batch"), reason="Kombu has batches since 5.7")
+
+
+@batches
+def test_a_batch_is_written_at_its_end_in_the_callers_transaction(
+    connection: Connection, rows: Rows, committed_database: str
+) -> None:
+    producer = connection.Producer()
+    with transaction.atomic(using=committed_database):
+        with producer.batch():
+            producer.publish("rolled back", routing_key="things")
+        transaction.set_rollback(True, using=committed_database)
+    with producer.batch():
+        for number in range(30):
+            producer.publish(number, routing_key="things", priority=number % 10)
+        assert not rows()
+
+    assert [row.priority for row in rows()] == [number % 10 for number in range(30)]
+
+
+@batches
+def test_a_full_batch_is_written_before_its_end(connection: Connection, rows: Rows) -> None:
+    producer = connection.Producer()
+    with producer.batch(max_size=5) as batch:
+        for number in range(7):
+            producer.publish(number, routing_key="things")
+        assert len(rows()) == 5
+        batch.flush()
+        assert len(rows()) == 7
