@@ -41,6 +41,8 @@ class Feeder:
         self._slotless = False
         #: Whether the last claim was from queues with rules, where each settlement may make others ready.
         self.ruled = False
+        #: Whether that claim brought nothing: what is ready there may be for others.
+        self.ruled_out = False
         session.on_given_back = self._expect
 
     def _expect(self, seconds: float) -> None:
@@ -116,6 +118,7 @@ class Feeder:
             self._served = result.claimed[-1].queue_name
         self.backlog = result.more
         self.ruled = result.ruled
+        self.ruled_out = result.ruled and not result.claimed
         self._slotless = slots <= 0 and not result.claimed
         due = result.next_due_seconds
         self._due_at = NEVER if due is None else time.monotonic() + due

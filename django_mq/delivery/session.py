@@ -303,8 +303,9 @@ class Session:
         try:
             while not self.lost and (batch := self.settlements.take()):
                 self._written(batch, self.store.settle(session_id, batch))
-            if released := self.store.close_session(session_id):
-                self._tell_others(News(messages=released, back=True))
+            released = self.store.close_session(session_id)
+            if released or self._ruled:
+                self._tell_others(News(messages=max(1, released), back=True))
         except StoreError as error:
             logger.warning("The session will be reaped, the database cannot be written: %s", error)
         finally:

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.notifications.base import News, queue_of
+from django_mq.notifications.base import News, queue_of, queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import ANY
 
@@ -64,6 +64,8 @@ class Standby:
         able = able and bool(queues) and not self._feeder.session.retired
         if self._told and (self._feeder.backlog or self._feeder.looking):
             self._hand_on(self._told)
+        if self._told and self._feeder.ruled_out:
+            self._pass_on(self._told)
         if self._is_late() and not able:
             self._hand_on(self._armed)
         if not able:
@@ -85,6 +87,11 @@ class Standby:
         """Let others do what we were woken for, and could not do, or not alone."""
         self._be_at_work()
         notifier().announce(dict.fromkeys(queues, News(messages=1)))
+
+    def _pass_on(self, queues: Collection[str]) -> None:
+        """Tell everybody what the queue's rules keep from this session: it does not know who may have it."""
+        notifier().send(map(queue_topic, queues))
+        self._told = set()
 
     def _be_at_work(self) -> None:
         if self._queues or self._told:

@@ -59,7 +59,8 @@ def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True) -> dict[s
     done["promoted"] = store.promote(CHUNK) if chores.promote else 0
     done["expired"] = store.expire(CHUNK) if chores.expire else 0
     done["pruned"] = store.prune() if prune else 0
-    if done["released"] or done["promoted"]:
+    # A session that held nothing may have kept a group, or a seat, from others.
+    if done["reaped"] or done["promoted"]:
         _announce(store)
     return done
 

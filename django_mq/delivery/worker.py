@@ -83,7 +83,9 @@ class Worker:
         self.session.describe = self.dispatcher.describe
         self._admission = Admission(self.session, self._policies)
         self._feeder = Feeder(self.session)
-        self._standby = Standby(self._listener, self._feeder)
+        self._standby = Standby(
+            self._listener, self._feeder, priority=max(handler.priority for handler in self._handlers)
+        )
 
     def _next_attempt(self) -> Attempt | None:
         # Asked anew each time: a lost session brings new windows.

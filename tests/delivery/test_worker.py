@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
@@ -445,3 +446,27 @@ def test_a_second_worker_of_an_exclusive_queue_stands_by_and_says_so(
             first.wait_for(2)
 
     assert (first.bodies, second.bodies, caplog.text.count("Standing by")) == ([1, 2], [], 1)
+
+
+def test_a_notice_reaches_the_one_worker_that_may_have_the_message(
+    alias: str, settings: Settings, redis_url: str
+) -> None:
+    # Nobody looks by himself before the test has given up.
+    hints = {"REDIS_URL": redis_url, "REDIS_PREFIX": f"test-{uuid4().hex}", "SAFETY_POLL_SECONDS": 1000.0}
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, **hints}
+    Queue.objects.using(alias).update(grouping="sole")
+    diaries = [Diary(), Diary(), Diary()]
+
+    with (
+        running(a_handler(diaries[0]), using=alias),
+        running(a_handler(diaries[1]), using=alias),
+        running(a_handler(diaries[2]), using=alias),
+    ):
+        for number in range(6):
+            publish("orders", number)
+            wait_until(
+                lambda: sum(len(diary.bodies) for diary in diaries) > number,  # noqa: B023
+                lambda: f"message {number}; came {[diary.bodies for diary in diaries]}",  # noqa: B023
+            )
+
+    assert sorted(len(diary.bodies) for diary in diaries) == [0, 0, 6]

@@ -75,7 +75,8 @@ class Intake:
     def _stand_by(self) -> Standby | None:
         """Return the dealings with the hint channel, once there are a feeder and a listener."""
         if self._standby is None and self._feeder is not None and self._listener is not None:
-            self._standby = Standby(self._listener, self._feeder)
+            priority = max((consumer.priority for consumer in self.describe()), default=0)
+            self._standby = Standby(self._listener, self._feeder, priority=priority)
         return self._standby
 
     def _describe(self) -> tuple[ConsumerInfo, ...]:
