@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 
 from django_mq import __version__, conf
 from django_mq.delivery.keeper import Keeper
-from django_mq.delivery.settling import Settlements
-from django_mq.errors import SessionLost, StoreError
+from django_mq.delivery.settling import Settlements, given_back, without_details
+from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
 from django_mq.stores.records import Exchange, Lease, SessionInfo, Settlement, Verdict
@@ -172,11 +172,38 @@ class Session:
         return True
 
     def _write_or_put_back(self, batch: list[Settlement]) -> None:
+        left = list(batch)
         try:
-            self._write(batch)
+            try:
+                self._write(batch)
+            except (SessionLost, StoreUnavailable):
+                raise
+            except StoreError:
+                # One that the database refuses for good must not keep the others waiting for ever.
+                while left:
+                    self._write_or_give_back(left[0])
+                    del left[0]
         except BaseException:
-            self.settlements.put_back(batch)
+            self.settlements.put_back(left)
             raise
+
+    def _write_or_give_back(self, settlement: Settlement) -> None:
+        """Write one settlement, if need be without its details; give the message back if that is refused, too.
+
+        Raises a StoreError where nothing can be written at all, or not now.
+        """
+        attempts = (settlement, without_details(settlement), given_back(settlement))
+        for number, attempt in enumerate(attempts, start=1):
+            try:
+                self._write([attempt])
+            except (SessionLost, StoreUnavailable):
+                raise
+            except StoreError as error:
+                if number == len(attempts):
+                    raise
+                logger.warning("The database refuses a settlement of message row %s: %s", settlement.id, error)
+            else:
+                return
 
     def _write(self, batch: list[Settlement]) -> None:
         session_id, keeper = self.id, self._keeper

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from django_mq.stores.records import Settlement, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from django_mq.stores.records import Settlement
 
 #: Settlements written by one statement at most.
 BATCH = 1000
@@ -17,6 +18,8 @@ BATCH = 1000
 LINGER_SECONDS = 0.01
 #: So many waiting settlements are written at once.
 CROWD = 256
+#: How long a message is held back whose settlement the database has refused.
+REFUSED_DELAY_SECONDS = 60.0
 
 
 class Settlements:
@@ -63,3 +66,15 @@ class Settlements:
         self._waiting.extendleft(reversed(batch))
         if batch and self._since is None:
             self._since = time.monotonic()
+
+
+def without_details(settlement: Settlement) -> Settlement:
+    """The same verdict, without what the database may refuse to store."""
+    return replace(settlement, failure=None, reason="")
+
+
+def given_back(settlement: Settlement) -> Settlement:
+    """In place of a verdict that the database refuses: back to its place, counted, and not at once again."""
+    return Settlement(
+        settlement.id, settlement.claim, Verdict.RELEASE, counted=True, delay_seconds=REFUSED_DELAY_SECONDS
+    )

@@ -8,6 +8,7 @@ last settlements, close the session.
 from __future__ import annotations
 
 import logging
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
 from django_mq.delivery.pool import Pool
 from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
-from django_mq.errors import SessionLost, StoreUnavailable
+from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import Wake
@@ -132,9 +133,13 @@ class Worker:
     # The loop.
 
     def run(self, *, until_empty: bool = False) -> None:
-        """Work until ``stop`` is called, or, with ``until_empty``, until nothing is ready and nothing runs."""
+        """Work until ``stop`` is called, or, with ``until_empty``, until nothing is ready and nothing runs.
+
+        Raises a StoreError that will not go away by itself if that is the first answer of the database:
+        the site is not set up. Later the worker says so, and tries again after a pause.
+        """
         self._listener.subscribe([queue_topic(handler.queue) for handler in self._handlers])
-        pause = FIRST_PAUSE_SECONDS
+        pause, has_worked = FIRST_PAUSE_SECONDS, False
         try:
             while not self._stopping:
                 try:
@@ -145,17 +150,29 @@ class Worker:
                             self._feeder.look(whole=True)
                         else:
                             self._wait()
-                    pause = FIRST_PAUSE_SECONDS
+                    pause, has_worked = FIRST_PAUSE_SECONDS, True
                 except SessionLost:
                     logger.warning("The session was lost; beginning anew")
                     self._begin_anew()
-                except StoreUnavailable as error:
-                    logger.warning("The database is away, trying again in %.1f s: %s", pause, error)
-                    self.session.store.close()  # the next statement opens a new connection
-                    self.wake.wait(pause)
+                except StoreError as error:
+                    if not has_worked and not isinstance(error, StoreUnavailable):
+                        raise
+                    self._recover(error, pause)
                     pause = min(pause * 2, OUTAGE_CAP_SECONDS)
         finally:
             self._shut_down()
+
+    def _recover(self, error: StoreError, pause_seconds: float) -> None:
+        """Say what is wrong, once, and wait; whatever wakes the worker meanwhile does not hurry it."""
+        if isinstance(error, StoreUnavailable):
+            logger.warning("The database is away, trying again in %.1f s: %s", pause_seconds, error)
+        else:
+            logger.error("The database refuses, trying again in %.1f s: %s", pause_seconds, error)
+            self.session.flush()  # finds the settlement that it is about, if it is about one
+        self.session.store.close()  # the next statement opens a new connection
+        end = time.monotonic() + pause_seconds
+        while not self._stopping and (left := end - time.monotonic()) > 0:
+            self.wake.wait(left)
 
     def turn(self) -> bool:
         """Watch time limits, then settle and claim; return whether anything was claimed. Raises StoreError."""

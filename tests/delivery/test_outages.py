@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -13,6 +14,7 @@ from django.db import connections
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery.declaring import declare
+from django_mq.delivery.worker import FIRST_PAUSE_SECONDS
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message
 from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement, Verdict
@@ -179,3 +181,72 @@ def test_a_full_disk_keeps_claimed_messages_where_they_are(on_sqlite: str) -> No
     assert store.exchange(session, [verdict], None).void == frozenset()
     assert Message.objects.using(on_sqlite).get().attempts == 1
     store.close()
+
+
+def test_a_worker_waits_for_tables_that_are_gone_and_says_so_once_an_interval(
+    on_sqlite: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[Any] = []
+    publish("orders", 1)
+    with running(a_handler(lambda message: seen.append(message.body)), using=on_sqlite) as worker:
+        wait_until(lambda: seen == [1] and finished(on_sqlite) == 1)
+        with connections[on_sqlite].cursor() as cursor:
+            cursor.execute("ALTER TABLE django_mq_message RENAME TO mislaid")
+        wait_until(lambda: "run manage.py migrate" in caplog.text)
+        began = time.monotonic()
+        for _ in range(1000):
+            worker.wake.set()  # hints that come meanwhile do not hurry it
+        wait_until(lambda: refusals(caplog) >= 3)
+        # Three pauses, each twice as long as the last: a machine that is busy makes them longer only.
+        assert refusals(caplog) <= 3 + (time.monotonic() - began) / FIRST_PAUSE_SECONDS
+        with connections[on_sqlite].cursor() as cursor:
+            cursor.execute("ALTER TABLE mislaid RENAME TO django_mq_message")
+        publish("orders", 2)
+        wait_until(lambda: seen == [1, 2])
+
+
+def refusals(caplog: pytest.LogCaptureFixture) -> int:
+    return sum("The database refuses, trying again" in record.getMessage() for record in caplog.records)
+
+
+@contextmanager
+def refusing(alias: str, when: str, *, table: str = "django_mq_attempt") -> Iterator[None]:
+    """Have the database refuse some rows for good."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute(
+            f"CREATE TRIGGER refusing BEFORE INSERT ON {table} WHEN {when} BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    yield
+    with connections[alias].cursor() as cursor:
+        cursor.execute("DROP TRIGGER refusing")
+
+
+def test_a_settlement_that_is_refused_for_its_details_is_written_without_them(on_sqlite: str) -> None:
+    seen: list[Any] = []
+
+    def handle(message: Any) -> None:
+        seen.append(message.body)
+        if message.body == "bad":
+            raise KeyError("refuse me")
+
+    with refusing(on_sqlite, "NEW.error = 'KeyError'"), running(a_handler(handle), using=on_sqlite):
+        publish_many([("orders", "bad"), *(("orders", number) for number in range(20))])
+        wait_until(lambda: finished(on_sqlite) == 20)
+        wait_until(lambda: Message.objects.using(on_sqlite).filter(attempts=1).exists())
+
+    (bad,) = Message.objects.using(on_sqlite)
+    assert bad.state in {Message.Status.SCHEDULED, Message.Status.READY}
+
+
+def test_a_settlement_that_is_refused_altogether_gives_its_message_back_and_keeps_nobody_waiting(
+    on_sqlite: str,
+) -> None:
+    outcome = f"NEW.outcome = {History.Outcome.ACCEPTED.value} AND NEW.type = 'bad'"
+    with refusing(on_sqlite, outcome, table="django_mq_history"), running(a_handler(), using=on_sqlite):
+        publish("orders", "bad", type="bad")
+        publish_many([("orders", number) for number in range(20)])
+        wait_until(lambda: finished(on_sqlite) == 20)
+        wait_until(lambda: Message.objects.using(on_sqlite).filter(attempts=1).exists())
+
+    (bad,) = Message.objects.using(on_sqlite)
+    assert (bad.type, bad.state) == ("bad", Message.Status.SCHEDULED)
