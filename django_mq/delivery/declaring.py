@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
 from django_mq.conf import QueueSettings
+from django_mq.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> bool:
     """Create the queue with the options its settings give, or with the defaults; True if it was created.
 
-    ``rules`` are options that whoever asks for it has a say in.
+    ``rules`` are options that whoever asks for it has a say in. Raises ConfigurationError if they
+    cannot be.
 
     Its dead-letter and expiry queues are created first, so that nothing on its way there finds them missing.
     """
@@ -29,7 +31,15 @@ def _declare(store: Store, name: str, coming: set[str], rules: Mapping[str, Any]
     for target in (options.dead_letter_queue, options.expiry_queue):
         if target and target not in coming:
             _declare(store, target, coming | {target})
-    return store.declare(name, asdict(options) | dict(rules or {}))
+    return store.declare(name, asdict(options) if not rules else _checked(name, asdict(options) | dict(rules)))
+
+
+def _checked(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    settings = QueueSettings(**options)
+    problems = list(settings.problems()) or list(settings.contradictions())
+    if problems:
+        raise ConfigurationError(f"Queue {name!r} cannot be declared so: {'; '.join(problems)}.")
+    return options
 
 
 def declare_all(store: Store) -> list[str]:

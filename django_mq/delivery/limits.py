@@ -34,7 +34,7 @@ def rules_of(store: Store, name: str) -> QueueRecord | None:
     queue = store.queue(name)
     if queue is None:
         return None
-    rules = queue if queue.is_ruled else None
+    rules = queue if queue.has_publish_rules else None
     _remembered[key] = (now, rules)
     return rules
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django_mq import conf
 from django_mq.delivery.hinting import hint
 from django_mq.engine.states import State
-from django_mq.errors import InvalidMessage
+from django_mq.errors import InvalidMessage, QueueFull
 from django_mq.models import Message
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.registry import shared_store
@@ -31,7 +31,8 @@ def move_all(
     """Move the messages of one state, at most ``limit``, to the tail of another queue; return how many went.
 
     Messages that arrive meanwhile stay; so do those that are in the target already.
-    Raises UnknownQueue, and InvalidMessage when both are one queue.
+    So do those that find no room in the target. Raises UnknownQueue, QueueClosed, QueueFull if there is no
+    room at all, and InvalidMessage when both are one queue.
     """
     alias = using or conf.load().DATABASE
     waiting = _messages(source, target, state, alias)
@@ -44,7 +45,12 @@ def move_all(
         ids = list(found.values_list("id", flat=True)[:wanted])
         if not ids:
             break
-        changed = store.move(ids, target)
+        try:
+            changed = store.move(ids, target)
+        except QueueFull:
+            if moved:
+                break
+            raise
         moved += changed
         if changed < len(ids):
             # Duplicates of the target's, or taken by somebody meanwhile: they must not be tried for ever.

@@ -50,6 +50,7 @@ def publish(
     correlation_id: str | None = None,
     type: str = "",  # noqa: A002 - AMQP's name for it
     group_key: str | None = None,
+    dedup_id: str | None = None,
     content_type: str | None = None,
     using: str | None = None,
 ) -> UUID:
@@ -60,7 +61,8 @@ def publish(
     ``deliver_at`` (aware; a past time means at once, at the head of its level) or ``delay``
     from now (a timedelta, or seconds), by the database's clock; it is dropped at
     ``expires_at`` or ``ttl`` from now. With ``exchange``, a copy goes to every queue whose
-    binding matches ``routing_key``, and to none if none matches.
+    binding matches ``routing_key``, and to none if none matches. A queue takes a ``dedup_id``
+    once, as long as it remembers it: publishing it again raises DuplicateMessage.
 
     Raises, before anything is written: InvalidMessage, BodyNotSerialisable, BodyTooLarge,
     UnknownQueue, QueueClosed, QueueFull, DuplicateMessage; and StoreUnavailable.
@@ -80,6 +82,7 @@ def publish(
         correlation_id=correlation_id,
         type=type,
         group_key=group_key,
+        dedup_id=dedup_id,
         content_type=content_type,
     )
     return publish_many([letter], using=using)[0]
@@ -103,6 +106,7 @@ class Letter:
     correlation_id: str | None = None
     type: str = ""
     group_key: str | None = None
+    dedup_id: str | None = None
     content_type: str | None = None
 
 
@@ -188,6 +192,7 @@ def check(letter: Letter) -> tuple[Letter, NewMessage]:
         type=validation.text(letter.type, "type"),
         correlation_id=validation.text(letter.correlation_id, "correlation_id") or None,
         group_key=validation.text(letter.group_key, "group_key") or None,
+        dedup_id=validation.text(letter.dedup_id, "dedup_id") or None,
         deliver_at=deliver_at,
         delay_seconds=delay_seconds,
         expires_at=expires_at,
@@ -233,7 +238,7 @@ def _append_declaring(store: Store, messages: list[NewMessage], *, again: bool) 
 def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bool) -> None:
     names = {message.queue_name for message in messages}
     ruled = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
-    if ruled:
+    if ruled or any(message.dedup_id is not None for message in messages):
         waiting_for_room(store, ruled, lambda: store.append_by_rules(messages, again=again))
     else:
         _append(store, messages, again=again)

@@ -60,7 +60,8 @@ def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True) -> dict[s
     done["expired"] = store.expire(CHUNK) if chores.expire else 0
     done["pruned"] = store.prune() if prune else 0
     # A session that held nothing may have kept a group, or a seat, from others.
-    if done["reaped"] or done["promoted"]:
+    # What has expired here may be ready elsewhere.
+    if done["reaped"] or done["promoted"] or done["expired"]:
         _announce(store)
     return done
 

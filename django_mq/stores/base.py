@@ -253,7 +253,11 @@ class Store(ABC):
 
     @abstractmethod
     def move(self, ids: Sequence[int], target: str) -> int:
-        """Move unheld messages to the tail of another queue, attempts restarting. Raises UnknownQueue."""
+        """Move unheld messages to the tail of another queue, attempts restarting, by that queue's rules.
+
+        As many as fit, in order; a ring makes room for all. Raises UnknownQueue, QueueClosed,
+        and QueueFull if the first does not fit.
+        """
 
     @abstractmethod
     def deliver_now(self, ids: Sequence[int]) -> int:

@@ -86,7 +86,7 @@ class QueueRecord:
         return self.has_groups or self.strict or limited or self.priorities_differ
 
     @property
-    def is_ruled(self) -> bool:
+    def has_publish_rules(self) -> bool:
         """Whether a publish must look at what the queue holds already."""
         return self.max_messages is not None or self.max_bytes is not None or bool(self.last_value_key)
 

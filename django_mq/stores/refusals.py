@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from django_mq.errors import AccessRefused, DuplicateMessage, QueueClosed, QueueFull, UnknownQueue
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from django_mq.stores.records import NewMessage
 
 
@@ -38,9 +40,21 @@ def full(name: str, unit: str, *, held: int, limit: int, wanted: int) -> QueueFu
     return QueueFull(sentence, queue=name)
 
 
+def no_room(name: str) -> QueueFull:
+    """Nothing can be moved into a queue."""
+    return QueueFull(f"Queue {name!r} has no room for the first of these messages.", queue=name)
+
+
 def duplicate(message: NewMessage) -> DuplicateMessage:
     """The message's id is taken in its queue."""
     return DuplicateMessage(f"Message {message.message_id} is already in queue {message.queue_name!r}.")
+
+
+def used(message: NewMessage, by: UUID) -> DuplicateMessage:
+    """The message's duplicate id was used in its queue."""
+    return DuplicateMessage(
+        f"Duplicate id {message.dedup_id!r} was used in queue {message.queue_name!r} before, by message {by}."
+    )
 
 
 def twice(message: NewMessage) -> DuplicateMessage:

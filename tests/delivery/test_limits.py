@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
-from django_mq.api import publish, publish_many, purge
+from django_mq.api import Letter, publish, publish_many, purge
 from django_mq.delivery import limits
 from django_mq.delivery.editing import create_queue, edit_queue
 from django_mq.delivery.publishing import as_letter, check
-from django_mq.errors import ConfigurationError, QueueFull
+from django_mq.errors import ConfigurationError, DuplicateMessage, InvalidMessage, QueueFull
 from django_mq.models import Message, Queue
 from django_mq.stores.registry import private_store
 from tests.support.waiting import wait_until
@@ -132,3 +133,37 @@ def test_a_publisher_does_not_wait_for_ever(committed_database: str) -> None:
 
     with pytest.raises(QueueFull):
         publish("orders")
+
+
+def test_a_duplicate_id_is_refused_and_the_transaction_goes_on(database: str, orders: str) -> None:
+    with transaction.atomic(using=database):
+        publish(orders, 1, dedup_id="a")
+        with pytest.raises(DuplicateMessage, match="'a' was used"):
+            publish(orders, 2, dedup_id="a")
+        publish(orders, 3, dedup_id="b")
+
+    assert [bytes(row.body) for row in Message.objects.using(database).order_by("id")] == [b"1", b"3"]
+
+
+def test_an_id_of_a_publish_that_was_rolled_back_may_be_used(database: str, orders: str) -> None:
+    with suppress(ZeroDivisionError), transaction.atomic(using=database):
+        publish(orders, dedup_id="a")
+        raise ZeroDivisionError
+
+    publish(orders, dedup_id="a")
+
+
+def test_an_impossible_duplicate_id_is_refused(database: str, orders: str) -> None:
+    for wrong in (7, "a" * 256, "nu\x00ll"):
+        with pytest.raises(InvalidMessage, match="dedup_id"):
+            publish(orders, dedup_id=wrong)  # type: ignore[arg-type]
+
+
+def test_a_published_value_replaces_the_older_one(database: str) -> None:
+    create_queue("prices", {"kind": "last_value", "last_value_key": "sku"}, using=database)
+
+    for price in (1, 2, 3):
+        publish("prices", price, headers={"sku": "apple"})
+    publish_many([Letter(queue="prices", body=body, headers={"sku": "pear"}) for body in (4, 5)])
+
+    assert [bytes(row.body) for row in Message.objects.using(database).order_by("id")] == [b"3", b"5"]

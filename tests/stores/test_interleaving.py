@@ -34,6 +34,7 @@ from tests.stores.builders import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from django_mq.stores.records import NewMessage
     from django_mq.stores.sql import SQLStore
 
 
@@ -439,6 +440,64 @@ def test_a_ring_drives_out_nothing_that_a_claim_has_locked(first: SQLStore, seco
 
     assert ids(claim(first, session, "ring")) == [newest]
     assert younger not in {row.id for row in first.browse("ring", states=[1, 2])}
+
+
+def with_dedup_id(value: str, **given: Any) -> list[NewMessage]:
+    return [a_message(dedup_id=value, **given)]
+
+
+@pytest.mark.parametrize("ending", ["committed", "rolled back"])
+def test_the_second_of_two_that_use_an_id_waits_for_the_first(
+    first: SQLStore, second: SQLStore, ending: str
+) -> None:
+    with a_store(first.alias) as watcher, holding_open(first) as commit:
+        first.append_by_rules(with_dedup_id("a"))
+        with waiting(watcher, second, lambda: second.append_by_rules(with_dedup_id("a"))) as appending:
+            if ending == "committed":
+                commit()
+                assert isinstance(appending.exception(timeout=30), DuplicateMessage)
+            else:
+                first._execute("ROLLBACK")
+                assert appending.result(timeout=30)
+
+    assert first.counts()["orders"].ready == 1
+
+
+def test_publishers_of_different_ids_never_wait(first: SQLStore, second: SQLStore) -> None:
+    with holding_open(first):
+        first.append_by_rules(with_dedup_id("a"))
+        second.append_by_rules(with_dedup_id("b"))
+
+    assert first.counts()["orders"].ready == 2
+
+
+def test_of_two_values_at_once_the_later_stays(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "prices", kind="last_value", last_value_key="sku")
+    older, newer = (a_message("prices", headers='{"sku": "apple"}') for _ in range(2))
+
+    with a_store(first.alias) as watcher, holding_open(first) as commit:
+        first.append_by_rules([older])
+        with waiting(watcher, second, lambda: second.append_by_rules([newer])) as appending:
+            commit()
+            [id_] = appending.result(timeout=30)
+
+    assert ids(first.browse("prices", states=[1])) == [id_]
+
+
+def test_a_value_that_is_given_back_while_it_is_replaced_is_given_up(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "prices", kind="last_value", last_value_key="sku")
+    older, newer = (a_message("prices", headers='{"sku": "apple"}') for _ in range(2))
+    first.append_by_rules([older])
+    session = open_session(first)
+    [held] = claim(first, session, "prices")
+
+    with a_store(first.alias) as watcher, holding_open(first) as commit:
+        settle(first, session, held, Verdict.RELEASE)
+        with waiting(watcher, second, lambda: second.append_by_rules([newer])) as appending:
+            commit()
+            [id_] = appending.result(timeout=30)
+
+    assert ids(first.browse("prices", states=[1, 2])) == [id_]
 
 
 def test_publishers_into_an_unlimited_queue_never_wait(first: SQLStore, second: SQLStore) -> None:

@@ -62,9 +62,15 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "settle_released": ({**MANY, "delay_seconds": [0.0, 1.0], "session": 1}, "pkey"),
     "settle_dead": ({**MANY, "reasons": ["", ""], "session": 1}, "pkey"),
     "record_attempts": ({**MANY, **TEXTS, "worker": "w"} | {"claims": [1, 1]}, "pkey"),
-    "move_dead": ({"ids": [1, 2]}, "pkey"),
+    "move_dead": ({"ids": [1, 2], "expired": False}, "pkey"),
+    "ruled_targets": ({"ids": [1, 2], "expired": False}, "pkey"),
+    "coming": ({"ids": [1, 2], "queue_id": 10**6}, "pkey"),
+    "moved_here": ({"message_ids": ["0" * 32], "queue_id": 10**6}, "once"),
+    "values_among": ({"ids": [1, 2]}, "pkey"),
+    "leaving": ({"ids": [1, 2]}, "pkey"),
+    "set_expired_aside": ({"ids": [1, 2]}, "pkey"),
     "move": ({"ids": [1, 2], "target": "q2"}, "pkey"),
-    "remove": ({"ids": [1, 2], "outcome": 1}, "pkey"),
+    "remove": ({"ids": [1, 2], "outcome": 1, "reason": None}, "pkey"),
     "prioritise": ({"ids": [1, 2], "priority": 9}, "pkey"),
     "deliver_now": ({"ids": [1, 2]}, "pkey"),
     "retry_dead": ({"ids": [1, 2]}, "pkey"),
@@ -77,6 +83,9 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "claim_chosen": ({"ids": [1, 2], "session": 1, "claim": 1}, "pkey"),
     "better_consumers": ({"queue": "q1", "queue_id": 1, "session": 1}, "claimed"),
     "busy_groups": ({"queue_id": 1}, "retrying"),
+    "older_values": ({"queue_id": 10**6, "key": "a", "newest": 1}, "value"),
+    "set_value_key": ({"id": 1, "key": "a"}, "pkey"),
+    "mark_replaced": ({"ids": [1, 2]}, "pkey"),
     "message_taken": ({"queue": "q1", "message_id": "0" * 32}, "once"),
 }
 #: What a worker prepares once and then runs with a plan that must suit any values.
@@ -104,7 +113,7 @@ MORE_PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "claimable": ({"queues": ["q1", "q2"]}, "ready"),
     "lease": ({"ids": [1, 2], "session": 1, "claim": 1}, "pkey"),
     "remember_finished": ({"ids": [1, 2], "claims": [1, 1], "session": 1, "outcome": 1}, "pkey"),
-    "remember_removed": ({"ids": [1, 2], "outcome": 1}, "pkey"),
+    "remember_removed": ({"ids": [1, 2], "outcome": 1, "reason": None}, "pkey"),
     "chores": ({}, "claimed"),
     "give_back_lapsed": ({"sessions": [1]}, "claimed"),
 }
@@ -267,7 +276,8 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     for name in (
         *("claim", "next_due", "find_unheld", "browse", "release_session", "release_unknown"),
         *("prioritise", "deliver_now", "retry_dead", "release_held"),
-        *("measure_queue", "lowest_level", "evictable"),
+        *("measure_queue", "lowest_level", "evictable", "older_values", "set_value_key", "mark_replaced"),
+        *("ruled_targets", "coming", "values_among", "leaving", "set_expired_aside"),
         *("walk", "walk_groups", "arrivals", "lock_chosen", "claim_chosen", "better_consumers", "busy_groups"),
     )
 } | {
@@ -285,7 +295,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     "lock_lapsed": ({"ids": [1, 2], "sessions": [1]}, "pkey"),
     "release_lapsed": (LOCKED, "pkey"),
     "lock_held": ({"ids": [1, 2], "session": 1}, "pkey"),
-    "lock_unheld": ({"ids": [1, 2], "states": [0, 1]}, "pkey"),
+    "lock_unheld": ({"ids": [1, 2], "states": [0, 1], "reason": None}, "pkey"),
     "settle_released": ({"ids": [1, 2], "delay_seconds": 1.0, "counted": True}, "pkey"),
     "settle_dead": ({"ids": [1, 2], "reason": "", "counted": True}, "pkey"),
     "remember_finished": ({"ids": [1, 2], "outcome": 1}, "pkey"),

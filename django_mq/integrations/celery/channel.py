@@ -23,6 +23,7 @@ from django_mq.integrations.celery.ledger import Ledger
 from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.integrations.celery.message import Message as ClaimedMessage
 from django_mq.integrations.celery.priorities import given
+from django_mq.integrations.celery.queue_arguments import options_in, with_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +59,7 @@ class Channel(virtual.Channel):
     def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
         """Declare a queue: durable ones become rows, the others belong to the volatile lane.
 
-        RabbitMQ's ``x-single-active-consumer`` counts where it creates the queue.
+        RabbitMQ's arguments count where they create the queue, see ``queue_arguments.py``.
         """
         if queue and not passive and _is_volatile(options):
             self.connection.lane.queues.add(queue)
@@ -67,8 +68,12 @@ class Channel(virtual.Channel):
             raise ChannelError(f"There is no queue {queue!r}.", (50, 10), "Channel.queue_declare", 404)
         name = queue or f"amq.gen-{new_message_id()}"
         if not passive:
-            self.connection.declarations.ensure(name, rules=_rules_of(options.get("arguments")))
+            self.connection.declarations.ensure(name, rules=options_in(options.get("arguments")))
         return queue_declare_ok_t(name, self._size(name), 0)
+
+    def prepare_queue_arguments(self, arguments: Any, **more: Any) -> Any:
+        """Return the arguments with what Kombu's queue has attributes for: limits and a time to live."""
+        return with_attributes(arguments, **more)
 
     def _has_queue(self, queue: str, **_: Any) -> bool:
         return queue in self.connection.lane.queues or self.connection.declarations.exists(queue)
@@ -324,11 +329,6 @@ def _consumer_priority(arguments: dict[str, Any] | None) -> int:
     if isinstance(priority, int) and abs(priority) <= PRIORITIES:
         return priority
     raise ChannelError(f"x-priority is {priority!r}; use a whole number.", (60, 20), "Channel.basic_consume", 406)
-
-
-def _rules_of(arguments: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the queue's options that RabbitMQ's arguments stand for."""
-    return {"grouping": "sole"} if (arguments or {}).get("x-single-active-consumer") else {}
 
 
 def _is_volatile(options: dict[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from kombu.transport import virtual
 
 from django_mq.delivery.codecs import decode_headers, encode_json
 from django_mq.delivery.message_ids import new_message_id
-from django_mq.delivery.validation import TEXT_LENGTH
+from django_mq.delivery.validation import TEXT_LENGTH, text
 from django_mq.errors import BodyNotSerialisable, CorruptMessage
 from django_mq.stores.records import NewMessage
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Property under which a publish keeps its message id, made before any retry of that publish.
 MESSAGE_ID = "mq_message_id"
+#: Header of a message that its queue is to take once.
+DEDUP_ID = "x-dedup-id"
 #: Property by which a second try of the same publish is known.
 TRIED = "mq_tried"
 #: Property of a message whose publisher named no priority: its task sees 0, as with Kombu's other transports.
@@ -71,6 +73,7 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
         priority=priority,
         type=str(headers.get("task") or properties.get("type") or "")[:TEXT_LENGTH],
         correlation_id=_short(message["properties"].get("correlation_id")),
+        dedup_id=_dedup_id(headers),
         deliver_at=eta(headers),
         # An expired task is delivered all the same: the worker revokes it and records that.
         ttl_seconds=None if is_task else _expiration_seconds(properties),
@@ -103,6 +106,13 @@ def _is_json(value: Any) -> bool:
     except BodyNotSerialisable:
         return False
     return True
+
+
+def _dedup_id(headers: dict[str, Any]) -> str | None:
+    """Return the duplicate id; a retry is the same publication once more, and must not be refused for it."""
+    if headers.get("retries"):
+        return None
+    return text(headers.get(DEDUP_ID), f"The header {DEDUP_ID}") or None
 
 
 def eta(headers: dict[str, Any]) -> datetime | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.states import READY
 from django_mq.stores import refusals
+from django_mq.stores.last_value import value_key
 from django_mq.stores.memory.declaring import Declaring
-from django_mq.stores.memory.history import Outcome
 from django_mq.stores.memory.row import Row, engine_message
 from django_mq.stores.memory.runner import locked
 from django_mq.stores.room import size_of
@@ -16,7 +15,9 @@ from django_mq.stores.times import later
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
+    from uuid import UUID
 
+    from django_mq.conf import QueueSettings
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.records import NewMessage
     from django_mq.stores.room import Room
@@ -72,25 +73,62 @@ class Appending(Declaring):
             ),
             published_at=now,
             deliver_at=deliver_at,
-            expires_at=expires_at or _moment(None, queue.settings.ttl_seconds, now),
+            expires_at=_end(expires_at, queue.settings, now),
         )
         self.broker.add(row)
         return row.id
 
     @locked
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        names = {message.queue_name for message in messages}
-        queues = {name: self._open_queue(name) for name in sorted(names)}
-        rooms = {name: queue.room() for name, queue in queues.items()}
-        if again and all(message.message_id in queues[message.queue_name].rows for message in messages):
+        queues = {name: self._open_queue(name) for name in sorted({message.queue_name for message in messages})}
+        if again and all(self._was_written(queues[each.queue_name], each) for each in messages):
             return []
-        kept = self._admitted(messages, rooms)
-        ids = dict(zip(map(id, kept), self.append_many(kept), strict=True))
-        for name, room in rooms.items():
-            mine = [message for message in kept if message.queue_name == name]
-            if room.is_ring and mine:
-                self._evict(self.broker.queues[name], spared=ids[id(mine[-1])])
+        keys = [self._key_of(queues[message.queue_name], message) for message in messages]
+        self._check_dedup_ids(messages)
+        self._check_new(messages)
+        kept = self._admitted(messages, {name: queue.room() for name, queue in queues.items()})
+        ids = {id(message): self._write(queues[message.queue_name], message) for message in kept}
+        for message, key in zip(messages, keys, strict=True):
+            if id(message) in ids:
+                self._arrived(queues[message.queue_name], message, key, ids[id(message)])
+        newest = {message.queue_name: ids[id(message)] for message in kept}
+        for name, id_ in newest.items():
+            if queues[name].room().is_ring:
+                self._evict(queues[name], spared=id_)
         return [ids.get(id(message), 0) for message in messages]
+
+    @staticmethod
+    def _was_written(queue: BrokerQueue, message: NewMessage) -> bool:
+        used_by, _ = queue.dedup_ids.get(message.dedup_id or "", (None, None))
+        return message.message_id in queue.rows or used_by == message.message_id
+
+    @staticmethod
+    def _key_of(queue: BrokerQueue, message: NewMessage) -> str | None:
+        header = queue.settings.last_value_key
+        return value_key(message, header) if header else None
+
+    def _check_dedup_ids(self, messages: Sequence[NewMessage]) -> None:
+        """Raise DuplicateMessage for an id that was used, here or by one of the others."""
+        now = self._now()
+        seen: dict[tuple[str, str], UUID] = {}
+        for message in messages:
+            if message.dedup_id is None:
+                continue
+            queue = self.broker.queues[message.queue_name]
+            key = (queue.name, message.dedup_id)
+            by = queue.remembers(message.dedup_id, now) or seen.get(key)
+            if by is not None:
+                raise refusals.used(message, by)
+            if queue.settings.dedup_count or queue.settings.dedup_seconds is not None:
+                seen[key] = message.message_id
+
+    def _arrived(self, queue: BrokerQueue, message: NewMessage, key: str | None, id_: int) -> None:
+        """Remember a new message's duplicate id; let it replace what the rules of its queue say."""
+        if message.dedup_id is not None:
+            queue.remember(message.dedup_id, message.message_id, self._now())
+        row = self.broker.rows.get(id_)
+        if row is not None and key is not None:  # one that came with it may have replaced it
+            self._replace_older(row, key)
 
     def _admitted(self, messages: Sequence[NewMessage], rooms: Mapping[str, Room]) -> list[NewMessage]:
         """Return the messages that come in. Raises QueueFull."""
@@ -107,21 +145,19 @@ class Appending(Declaring):
             kept = [each for each in kept if each.queue_name != name or id(each) in welcome]
         return kept
 
-    def _evict(self, queue: BrokerQueue, *, spared: int) -> None:
-        """Replace ready messages, the first of the lowest level first, until the ring is not too full."""
-        while queue.room().is_exceeded():
-            ready = [row for row in queue.rows.values() if row.entry.state is READY and row.id != spared]
-            if not ready:
-                break  # what is held or scheduled stays
-            self.broker.finish(min(ready, key=_least), Outcome.REPLACED)
-
-
-def _least(row: Row) -> tuple[int, int, int]:
-    """The order in which a ring drives messages out."""
-    return row.entry.level, row.entry.place, row.id
-
 
 def _moment(at: datetime | None, seconds: float | None, now: datetime) -> datetime | None:
     if at is not None or seconds is None:
         return at
     return later(now, seconds)
+
+
+def _end(given: datetime | None, settings: QueueSettings, now: datetime) -> datetime | None:
+    """Return when a message that arrives now expires, by its own time and its queue's."""
+    end = given if given is not None else _moment(None, settings.ttl_seconds, now)
+    if end is not None and settings.min_ttl_seconds is not None:
+        end = max(end, later(now, settings.min_ttl_seconds))
+    if settings.max_ttl_seconds is None:
+        return end
+    latest = later(now, settings.max_ttl_seconds)
+    return latest if end is None else min(end, latest)

@@ -78,6 +78,8 @@ class Broker:
         row.entry.receipt = row
         self.rows[row.id] = row
         row.queue.rows[row.message.message_id] = row
+        if row.value_key is not None:
+            row.queue.values.setdefault(row.value_key, {})[row.message.message_id] = row
         row.queue.engine.offer(row.entry)
         self.watch(row)
 
@@ -90,6 +92,11 @@ class Broker:
         """Drop a row whose entry has left its queue."""
         del self.rows[row.id]
         del row.queue.rows[row.message.message_id]
+        if row.value_key is not None:
+            same = row.queue.values[row.value_key]
+            del same[row.message.message_id]
+            if not same:
+                del row.queue.values[row.value_key]
         self.expiring.remove(row.entry)
 
     def finish(self, row: Row, outcome: Outcome) -> None:

@@ -9,6 +9,7 @@ from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.stores.records import QueueRecord
 from django_mq.stores.room import Room
+from django_mq.stores.times import later
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,10 +44,35 @@ class BrokerQueue:
         #: Sessions that have a seat where seats are few, and the owner of each group that stays with one.
         self.seated: set[int] = set()
         self.owners: dict[str, int] = {}
+        #: By key, the messages of a last-value queue: the latest, and older ones that are held.
+        self.values: dict[str, dict[UUID, Row]] = {}
+        #: Duplicate ids, the oldest first: which message used it, and when.
+        self.dedup_ids: dict[str, tuple[UUID, datetime]] = {}
 
     def is_paused(self, now: datetime) -> bool:
         """Whether nothing may be delivered now."""
         return self.paused and (self.paused_until is None or self.paused_until > now)
+
+    def remembers(self, dedup_id: str, now: datetime) -> UUID | None:
+        """Return the message that has used a duplicate id, None if the id is not remembered."""
+        known = self.dedup_ids.get(dedup_id)
+        seconds = self.settings.dedup_seconds
+        if known is None or (seconds is not None and now >= later(known[1], seconds)):
+            return None
+        return known[0]
+
+    def remember(self, dedup_id: str, message_id: UUID, now: datetime) -> None:
+        """Remember a duplicate id in the place of the oldest, if this queue remembers any."""
+        if self.settings.dedup_count or self.settings.dedup_seconds is not None:
+            self.dedup_ids.pop(dedup_id, None)
+            self.dedup_ids[dedup_id] = message_id, now
+
+    def prune_dedup_ids(self, now: datetime) -> int:
+        """Forget duplicate ids that are over their time, or before the last so many; return how many."""
+        before = len(self.dedup_ids)
+        kept = [item for item in self.dedup_ids.items() if self.remembers(item[0], now) is not None]
+        self.dedup_ids = dict(kept[-self.settings.dedup_count :])  # 0, from the first on: by time alone
+        return before - len(self.dedup_ids)
 
     def room(self) -> Room:
         """What it may hold, and what it holds."""

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.records import NewMessage
 
+#: The mark of a claimed message that a later value has replaced.
+BY_LATER_VALUE = "replaced"
+
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Row:
@@ -35,6 +38,8 @@ class Row:
     suspect: bool = False
     session_id: int | None = None
     claimed_at: datetime | None = None
+    #: What a last-value queue tells it by.
+    value_key: str | None = None
     dead_reason: str = ""
     dead_at: datetime | None = None
 

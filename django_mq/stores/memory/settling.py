@@ -8,6 +8,7 @@ from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.claiming import Claiming
 from django_mq.stores.memory.dying import Dying
 from django_mq.stores.memory.history import Outcome
+from django_mq.stores.memory.row import BY_LATER_VALUE
 from django_mq.stores.memory.runner import locked
 from django_mq.stores.records import Exchange, Verdict
 from django_mq.stores.times import later
@@ -59,7 +60,10 @@ class Settling(Claiming, Dying):
     def _finished(self, row: Row, consumer: Consumer, settlement: Settlement) -> bool:
         if not row.queue.engine.accept(row.entry, consumer, settlement.claim):
             return False
-        self.broker.finish(row, Outcome.ACCEPTED if settlement.verdict is Verdict.ACCEPT else Outcome.EXPIRED)
+        if settlement.verdict is Verdict.ACCEPT:
+            self.broker.finish(row, Outcome.ACCEPTED)
+        else:
+            self._expire(row)
         return True
 
     def _released(self, row: Row, consumer: Consumer, settlement: Settlement) -> bool:
@@ -73,6 +77,8 @@ class Settling(Claiming, Dying):
         row.deliver_at = due or row.deliver_at
         row.suspect = row.suspect and not settlement.counted
         self._back(row)
+        if row.dead_reason == BY_LATER_VALUE:
+            self.broker.finish(row, Outcome.REPLACED)
         return True
 
     def _died(self, row: Row, consumer: Consumer, settlement: Settlement) -> bool:

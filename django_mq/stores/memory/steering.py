@@ -9,10 +9,11 @@ from django_mq.engine.entry import Entry
 from django_mq.engine.levels import level_of
 from django_mq.engine.places import ORDINARY_PLACE, place_of
 from django_mq.engine.states import DEAD, READY, SCHEDULED
+from django_mq.stores import refusals
+from django_mq.stores.memory.arriving import Arriving
 from django_mq.stores.memory.history import FailedAttempt, Outcome
 from django_mq.stores.memory.row import engine_message
 from django_mq.stores.memory.runner import locked
-from django_mq.stores.memory.sessions import Sessions
 from django_mq.stores.texts import storable
 from django_mq.stores.times import later
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Failure
 
 
-class Steering(Sessions):
+class Steering(Arriving):
     """Purge, cancel, release, move, reorder, retry, pause."""
 
     @locked
@@ -58,12 +59,23 @@ class Steering(Sessions):
     @locked
     def move(self, ids: Sequence[int], target: str) -> int:
         queue = self._existing(target)
+        if queue.closed:
+            raise refusals.closed(target)
         unheld = [row for row in self.broker.found(ids) if not row.held]
-        return sum(self._move(row, queue) for row in _in_order(unheld))
+        coming = [row for row in _in_order(unheld) if row.message.message_id not in queue.rows]
+        moved = 0
+        for row in coming:
+            room = queue.room()
+            if not room.is_ring and room.is_exceeded(1, len(row.message.body)):
+                break
+            moved += self._move(row, queue)
+        if coming and not moved and queue.room().is_limited:
+            raise refusals.no_room(target)
+        return moved
 
     def _move(self, row: Row, queue: BrokerQueue) -> bool:
-        """Move a row to the tail of another queue, unless the message is there already."""
-        if row.message.message_id in queue.rows:
+        """Move a row to the tail of another queue, if that takes it."""
+        if not self._may_come(row, queue):
             return False
         scheduled = row.entry.state is SCHEDULED
         deliver_at = row.deliver_at if scheduled else None
@@ -72,6 +84,7 @@ class Steering(Sessions):
         self._stand_anew(row, queue, place=place, redelivered=row.entry.redelivered)
         row.deliver_at = deliver_at
         row.suspect, row.dead_reason, row.dead_at = False, "", None
+        self._has_come(row, self._key_in(row, queue))
         return True
 
     def _stand_anew(
@@ -80,8 +93,9 @@ class Steering(Sessions):
         """Let a row arrive again, at the tail of its level; its id changes. Scheduled stays scheduled."""
         old = row.entry
         self.broker.forget(row)
-        scheduled, due_at = old.state is SCHEDULED, old.due_at
+        scheduled = old.state is SCHEDULED and row.deliver_at is not None
         row.queue.engine.remove(old)
+        row.value_key = row.value_key if row.queue is queue else None
         row.queue = queue
         row.entry = Entry(
             engine_message(row.message, row.deliver_at),
@@ -89,7 +103,7 @@ class Steering(Sessions):
             place=place,
             arrival=next(self.broker.arrivals),
             state=SCHEDULED if scheduled else READY,
-            due_at=due_at,
+            due_at=old.due_at if scheduled else None,
             attempts=attempts,
             redelivered=redelivered,
         )
@@ -120,6 +134,7 @@ class Steering(Sessions):
             row.queue.engine.redrive(row.entry)
             row.entry.redelivered = True
             row.expires_at, row.dead_reason, row.dead_at = None, "", None
+            self._keep_latest(row)
         return len(dead)
 
     @locked

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.dying import Dying
-from django_mq.stores.memory.history import Outcome
 from django_mq.stores.memory.runner import locked
 from django_mq.stores.records import WORKER_LOST, Reaped
 
@@ -85,7 +84,7 @@ class Upkeep(Dying):
         while expired < limit and self.broker.expiring.next_time() <= now:
             head = self.broker.expiring.head()
             if head is not None:
-                self.broker.finish(row_of(head), Outcome.EXPIRED)
+                self._expire(row_of(head))
                 expired += 1
         return expired
 
@@ -95,7 +94,8 @@ class Upkeep(Dying):
         live = {row.message.message_id for row in self.broker.rows.values()}
         history = _drop(self.broker.history, lambda item: self._is_past(item, now), limit)
         attempts = _drop(self.broker.attempts, lambda item: _is_done_with(item, now, live), limit)
-        return history + attempts + self.broker.lane.prune(now)
+        dedup_ids = sum(queue.prune_dedup_ids(now) for queue in self.broker.queues.values())
+        return history + attempts + dedup_ids + self.broker.lane.prune(now)
 
     def roll_up(self) -> int:
         """Nothing: there are no tables, and no pages that draw them."""

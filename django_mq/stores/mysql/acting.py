@@ -28,12 +28,12 @@ class Acting(Running):
             rows: Rows = SEVERAL[name](self, **params)
         return rows
 
-    def _locked(self, ids: list[int], states: list[int]) -> Rows:
-        return self._rows("lock_unheld", ids=ids, states=states) if ids else []
+    def _locked(self, ids: list[int], states: list[int], reason: str | None = None) -> Rows:
+        return self._rows("lock_unheld", ids=ids, states=states, reason=reason) if ids else []
 
-    def remove(self, *, ids: list[int], outcome: int) -> Rows:
+    def remove(self, *, ids: list[int], outcome: int, reason: str | None) -> Rows:
         """Remember, then delete, what nobody holds."""
-        found = [row[0] for row in self._locked(ids, UNHELD)]
+        found = [row[0] for row in self._locked(ids, UNHELD, reason)]
         return self._finish(found, outcome, "remember_removed")
 
     def _finish(self, ids: list[int], outcome: int, remember: str) -> Rows:
@@ -42,7 +42,7 @@ class Acting(Running):
             self._rows("drop_messages", ids=ids)
         return [(id_,) for id_ in ids]
 
-    def _moved(self, statement: str, ids: Sequence[int], **params: Any) -> Rows:
+    def _copied(self, statement: str, ids: Sequence[int], **params: Any) -> Rows:
         """Copy one by one, so that each copy that cannot be written leaves its original alone."""
         gone = [id_ for id_ in ids if self._written(statement, id=id_, **params)]
         if gone:
@@ -51,11 +51,16 @@ class Acting(Running):
 
     def move_to(self, *, ids: list[int], target: str) -> Rows:
         """Move what nobody holds, in delivery order."""
-        return self._moved("move", [row[0] for row in self._locked(ids, UNHELD)], target=target)
+        return self._copied("move", [row[0] for row in self._locked(ids, UNHELD)], target=target)
 
-    def move_dead_on(self, *, ids: list[int]) -> Rows:
+    def move_dead_on(self, *, ids: list[int], expired: bool) -> Rows:
         """Move dead messages, oldest first."""
-        return self._moved("move_dead", sorted(ids))
+        return self._copied("move_dead", sorted(ids), expired=expired)
+
+    def set_aside(self, *, ids: list[int]) -> Rows:
+        """Set aside what has expired and waits."""
+        found = [row[0] for row in self._locked(ids, WAITING)]
+        return super()._rows("set_expired_aside", ids=found) if found else []
 
     def reorder(self, *, ids: list[int], priority: int) -> Rows:
         """Write each anew behind the others of its level."""
@@ -97,8 +102,9 @@ class Acting(Running):
         return found
 
     def drop_queue(self, *, queue: str) -> Rows:
-        """Delete the bindings, then the queue."""
+        """Delete the bindings and the duplicate ids, then the queue."""
         self._rows("drop_bindings", queue=queue)
+        self._rows("drop_duplicates", queue=queue)
         return super()._rows("drop_queue", queue=queue)
 
     def record_each(self, *, worker: str, **columns: list[Any]) -> Rows:
@@ -127,6 +133,7 @@ SEVERAL: dict[str, Any] = {
     "remove": Acting.remove,
     "move": Acting.move_to,
     "move_dead": Acting.move_dead_on,
+    "set_expired_aside": Acting.set_aside,
     "prioritise": Acting.reorder,
     "promote_due": Acting.promote_named,
     "promote_all": Acting.promote_every,

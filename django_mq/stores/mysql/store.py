@@ -19,7 +19,7 @@ from django_mq.stores.records import Browsed, Claimed, Counts, Exchange, Verdict
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
 from django_mq.stores.sql.merging import merged
-from django_mq.stores.sql.steering import ACCEPTED, EXPIRED
+from django_mq.stores.sql.steering import ACCEPTED, BY_LATER_VALUE, EXPIRED, REPLACED
 from django_mq.stores.texts import storable
 
 if TYPE_CHECKING:
@@ -78,6 +78,10 @@ class MySQLStore(Acting):
     @retried
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
         return super().append_by_rules(messages, again=again)
+
+    def _remember_duplicate(self, message: NewMessage) -> bool:
+        row = {"queue": message.queue_name, "dedup_id": message.dedup_id, "message_id": message.message_id}
+        return bool(self._written("remember_duplicate", **row))
 
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         return [row[0] for message in messages for row in self._append_one(message)]
@@ -153,8 +157,14 @@ class MySQLStore(Acting):
         with self._transaction():
             held = set(self._rows("lock_held", ids=sorted(given), session=session_id)) if given else set()
             mine = [item for item in settlements if (item.id, item.claim) in held]
+            expired = [item.id for item in mine if item.verdict is Verdict.EXPIRE]
+            leaving = {row[0] for row in self._rows("leaving", ids=expired)} if expired else set()
+            if leaving:
+                self._rows("settle_dead", ids=sorted(leaving), reason="expired", counted=False)
+                self._send_expired(sorted(leaving))
             for verdict, outcome in ((Verdict.ACCEPT, ACCEPTED), (Verdict.EXPIRE, EXPIRED)):
-                self._finish([item.id for item in mine if item.verdict is verdict], outcome, "remember_finished")
+                over = [item.id for item in mine if item.verdict is verdict and item.id not in leaving]
+                self._finish(over, outcome, "remember_finished")
             self._give_back(mine)
             self._mark_dead(mine)
             done = {item.id for item in mine}
@@ -169,6 +179,9 @@ class MySQLStore(Acting):
 
         for (delay, counted), items in groupby(sorted(released, key=how), how):
             self._rows("settle_released", ids=[item.id for item in items], delay_seconds=delay, counted=counted)
+        if released:
+            # An older value of a last-value queue is given up with that.
+            self._remove([item.id for item in released], REPLACED, reason=BY_LATER_VALUE)
 
     def _mark_dead(self, settlements: Sequence[Settlement]) -> None:
         dead = [item for item in settlements if item.verdict is Verdict.DEAD]

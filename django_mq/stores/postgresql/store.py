@@ -38,6 +38,8 @@ FIELDS_AT_ONCE = tuple(name for name in NEW_MESSAGE_FIELDS if name not in TIMES)
 #: The claims' counterparts that settle as well, and the columns before those of a claim.
 SETTLE_AND = {"claim": "settle_and_claim", "claim_across": "settle_and_claim_across"}
 ANSWER_COLUMNS = 3
+#: Verdicts that need answers before they are written: where the message goes.
+ASKING = (Verdict.DEAD, Verdict.EXPIRE)
 #: How long the deletion of a queue waits for open transactions that wrote messages. Nobody can
 #: publish meanwhile; afterwards StoreUnavailable says to try again.
 DELETION_WAIT_SECONDS = 2
@@ -142,7 +144,7 @@ class PostgreSQLStore(Guarding):
         # Verdicts that write more than the message's own row need answers in between.
         if any(item.verdict is Verdict.RELEASE for item in settlements):
             self._pointers.clear()  # what is given back stands at a place that was passed
-        plain = all(item.verdict is not Verdict.DEAD and item.failure is None for item in settlements)
+        plain = all(item.verdict not in ASKING and item.failure is None for item in settlements)
         ruled = request is not None and self._has_rules(request.queues)
         if ruled or not (self.private and plain):
             return super().exchange(session_id, settlements, request)

@@ -71,21 +71,22 @@ class Admitting(Queues):
             if room.is_limited and not room.is_ring and self._is_exceeded(room, len(mine), size_of(mine)):
                 if room.overflow != "drop":
                     room.check(mine)
-                fitting = room.fitting(mine)
-                self._rows("count_dropped", queue_id=room.queue_id, dropped=len(mine) - len(fitting))
-                welcome = set(map(id, fitting))
+                welcome = set(map(id, room.fitting(mine)))
                 kept = [each for each in kept if each.queue_name != room.name or id(each) in welcome]
         return kept
 
-    def _make_room(self, rooms: Mapping[str, Room], kept: Sequence[NewMessage], ids: Mapping[int, int]) -> None:
-        """Drive out of the rings what is too much now, and write down what the queues hold."""
-        for room in rooms.values():
-            mine = [message for message in kept if message.queue_name == room.name]
-            if room.is_limited:
-                room.add(len(mine), size_of(mine))
-                if room.is_ring and mine:
-                    self._evict(room, spared=ids.get(id(mine[-1]), 0))
-                self._note(room)
+    def _make_room(self, room: Room, arrived: Sequence[NewMessage], *, newest: int) -> None:
+        """Drive out of a ring what is too much now, and write down what the queue holds."""
+        if arrived:
+            self._settle_in(room, len(arrived), size_of(arrived), newest=newest)
+
+    def _settle_in(self, room: Room, messages: int, size_bytes: int, *, newest: int) -> None:
+        """So much has come to a queue: do what its limits say."""
+        if room.is_limited:
+            room.add(messages, size_bytes)
+            if room.is_ring:
+                self._evict(room, spared=newest)
+            self._note(room)
 
     def _note(self, room: Room) -> None:
         self._rows(

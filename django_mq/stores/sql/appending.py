@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.errors import DuplicateMessage
 from django_mq.stores import refusals
-from django_mq.stores.sql.admitting import Admitting
+from django_mq.stores.last_value import value_key
+from django_mq.stores.sql.moving import Moving
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from django_mq.stores.records import NewMessage
+    from django_mq.stores.room import Room
 
 
 #: What of a NewMessage becomes a parameter of the statements.
@@ -39,7 +41,7 @@ class IncompleteError(Exception):
     """Not every message could be written: the transaction must go."""
 
 
-class Appending(Admitting):
+class Appending(Moving):
     """Append one or many messages."""
 
     def append(self, message: NewMessage, *, again: bool = False) -> int:
@@ -83,14 +85,32 @@ class Appending(Admitting):
         raise NotImplementedError
 
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        if again and all(self._taken(message) for message in messages):
+        if again and all(self._taken(message) or self._is_used_by(message) for message in messages):
             return []
         with self._transaction():
             rooms = self._rooms({message.queue_name for message in messages})
+            keys = _value_keys(messages, rooms)
+            self._use_dedup_ids(messages)
             kept = self._admitted(messages, rooms)
+            if len(kept) < len(messages):
+                self._give_up(messages, kept, rooms)
             ids = dict(zip(map(id, kept), self._append_some(kept, again=again), strict=False))
-            self._make_room(rooms, kept, ids)
+            for name, room in rooms.items():
+                mine = [message for message in kept if message.queue_name == name]
+                self._replace_values(room, {ids[id(each)]: keys[id(each)] for each in mine if id(each) in keys})
+                self._make_room(room, mine, newest=ids[id(mine[-1])] if mine else 0)
         return [ids.get(id(message), 0) for message in messages]
+
+    def _give_up(
+        self, messages: Sequence[NewMessage], kept: Sequence[NewMessage], rooms: Mapping[str, Room]
+    ) -> None:
+        """Count what full queues drop, and let its duplicate ids be used again."""
+        welcome = set(map(id, kept))
+        for name, room in rooms.items():
+            dropped = [each for each in messages if each.queue_name == name and id(each) not in welcome]
+            if dropped:
+                self._rows("count_dropped", queue_id=room.queue_id, dropped=len(dropped))
+                self._take_back_dedup_ids(room.queue_id, dropped)
 
     def _append_some(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
         if len(messages) == 1:
@@ -112,3 +132,14 @@ class Appending(Admitting):
 
     def _taken(self, message: NewMessage) -> bool:
         return bool(self._rows("message_taken", queue=message.queue_name, message_id=message.message_id))
+
+
+def _value_keys(messages: Sequence[NewMessage], rooms: Mapping[str, Room]) -> dict[int, str]:
+    """Return what last-value queues tell their messages by. Raises InvalidMessage."""
+    keys = {}
+    for message in messages:
+        room = rooms.get(message.queue_name)
+        key = value_key(message, room.last_value_key) if room is not None and room.last_value_key else None
+        if key is not None:
+            keys[id(message)] = key
+    return keys

@@ -10,7 +10,7 @@ from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange, Verdict
 from django_mq.stores.sql.ruling import LEFT_SECONDS, Ruling
-from django_mq.stores.sql.steering import ACCEPTED, EXPIRED
+from django_mq.stores.sql.steering import ACCEPTED, BY_LATER_VALUE, EXPIRED, REPLACED, Steering
 from django_mq.stores.texts import storable
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ PROMOTE_LIMIT = 1000
 SEEN_COLUMN = len(fields(Claimed))
 
 
-class Consuming(Ruling):
+class Consuming(Steering, Ruling):
     """Claim in strict order, settle behind the fence."""
 
     def exchange(
@@ -137,12 +137,26 @@ class Consuming(Ruling):
         return Claimed(*row[:SEEN_COLUMN])
 
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
+        given = frozenset(item.id for item in settlements)
         with self._transaction():
-            done: set[int] = set()
+            done, settlements = self._let_leave(session_id, settlements)
             for name, params in self._settle_statements(session_id, settlements):
                 done.update(row[0] for row in self._rows(name, **params))
             self._after_settling(settlements, done, session_id)
-        return frozenset(item.id for item in settlements) - done
+        return given - done
+
+    def _let_leave(self, session_id: int, settlements: Sequence[Settlement]) -> tuple[set[int], list[Settlement]]:
+        """Send the expired to their expiry queues; return who went, and the verdicts that are left."""
+        expired = [item.id for item in settlements if item.verdict is Verdict.EXPIRE]
+        leaving = {row[0] for row in self._rows("leaving", ids=expired)} if expired else set()
+        if not leaving:
+            return set(), list(settlements)
+        going = [item for item in settlements if item.id in leaving and item.verdict is Verdict.EXPIRE]
+        fence = self._fence(session_id, going)
+        reasons, counted = ["expired"] * len(going), [False] * len(going)
+        gone = [row[0] for row in self._rows("settle_dead", **fence, reasons=reasons, counted=counted)]
+        self._send_expired(gone)
+        return set(gone), [item for item in settlements if item not in going]
 
     def _settle_statements(
         self, session_id: int, settlements: Sequence[Settlement]
@@ -162,6 +176,9 @@ class Consuming(Ruling):
                     "counted": [item.counted for item in released],
                 },
             )
+            # An older value of a last-value queue is given up with that.
+            ids = [item.id for item in released]
+            yield "remove", {"ids": ids, "outcome": REPLACED, "reason": BY_LATER_VALUE}
         dead = [item for item in settlements if item.verdict is Verdict.DEAD]
         if dead:
             yield (
@@ -188,7 +205,7 @@ class Consuming(Ruling):
             self._rows("record_attempts", worker=f"session {session_id}", **self._failures(failed))
         dead = [item.id for item in settlements if item.verdict is Verdict.DEAD and item.id in done]
         if dead:
-            self._rows("move_dead", ids=dead)
+            self._move_dead(dead)
 
     @staticmethod
     def _failures(settlements: Sequence[Settlement]) -> dict[str, list[Any]]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Outcome numbers of the history table; models.History.Outcome names them.
 ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED = 1, 2, 3, 4, 5
+#: The mark of a claimed message that a later value has replaced.
+BY_LATER_VALUE = "replaced"
 #: Messages removed by one statement of a purge, so that no transaction grows with the backlog.
 PURGE_CHUNK = 1000
 
@@ -25,8 +27,17 @@ PURGE_CHUNK = 1000
 class Steering(Runner):
     """Purge, cancel, release, move, reorder, retry, pause."""
 
-    def _remove(self, ids: Sequence[int], outcome: int) -> int:
-        return len(self._rows("remove", ids=list(ids), outcome=outcome))
+    def _remove(self, ids: Sequence[int], outcome: int, *, reason: str | None = None) -> int:
+        """Remove unheld messages, all or those that were marked with a reason."""
+        return len(self._rows("remove", ids=list(ids), outcome=outcome, reason=reason))
+
+    def _move_dead(self, ids: Sequence[int], *, expired: bool = False) -> int:
+        """Send what is dead, or has expired, where its queue says; return how many went."""
+        raise NotImplementedError
+
+    def _send_expired(self, ids: Sequence[int]) -> int:
+        """Send expired messages that were set aside to their expiry queue; what cannot go there is over."""
+        return self._move_dead(ids, expired=True) + self._remove(ids, EXPIRED)
 
     def purge(self, name: str) -> int:
         if self.queue(name) is None:
@@ -63,12 +74,6 @@ class Steering(Runner):
 
     def release_held(self, ids: Sequence[int]) -> int:
         return len(self._rows("release_held", ids=list(ids)))
-
-    def move(self, ids: Sequence[int], target: str) -> int:
-        if self.queue(target) is None:
-            raise no_such_queue(target)
-        with self._transaction():
-            return len(self._rows("move", ids=list(ids), target=target))
 
     def deliver_now(self, ids: Sequence[int]) -> int:
         return len(self._rows("deliver_now", ids=list(ids)))

@@ -8,7 +8,7 @@ from django_mq import conf
 from django_mq.stores.records import WORKER_LOST, Chores, Reaped
 from django_mq.stores.sql.rollups import Rollups
 from django_mq.stores.sql.sessions import Sessions
-from django_mq.stores.sql.steering import EXPIRED, Steering
+from django_mq.stores.sql.steering import BY_LATER_VALUE, REPLACED, Steering
 
 
 class Upkeep(Sessions, Steering, Rollups):
@@ -30,7 +30,7 @@ class Upkeep(Sessions, Steering, Rollups):
             exhausted = [row[1] for row in released if row[2]]
             if exhausted:
                 self._rows("bury", ids=exhausted, reason="worker lost")
-                self._rows("move_dead", ids=exhausted)
+                self._move_dead(exhausted)
             if sessions:
                 self._drop_sessions(sessions)
         return [self._reaped(id_, name, released) for id_, name in lapsed]
@@ -66,9 +66,22 @@ class Upkeep(Sessions, Steering, Rollups):
     def expire(self, limit: int = 1000) -> int:
         with self._transaction():
             ids = [row[0] for row in self._rows("find_expired", limit=limit)]
-            return self._remove(ids, EXPIRED) if ids else 0
+            if not ids:
+                return 0
+            self._rows("set_expired_aside", ids=ids)
+            return self._remove(ids, REPLACED, reason=BY_LATER_VALUE) + self._send_expired(ids)
 
     def prune(self, limit: int = 5000) -> int:
         past = ("prune_history", "prune_attempts", "prune_rollups")
         names = (*past, "prune_volatile_messages", "prune_volatile_bindings")
-        return sum(len(self._rows(name, limit=limit)) for name in names)
+        return sum(len(self._rows(name, limit=limit)) for name in names) + self._prune_duplicates(limit)
+
+    def _prune_duplicates(self, limit: int) -> int:
+        """Forget duplicate ids that are over their time, or before the last so many of their queue."""
+        pruned = 0
+        for queue_id, count, seconds in self._rows("duplicate_windows"):
+            horizon = self._rows("duplicate_horizon", queue_id=queue_id, kept=count - 1) if count else []
+            window = {"horizon": self._time(horizon[0][0]) if horizon else None, "seconds": seconds}
+            if window != {"horizon": None, "seconds": None}:
+                pruned += len(self._rows("prune_duplicates", queue_id=queue_id, limit=limit, **window))
+        return pruned

@@ -34,7 +34,7 @@ PAIRS = {
     "settle_finished": ("remember_finished", "settle_finished"),
     "remove": ("remember_removed", "remove"),
     "release_lapsed": ("release_lapsed", "give_back_lapsed"),
-    "drop_queue": ("drop_bindings", "drop_queue"),
+    "drop_queue": ("drop_bindings", "drop_duplicates", "drop_queue"),
     "move": ("move", "mark_tail"),
     "move_dead": ("move_dead", "mark_tail"),
     "prioritise": ("prioritise", "mark_tail"),

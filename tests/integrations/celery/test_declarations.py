@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from kombu import Connection, Exchange, Producer, Queue
 
 from django_mq.delivery.publishing import publish
+from django_mq.errors import ConfigurationError
 from django_mq.integrations.celery import declarations
 from django_mq.models import Binding
 from django_mq.models import Queue as QueueRow
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.integrations.celery.conftest import Rows
 
 
@@ -154,3 +154,37 @@ def test_a_queue_with_a_single_active_consumer_goes_to_one_worker(
 
     found = QueueRow.objects.using(committed_database)
     assert [found.get(name=name).grouping for name in ("alone", "usual")] == ["sole", "none"]
+
+
+def test_limits_and_times_to_live_of_rabbitmq_start_a_queue_off(
+    connection: Connection, committed_database: str
+) -> None:
+    declare(
+        connection,
+        Queue("ring", max_length=3, max_length_bytes=999, message_ttl=1.5),
+        Queue("refusing", queue_arguments={"x-max-length": 3, "x-overflow": "reject-publish", "x-unknown": 1}),
+    )
+
+    ring, refusing = QueueRow.objects.using(committed_database).order_by("-name")
+    assert (ring.max_messages, ring.max_bytes, ring.overflow, ring.max_ttl_seconds) == (3, 999, "ring", 1.5)
+    assert (refusing.max_messages, refusing.overflow, refusing.max_ttl_seconds) == (3, "reject", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"x-max-length": 0}, "max_messages is 0"),
+        ({"x-max-length": "3"}, "max_messages is '3'"),
+        ({"x-max-length": 3, "x-overflow": "explode"}, "x-overflow is 'explode'"),
+        ({"x-message-ttl": "soon"}, "x-message-ttl is 'soon'"),
+        ({"x-message-ttl": -1}, "max_ttl_seconds is -0.001; it cannot be negative"),
+    ],
+    ids=str,
+)
+def test_arguments_that_cannot_be_are_refused(
+    connection: Connection, committed_database: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=sentence):
+        declare(connection, Queue("odd", queue_arguments=arguments))
+
+    assert not QueueRow.objects.using(committed_database).exists()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kombu import Connection, Producer
 
-from django_mq.errors import BodyNotSerialisable
+from django_mq.errors import BodyNotSerialisable, DuplicateMessage
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -157,3 +157,20 @@ def test_a_redelivered_message_says_so(connection: Connection) -> None:
 
     assert not first.delivery_info["redelivered"]
     assert again.delivery_info["redelivered"]
+
+
+def test_a_task_with_a_duplicate_id_is_taken_once(app: Celery, rows: Rows) -> None:
+    app.send_task("note", headers={"x-dedup-id": "a"})
+
+    with pytest.raises(DuplicateMessage):
+        app.send_task("note", headers={"x-dedup-id": "a"})
+
+    assert len(rows()) == 1
+
+
+def test_a_retry_is_no_duplicate(app: Celery, rows: Rows) -> None:
+    app.send_task("note", headers={"x-dedup-id": "a"})
+
+    app.send_task("note", headers={"x-dedup-id": "a"}, retries=1)
+
+    assert len(rows()) == 2

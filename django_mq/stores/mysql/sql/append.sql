@@ -14,14 +14,13 @@ SELECT
     {place},
     n.priority, 0, false, false, %(message_id)s, %(type)s,
     %(correlation_id)s, %(group_key)s, {now}, n.deliver_at,
-    coalesce(CAST(%(expires_at)s AS DATETIME(6)),
-             {now} + INTERVAL round(coalesce(%(ttl_seconds)s, least(q.ttl_seconds, 2e11)) * 1000000) MICROSECOND),
+    {expiry},
     '',
     %(content_type)s, %(content_encoding)s, %(headers)s, %(properties)s, %(body)s
 FROM django_mq_queue q
 CROSS JOIN (
     SELECT
-        %(priority)s AS priority,
+        %(priority)s AS priority, CAST(%(expires_at)s AS DATETIME(6)) AS expires_at, %(ttl_seconds)s AS ttl_seconds,
         coalesce(CAST(%(deliver_at)s AS DATETIME(6)),
                  {now} + INTERVAL round(%(delay_seconds)s * 1000000) MICROSECOND) AS deliver_at
 ) n

@@ -12,14 +12,14 @@ SELECT
     {place},
     n.priority, 0, false, false, %(message_id)s, %(type)s,
     %(correlation_id)s, %(group_key)s, {now}, n.deliver_at,
-    coalesce(%(expires_at)s::timestamptz,
-             {now} + coalesce(%(ttl_seconds)s::float8, q.ttl_seconds) * interval '1 second'),
+    {expiry},
     '',
     %(content_type)s, %(content_encoding)s, %(headers)s::jsonb, %(properties)s::jsonb, %(body)s
 FROM django_mq_queue q
 CROSS JOIN (
     SELECT
-        %(priority)s::int AS priority,
+        %(priority)s::int AS priority, %(expires_at)s::timestamptz AS expires_at,
+        %(ttl_seconds)s::float8 AS ttl_seconds,
         coalesce(%(deliver_at)s::timestamptz,
                  {now} + %(delay_seconds)s::float8 * interval '1 second') AS deliver_at
 ) n

@@ -13,7 +13,7 @@ SELECT
     CASE WHEN q.kind = 'fifo' THEN 0
          ELSE greatest(0, least(q.levels - 1, %(priority)s - (5 - (q.levels + 1) / 2))) END,
     0, %(priority)s, 0, false, false, %(message_id)s, %(type)s,
-    %(correlation_id)s, %(group_key)s, {now}, {now} + q.ttl_seconds * interval '1 second', '',
+    %(correlation_id)s, %(group_key)s, {now}, {now} + coalesce(q.ttl_seconds, q.max_ttl_seconds) * interval '1 second', '',
     %(content_type)s, %(content_encoding)s, %(headers)s::jsonb, %(properties)s::jsonb, %(body)s
 FROM django_mq_queue q
 WHERE q.name = %(queue_name)s AND NOT q.closed

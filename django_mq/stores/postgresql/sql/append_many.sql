@@ -12,7 +12,7 @@ SELECT
     {place},
     n.priority, 0, false, false, n.message_id, n.type,
     n.correlation_id, n.group_key, {now}, n.deliver_at,
-    coalesce(n.expires_at, {now} + coalesce(n.ttl_seconds, q.ttl_seconds) * interval '1 second'),
+    {expiry},
     '',
     n.content_type, n.content_encoding, n.headers::jsonb, n.properties::jsonb, n.body
 FROM (

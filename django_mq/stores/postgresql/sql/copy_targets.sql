@@ -11,7 +11,7 @@ WITH nothing AS (
 SELECT
     q.name, q.id,
     (extract(epoch FROM {now}) * 1000000)::bigint - 946684800000000,
-    (extract(epoch FROM {now} + q.ttl_seconds * interval '1 second') * 1000000)::bigint - 946684800000000,
+    (extract(epoch FROM {now} + coalesce(q.ttl_seconds, q.max_ttl_seconds) * interval '1 second') * 1000000)::bigint - 946684800000000,
     ARRAY(SELECT {level} FROM generate_series(0, 9) AS n(priority) ORDER BY n.priority),
     ARRAY(SELECT nextval((SELECT pg_get_serial_sequence('django_mq_message', 'id')::regclass))
           FROM generate_series(1, %(amount)s::int))

@@ -1,11 +1,11 @@
--- Removes unheld messages and remembers them in the history, where the queue keeps one.
+-- Removes unheld messages, all or those with a reason, and remembers them in the history, where the queue keeps one.
 -- Locks: the rows it removes, skipping locked ones. Index: the primary key.
 -- Returns: the ids that went.
 WITH gone AS (
     DELETE FROM django_mq_message
     WHERE id = ANY(ARRAY(
         SELECT id FROM django_mq_message
-        WHERE id = ANY(%(ids)s::bigint[]) AND state <> 2
+        WHERE id = ANY(%(ids)s::bigint[]) AND state <> 2 AND (%(reason)s::text IS NULL OR dead_reason = %(reason)s)
         FOR UPDATE SKIP LOCKED))
     RETURNING *
 ), kept AS (

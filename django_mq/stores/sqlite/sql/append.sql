@@ -12,7 +12,7 @@ SELECT
     {place},
     n.priority, 0, 0, 0, %(message_id)s, %(type)s,
     %(correlation_id)s, %(group_key)s, {now}, n.deliver_at,
-    coalesce(%(expires_at)s, %(ttl_seconds_from_now)s, {queue_expiry}),
+    {expiry},
     '',
     %(content_type)s, %(content_encoding)s, %(headers)s, %(properties)s, %(body)s
 FROM django_mq_queue q

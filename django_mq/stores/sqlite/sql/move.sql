@@ -3,7 +3,7 @@
 -- Locks: the database for writing. Index: the primary key.
 -- Returns: one row per message.
 UPDATE OR IGNORE django_mq_message AS m
-SET id = {tail} + moving.rank, queue_id = moving.target_id, state = moving.state, level = moving.level,
+SET id = {tail} + moving.rank, queue_id = moving.target_id, value_key = NULL, state = moving.state, level = moving.level,
     place = moving.place, attempts = 0, suspect = 0, deliver_at = moving.deliver_at, dead_reason = '', dead_at = NULL
 FROM (
     SELECT

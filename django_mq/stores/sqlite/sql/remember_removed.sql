@@ -11,3 +11,4 @@ SELECT
 FROM django_mq_message gone
 JOIN django_mq_queue q ON q.id = gone.queue_id
 WHERE gone.id IN (SELECT value FROM json_each(%(ids)s)) AND gone.state <> 2 AND q.history_days > 0
+  AND (%(reason)s IS NULL OR gone.dead_reason = %(reason)s)

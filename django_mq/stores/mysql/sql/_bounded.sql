@@ -1,0 +1,1 @@
+greatest({end}, coalesce({shortest}, {end}))

@@ -1,0 +1,1 @@
+coalesce(least({bounded}, coalesce({longest}, {bounded})), {longest})

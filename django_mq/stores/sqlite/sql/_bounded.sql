@@ -1,0 +1,1 @@
+max({end}, coalesce({shortest}, {end}))

@@ -1,0 +1,1 @@
+coalesce(%(expires_at)s, %(ttl_seconds_from_now)s, {queue_expiry})

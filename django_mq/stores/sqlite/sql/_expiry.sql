@@ -1,0 +1,1 @@
+min({bounded}, coalesce({longest}, {bounded}))

@@ -1,0 +1,156 @@
+"""Last-value queues: of the messages with one key, only the latest."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.errors import InvalidMessage
+from django_mq.stores.records import Verdict
+from tests.stores.builders import a_message, claim, declare, ids, lose_worker, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.models import History
+    from django_mq.stores.base import Store
+    from django_mq.stores.memory.history import Finished
+
+READY = 1
+REPLACED = 5
+
+
+@pytest.fixture
+def prices(store: Store) -> str:
+    """A queue that keeps the last price of each article."""
+    return declare(store, "prices", kind="last_value", last_value_key="sku")
+
+
+def a_price(sku: Any, **given: Any) -> Any:
+    return a_message("prices", headers=json.dumps({"sku": sku}), **given)
+
+
+def put(store: Store, *skus: Any, **given: Any) -> list[int]:
+    return [id_ for sku in skus for id_ in store.append_by_rules([a_price(sku, **given)])]
+
+
+def present(store: Store) -> list[int]:
+    return ids(store.browse("prices", states=[READY]))
+
+
+def test_a_newer_value_replaces_the_older_one_at_the_tail(
+    store: Store, prices: str, finished: Callable[[], list[History | Finished]]
+) -> None:
+    _, pears, apples = put(store, "apple", "pear", "apple")
+
+    assert present(store) == [pears, apples]
+    assert [row.outcome for row in finished()] == [REPLACED]
+
+
+def test_of_many_at_once_the_last_of_each_key_stays(store: Store, prices: str) -> None:
+    added = store.append_by_rules([a_price(sku) for sku in ("a", "b", "a", "a", "b")])
+
+    assert present(store) == added[3:]
+
+
+def test_a_message_without_the_key_replaces_nothing(store: Store, prices: str) -> None:
+    added = [*put(store, None, None), *store.append_by_rules([a_message("prices"), a_message("prices")])]
+
+    assert present(store) == added
+
+
+def test_numbers_and_texts_are_keys_as_they_are_written(store: Store, prices: str) -> None:
+    _, seven = put(store, 7, "7")
+
+    assert present(store) == [seven]
+
+
+def test_a_value_that_is_held_stays_until_it_is_settled(store: Store, prices: str, session: int) -> None:
+    put(store, "apple")
+    [older] = claim(store, session, prices)
+    [newer] = put(store, "apple")
+
+    assert present(store) == [newer]
+    assert settle(store, session, older, Verdict.ACCEPT) == frozenset()
+    assert present(store) == [newer]
+
+
+def test_an_older_value_that_is_given_back_is_given_up(
+    store: Store, prices: str, session: int, finished: Callable[[], list[History | Finished]]
+) -> None:
+    put(store, "apple", "pear")
+    older, pear = claim(store, session, prices)
+    [newer] = put(store, "apple")
+
+    settle(store, session, older, Verdict.RELEASE)
+    settle(store, session, pear, Verdict.RELEASE)
+
+    assert present(store) == [pear.id, newer]
+    assert [row.outcome for row in finished()] == [REPLACED]
+
+
+def test_an_older_value_that_comes_again_later_is_replaced_as_well(
+    store: Store, prices: str, session: int
+) -> None:
+    put(store, "apple")
+    [older] = claim(store, session, prices)
+    settle(store, session, older, Verdict.RELEASE, delay_seconds=60, counted=True)
+
+    [newer] = put(store, "apple")
+
+    assert ids(store.browse(prices, states=[0, 1])) == [newer]
+
+
+def test_an_older_value_whose_worker_died_is_removed_by_upkeep(store: Store, prices: str, session: int) -> None:
+    put(store, "apple")
+    claim(store, session, prices)
+    [newer] = put(store, "apple")
+    lose_worker(store, session)
+
+    store.expire()
+
+    assert present(store) == [newer]
+
+
+def test_a_value_that_was_given_back_before_is_replaced(store: Store, prices: str, session: int) -> None:
+    put(store, "apple")
+    [older] = claim(store, session, prices)
+    settle(store, session, older, Verdict.RELEASE)
+
+    [newer] = put(store, "apple")
+
+    assert present(store) == [newer]
+
+
+def test_a_dead_value_stays_where_it_is(store: Store, prices: str, session: int) -> None:
+    put(store, "apple")
+    [older] = claim(store, session, prices)
+    settle(store, session, older, Verdict.DEAD, reason="bad")
+
+    put(store, "apple")
+
+    assert ids(store.browse(prices, states=[3])) == [older.id]
+
+
+def test_a_value_that_changes_its_priority_is_still_replaced(store: Store, prices: str) -> None:
+    put(store, "apple")
+    store.prioritise(present(store), 9)
+
+    [newer] = put(store, "apple")
+
+    assert present(store) == [newer]
+
+
+@pytest.mark.parametrize("given", [{"delay_seconds": 5.0}])
+def test_a_value_in_advance_is_refused(store: Store, prices: str, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidMessage, match="takes none in advance"):
+        put(store, "apple", **given)
+
+
+def test_a_key_that_is_too_long_is_refused(store: Store, prices: str) -> None:
+    with pytest.raises(InvalidMessage, match="256 characters long; at most 255"):
+        put(store, "a" * 256)
+
+    assert present(store) == []
