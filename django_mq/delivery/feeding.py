@@ -76,7 +76,9 @@ class Feeder:
         self._notice(slots)
         if self._wants_claim(credit, slots, refill):
             return self._claim(credit, slots)
-        if self.session.settlements.pressing():
+        # Where messages were left behind the next claim is near, and takes a crowd along.
+        settlements = self.session.settlements
+        if settlements.late() if self.backlog else settlements.pressing():
             self.session.exchange(None)
         return []
 

@@ -47,9 +47,13 @@ class Settlements:
         since = self._since
         return 0.0 if since is None or not self._waiting else time.monotonic() - since
 
+    def late(self) -> bool:
+        """Whether the oldest has waited long enough."""
+        return self.age_seconds() >= LINGER_SECONDS
+
     def pressing(self) -> bool:
         """Whether they should be written now, on their own if need be."""
-        return len(self._waiting) >= CROWD or self.age_seconds() >= LINGER_SECONDS
+        return len(self._waiting) >= CROWD or self.late()
 
     def take(self) -> list[Settlement]:
         """Take a batch; whoever takes it writes it or puts it back."""

@@ -1,0 +1,6 @@
+"""One program per peer. Each runs in a throw-away environment and knows nothing of django_mq.
+
+    python PROGRAM.py DATABASE_URL REDIS_URL AMOUNT   ->   {"publish": messages/s, "drain": messages/s}
+
+Each is used as its documentation recommends for speed: its own batches, if it has any.
+"""
