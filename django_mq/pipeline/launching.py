@@ -6,9 +6,14 @@ survive a fork.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from django_mq.pipeline.session import python_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,13 +26,14 @@ def launch(
     """Start ``manage.py mq_spark`` with these arguments, and return its process.
 
     It ends with exit code 0 when the job is done; what it says goes to ``output``.
-    ``environment`` replaces this process's, which must name DJANGO_SETTINGS_MODULE.
+    ``environment`` is added to this process's; the settings and the project's folder go along.
     """
+    known = {"DJANGO_SETTINGS_MODULE": settings.SETTINGS_MODULE or "", "PYTHONPATH": python_path()}
     # S603: the arguments are a list, no shell reads them.
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-m", "django", "mq_spark", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,
-        env=None if environment is None else dict(environment),
+        env={**os.environ, **known, **(environment or {})},
     )

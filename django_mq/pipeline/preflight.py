@@ -24,11 +24,16 @@ HOW_TO_GET_JAVA = (
 
 def check() -> None:
     """Return if Spark can be started here. Raises SparkUnavailable."""
+    check_packages()
+    if not os.environ.get("SPARK_REMOTE"):
+        check_java()
+
+
+def check_packages() -> None:
+    """Return if all packages are installed. Raises SparkUnavailable."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise SparkUnavailable(f"Spark needs {', '.join(missing)}: pip install 'django-mq[spark]'.")
-    if not os.environ.get("SPARK_REMOTE"):
-        check_java()
 
 
 def check_java() -> None:

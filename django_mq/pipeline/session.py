@@ -65,9 +65,18 @@ def _starting(master: str | None) -> dict[str, str]:
     if os.environ.get("SPARK_REMOTE") or "PYSPARK_GATEWAY_PORT" in os.environ:
         return {}  # a Connect server, or spark-submit, has started already, as its owner wanted
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYTHONPATH"] = python_path()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     handed = {f"spark.executorEnv.{key}": os.environ[key] for key in HANDED_ON if key in os.environ}
     return {"spark.master": master or LOCAL, **STARTED_WITH, **handed}
+
+
+def python_path() -> str:
+    """Return where this process finds the project: others do not begin in its folder, as manage.py does."""
+    ours = [str(Path(entry).absolute()) for entry in sys.path if not entry.endswith((".zip", "-packages"))]
+    own = [entry for entry in ours if not entry.startswith((sys.base_prefix, sys.prefix))]
+    given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    return os.pathsep.join(dict.fromkeys([*given, *own]))
 
 
 def prepare(spark: SparkSession) -> SparkSession:

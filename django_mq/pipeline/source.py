@@ -26,13 +26,25 @@ if TYPE_CHECKING:
 
     from django_mq.pipeline.datasets import Column, Dataset
     from django_mq.pipeline.sink import MessageStreamWriter, MessageWriter
+    from django_mq.pipeline.stream import HistoryStream
 
 
 class Options:
     """What ``.option()`` may say, checked. Spark hands the names over without regard to case."""
 
     NAMES = frozenset(
-        {"dataset", "using", "columns", "with_body", "partitions", "first_id", "last_id", "pushdown", "path"}
+        {
+            "dataset",
+            "using",
+            "columns",
+            "with_body",
+            "partitions",
+            "first_id",
+            "last_id",
+            "max_rows",
+            "pushdown",
+            "path",
+        }
     )
 
     def __init__(self, given: Mapping[str, str]) -> None:
@@ -95,6 +107,11 @@ class MessageSource(DataSource):
     def reader(self, schema: StructType) -> MessageReader:  # noqa: ARG002 - the options say which columns
         options = Options(self.options)
         return FilteringReader(options) if options.pushdown else MessageReader(options)
+
+    def streamReader(self, schema: StructType) -> HistoryStream:  # noqa: N802, ARG002 - Spark's names
+        from django_mq.pipeline.stream import HistoryStream
+
+        return HistoryStream(Options(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> MessageWriter:
         from django_mq.pipeline.sink import MessageWriter, Sink

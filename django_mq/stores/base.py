@@ -233,6 +233,14 @@ class Store(ABC):
         names nobody, whatever is there up to ``last`` can be seen.
         """
 
+    @abstractmethod
+    def last_finished(self) -> int:
+        """Return the last number of the history that was given."""
+
+    @abstractmethod
+    def finishing(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:
+        """Name the open transactions that may still commit a row of the history, as ``unfinished`` does."""
+
     # Steering: ids are row ids; each returns how many messages it changed.
 
     @abstractmethod

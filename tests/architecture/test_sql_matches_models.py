@@ -44,6 +44,7 @@ ONLY = {
     "lock_for_writing": "SQLite may refuse a deferred transaction the lock for good",
     "lease": "the second half of claim.sql, claim_across.sql and claim_chosen.sql",
     "arriving": "SQLite has one writer, whose numbers nobody sees before they are committed",
+    "finishing": "as above",
     "see_unfinished": "only MariaDB and MySQL show what is not committed; PostgreSQL names who writes",
     "see_committed": "as above",
     "take_turn": "SQLite's one write lock is turn enough",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.core.management import CommandError, call_command
 
+from django_mq.pipeline import preflight
 from django_mq.pipeline.launching import launch
 from django_mq.pipeline.progress import line, watched
 from tests.support.waiting import wait_until
@@ -45,6 +46,15 @@ def test_a_command_without_java_fails_with_one_sentence(monkeypatch: pytest.Monk
 
     with pytest.raises(CommandError, match=r"^Spark needs Java, and there is none here"):
         call_command("mq_spark", "doctor", stdout=io.StringIO())
+
+
+@pytest.mark.django_db(databases=["default"])
+def test_a_command_without_spark_fails_with_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "PACKAGES", ("a_package_that_is_not_there",))
+
+    with pytest.raises(CommandError, match=r"pip install 'django-mq\[spark\]'"):
+        call_command("mq_spark", "archive", "--root", "nowhere", stdout=io.StringIO())
+    call_command("mq_spark", "export", stdout=io.StringIO())
 
 
 @pytest.mark.django_db(databases=["default"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
@@ -10,7 +11,9 @@ from django_mq.management.command import MQCommand
 from django_mq.management.spark.archive import ARCHIVE_JOBS, add_archive_jobs
 from django_mq.management.spark.insights import INSIGHT_JOBS, add_insight_jobs
 from django_mq.management.spark.publish import PUBLISH_JOBS, add_publish_jobs
-from django_mq.pipeline.progress import line
+from django_mq.management.spark.whatif import WHATIF_JOBS, add_whatif_jobs
+from django_mq.pipeline import preflight
+from django_mq.pipeline.progress import line, watched
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -35,20 +38,29 @@ class Command(MQCommand):
         add_archive_jobs(jobs)
         add_publish_jobs(jobs)
         add_insight_jobs(jobs)
+        add_whatif_jobs(jobs)
 
     def run(self, alias: str, **options: Any) -> None:
-        job = JOBS[options["job"]]
-        job(self, alias, options)
+        if options["job"] != "export":
+            preflight.check_packages()
+        self._told: tuple[int, int] | None = None
+        with ExitStack() as self._watching:
+            JOBS[options["job"]](self, alias, options)
 
     def session(self, options: dict[str, Any]) -> SparkSession:
         from django_mq.pipeline.session import open_session
 
         settings = dict(_setting(text) for text in options["conf"])
-        return open_session(f"mq_spark {options['job']}", master=options["master"], options=settings)
+        spark = open_session(f"mq_spark {options['job']}", master=options["master"], options=settings)
+        self._watching.enter_context(watched(spark, options["job"], self.tell))
+        return spark
 
     def tell(self, name: str, done: int, tasks: int) -> None:
-        end = "\r" if self.stderr.isatty() else "\n"
-        self.stderr.write(line(name, done, tasks), ending=end)
+        """Draw a bar on a terminal; elsewhere write a line when a task is done."""
+        if (done, tasks) != self._told:
+            self._told = (done, tasks)
+            end = "\r" if self.stderr.isatty() else "\n"
+            self.stderr.write(line(name, done, tasks), ending=end)
 
     def say(self, text: str) -> None:
         """Print a line that tells what was done."""
@@ -56,7 +68,6 @@ class Command(MQCommand):
 
 
 def doctor(command: Command, alias: str, options: dict[str, Any]) -> None:
-    from django_mq.pipeline import preflight
     from django_mq.pipeline.doctor import examine
 
     preflight.check()
@@ -77,4 +88,5 @@ JOBS: dict[str, Callable[[Any, str, dict[str, Any]], None]] = {
     **ARCHIVE_JOBS,
     **PUBLISH_JOBS,
     **INSIGHT_JOBS,
+    **WHATIF_JOBS,
 }

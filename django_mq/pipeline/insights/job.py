@@ -10,6 +10,7 @@ from django.db import connections
 from django.db.models import Count, F
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import TruncDate
+from django.utils import timezone
 
 from django_mq.engine.levels import MOST_LEVELS, level_of
 from django_mq.errors import PipelineError
@@ -52,26 +53,31 @@ def compute(spark: SparkSession, alias: str, since: date, until: date, limits: L
         raise PipelineError(f"There is no day from {since} to {until}.")
     with explaining():
         figures = hours(messages(spark, alias, since), alias, since, until, limits).collect()
-    _keep([row.asDict() for row in figures], alias)
+    # Who waits now is not known to wait in the hours to come.
+    now = int(timezone.now().timestamp() * 1_000_000)
+    past = [row.asDict() for row in figures if row["hour"] <= now]
+    _keep(past, alias)
     _keep_causes(alias, since, until)
-    return len(figures)
+    return len(past)
 
 
 def messages(spark: SparkSession, alias: str, since: date) -> DataFrame:
     """Return all that was finished since, from the archive and the history, and what is in line now."""
+    return finished(spark, alias, since, NEEDED).unionByName(in_line(spark, alias))
+
+
+def finished(spark: SparkSession, alias: str, since: date, columns: tuple[str, ...]) -> DataFrame:
+    """Return what was finished since that day, from the archive and the history, each message once."""
     start = datetime(since.year, since.month, since.day, tzinfo=UTC)
-    history: DataFrame = read(spark, using=alias, columns=",".join(NEEDED))
-    found = history.where(history["finished_at"] >= start).select(*NEEDED)
+    history: DataFrame = read(spark, using=alias, columns=",".join({"id", "finished_at", *columns}))
+    found = history.where(history["finished_at"] >= start)
     if any(day >= since.isoformat() for batch in manifest.readable(alias) for day in batch.days):
-        # What is written and not purged is in both places, and counts once.
         there = archived(spark, alias, since=since)
-        begun = manifest.under_way(alias)
-        if begun is not None and begun.days:
-            history = read(spark, using=alias, columns=f"id,{','.join(NEEDED)}")
-            late = history.where(history["finished_at"] >= start)
-            found = late.join(there.select("id"), "id", "left_anti").select(*NEEDED)
-        found = found.unionByName(there.select(*NEEDED))
-    return found.unionByName(in_line(spark, alias))
+        if manifest.under_way(alias) is not None:
+            # What is written and not purged is in both places.
+            found = found.join(there.select("id"), "id", "left_anti")
+        return found.select(*columns).unionByName(there.select(*columns))
+    return found.select(*columns)
 
 
 def in_line(spark: SparkSession, alias: str) -> DataFrame:

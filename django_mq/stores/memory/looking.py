@@ -63,3 +63,11 @@ class Looking(Runner):
     def unfinished(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
         """Nobody: what is written is there."""
         return frozenset()
+
+    def last_finished(self) -> int:
+        """None: nobody reads this history by numbers."""
+        return 0
+
+    def finishing(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
+        """Nobody, as above."""
+        return frozenset()

@@ -229,14 +229,20 @@ class MySQLStore(Acting):
         return Counts(scheduled, ready, claimed, dead, None if age is None else float(age))
 
     def unfinished(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
+        return self._uncommitted("arriving", after, last)
+
+    def finishing(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
+        return self._uncommitted("finishing", after, last)
+
+    def _uncommitted(self, statement: str, after: int, last: int) -> frozenset[str]:
         # Asked anew each time: a number is given a moment before its row can be seen by anybody.
         numbers = {"after": after, "last": last}
         self._rows("see_unfinished")
         try:
-            written = {row[0] for row in self._rows("arriving", **numbers)}
+            written = {row[0] for row in self._rows(statement, **numbers)}
         finally:
             self._rows("see_committed")
-        committed = {row[0] for row in self._rows("arriving", **numbers)}
+        committed = {row[0] for row in self._rows(statement, **numbers)}
         return frozenset(str(number) for number in written - committed)
 
     def _browsed(self, row: tuple[Any, ...]) -> Browsed:

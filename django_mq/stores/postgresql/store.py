@@ -259,8 +259,14 @@ class PostgreSQLStore(Guarding):
 
     def unfinished(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
         # Who takes a number later gets a later one: only those count who were there at first.
-        arriving = frozenset(row[0] for row in self._rows("arriving"))
-        return arriving if known is None else known & arriving
+        return self._still("arriving", known)
+
+    def finishing(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
+        return self._still("finishing", known)
+
+    def _still(self, statement: str, known: frozenset[str] | None) -> frozenset[str]:
+        there = frozenset(row[0] for row in self._rows(statement))
+        return there if known is None else known & there
 
     def now_skew_seconds(self) -> float:
         clock: datetime = self._rows("clock")[0][0]

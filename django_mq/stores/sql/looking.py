@@ -31,5 +31,8 @@ class Looking(Runner):
     def last_arrival(self) -> int:
         return int(self._rows("last_arrival")[0][0])
 
+    def last_finished(self) -> int:
+        return int(self._rows("last_finished")[0][0])
+
     def _browsed(self, row: tuple[Any, ...]) -> Browsed:
         return Browsed(*row)

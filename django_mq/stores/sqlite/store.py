@@ -139,6 +139,10 @@ class SQLiteStore(SQLStore):
         """Nobody: there is one writer, and no number of an unfinished one can be seen."""
         return frozenset()
 
+    def finishing(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
+        """Nobody, as above."""
+        return frozenset()
+
     def _browsed(self, row: tuple[Any, ...]) -> Browsed:
         id_, message_id, *middle = row
         middle[4:6] = time_of(middle[4]), time_of(middle[5])

@@ -17,6 +17,7 @@ from library.demo.checking import check
 from library.demo.direct import analyse_all
 from library.demo.errors import DemoFailed
 from library.demo.fresh import PASSWORD, USERNAME, prepare
+from library.demo.learning import learn
 from library.demo.lock import only_one
 from library.demo.outcomes import totals_of
 from library.demo.saying import say, say_table
@@ -44,6 +45,8 @@ class Demo:
     limit: int | None = None
     keep: bool = False
     kill_once: bool = False
+    #: Whether the history is archived and learnt from in the end.
+    spark: bool = False
     #: Port of the site; None for no site.
     port: int | None = None
 
@@ -58,6 +61,8 @@ class Demo:
                 say(login_at(site))
             worker = stack.enter_context(Worker(lock))
             self.index(worker)
+            if self.spark:
+                learn()
             if site:
                 serve(site, worker)
 

@@ -25,6 +25,9 @@ class Command(BaseCommand):
         parser.add_argument("--limit", type=int, metavar="FILES", help="index about so many files only")
         parser.add_argument("--keep", action="store_true", help="go on with the index of the last run")
         parser.add_argument("--kill-once", action="store_true", help="kill -9 the worker half way through")
+        parser.add_argument(
+            "--spark", action="store_true", help="archive the history and learn from it; needs Java"
+        )
         parser.add_argument("--serve", action="store_true", help="leave the site and the worker up until Ctrl-C")
         parser.add_argument("--port", type=int, default=8000, help="port of the site (default 8000)")
 
@@ -36,6 +39,7 @@ class Command(BaseCommand):
             limit=options["limit"],
             keep=options["keep"],
             kill_once=options["kill_once"],
+            spark=options["spark"],
             port=options["port"] if options["serve"] else None,
         )
         try:

@@ -1,0 +1,70 @@
+"""whatif."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from django_mq.management.spark.archive import day_of
+from django_mq.management.tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django_mq.pipeline.whatif.job import Outcome
+
+HEADINGS = ("CLASS", "RANK", "SCENARIO", "MESSAGES", "WAIT MEAN", "P50", "P95", "P99")
+
+
+def add_whatif_jobs(jobs: Any) -> None:
+    """Add the job's options to the command line."""
+    whatif = jobs.add_parser(
+        "whatif", help="Send a recorded day through the queue once more, under other settings."
+    )
+    whatif.add_argument("--queue", required=True)
+    whatif.add_argument("--day", type=day_of, required=True, metavar="YYYY-MM-DD")
+    whatif.add_argument(
+        "--scenario",
+        dest="scenarios",
+        action="append",
+        default=[],
+        metavar="NAME:KEY=VALUE,...",
+        help="kind, levels, consumers, credit, service, arrivals; without it, a few that suggest themselves.",
+    )
+    whatif.add_argument("--json", action="store_true")
+
+
+def whatif(command: Any, alias: str, options: dict[str, Any]) -> None:
+    from django_mq.models import Queue
+    from django_mq.pipeline.session import explaining
+    from django_mq.pipeline.whatif.job import recorded_consumers, trace_of, what_if
+    from django_mq.pipeline.whatif.scenario import Scenario, parse
+
+    asked = [parse(text) for text in options["scenarios"]]
+    known = Queue.objects.using(alias).filter(name=options["queue"]).first()
+    kind, levels = (known.kind, known.levels) if known else ("priority", 10)
+    spark = command.session(options)
+    with explaining():
+        trace = trace_of(spark, alias, options["queue"], options["day"]).cache()
+        consumers = recorded_consumers(trace)
+    recorded = Scenario(name="as recorded", kind=kind, levels=levels, consumers=consumers)
+    others = asked or [
+        replace(recorded, name="one consumer more", consumers=consumers + 1),
+        replace(recorded, name="half as fast", service=2.0),
+        replace(recorded, name="no priorities", kind="fifo"),
+    ]
+    outcomes = what_if(spark, trace, [recorded, *others], levels)
+    if options["json"]:
+        command.say(json.dumps([one.as_dict() for one in outcomes]))
+    else:
+        command.say(f"{consumers} at work at once, as recorded.")
+        command.say(table(HEADINGS, [_cells(one) for one in outcomes], right=(0, 1, 3, 4, 5, 6, 7)))
+
+
+def _cells(one: Outcome) -> tuple[str, ...]:
+    times = (f"{value:.3g} s" for value in (one.mean, one.p50, one.p95, one.p99))
+    return ("all" if one.level < 0 else str(one.level), str(one.rank), one.scenario, f"{one.messages:,}", *times)
+
+
+WHATIF_JOBS: dict[str, Callable[[Any, str, dict[str, Any]], None]] = {"whatif": whatif}

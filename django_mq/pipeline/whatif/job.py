@@ -1,0 +1,141 @@
+"""Many scenarios at once, one per task, and the report that ranks them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from django_mq.engine.levels import level_of
+from django_mq.errors import PipelineError
+from django_mq.pipeline.session import explaining
+from django_mq.pipeline.whatif.simulation import Arrival, most_at_once, simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import date
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from django_mq.pipeline.whatif.scenario import Scenario
+
+#: The name under which the report has what really happened.
+REALITY = "what happened"
+#: Columns that a trace has.
+TRACED = ("id", "priority", "ready_at", "claimed_at", "finished_at")
+SCHEMA = "scenario string, class int, messages bigint, mean double, p50 double, p95 double, p99 double"
+ALL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How long one class waited in one scenario, in seconds. Class -1 is all; rank 1 is the shortest p95."""
+
+    scenario: str
+    level: int
+    messages: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    rank: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+def what_if(
+    spark: SparkSession, trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10
+) -> list[Outcome]:
+    """Return the outcome of every scenario and class, and of what really happened, ranked within each class.
+
+    ``trace`` has the columns of the history, of one queue's accepted messages. A class is a
+    level of the recorded queue. Raises PipelineError.
+    """
+    if not scenarios:
+        raise PipelineError("There is nothing to simulate: name at least one scenario.")
+    if len({one.name for one in scenarios} | {REALITY}) != len(scenarios) + 1:
+        raise PipelineError("Two scenarios have the same name.")
+    rows = trace.selectExpr(
+        "id",
+        "priority",
+        "unix_micros(ready_at) / 1e6 at",
+        "greatest(unix_micros(finished_at) - unix_micros(claimed_at), 0) / 1e6 service",
+        "greatest(unix_micros(claimed_at) - unix_micros(ready_at), 0) / 1e6 waited",
+    )
+    names = spark.createDataFrame([(one.name,) for one in scenarios] + [(REALITY,)], "scenario string")
+    runner = _runner({one.name: one for one in scenarios}, levels)
+    with explaining():
+        found = rows.crossJoin(names).groupBy("scenario").applyInArrow(runner, SCHEMA).collect()
+    if not found:
+        raise PipelineError("There is nothing to simulate: no message of that queue was done then.")
+    return ranked([Outcome(*row) for row in found])
+
+
+def ranked(outcomes: list[Outcome]) -> list[Outcome]:
+    """Return them by class, the shortest p95 first; what really happened takes part."""
+    ordered = sorted(outcomes, key=lambda one: (one.level, one.p95, one.mean, one.scenario))
+    ranks: dict[int, int] = {}
+    found = []
+    for one in ordered:
+        ranks[one.level] = ranks.get(one.level, 0) + 1
+        found.append(Outcome(**{**asdict(one), "rank": ranks[one.level]}))
+    return found
+
+
+def _runner(scenarios: dict[str, Scenario], levels: int) -> Callable[[pa.Table], pa.Table]:
+    def run(table: pa.Table) -> pa.Table:
+        import pyarrow as pa
+
+        ordered = table.sort_by([("at", "ascending"), ("id", "ascending")])
+        name = ordered.column("scenario")[0].as_py()
+        priorities = ordered.column("priority").to_pylist()
+        waits = _waits(ordered, scenarios.get(name), priorities)
+        rows = spreads(name, waits, [level_of(priority, levels) for priority in priorities])
+        types = [pa.string(), pa.int32(), pa.int64(), *[pa.float64()] * 4]
+        names = ["scenario", "class", "messages", "mean", "p50", "p95", "p99"]
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+        return pa.table(dict(zip(names, arrays, strict=True)))
+
+    return run
+
+
+def _waits(table: pa.Table, scenario: Scenario | None, priorities: list[int]) -> list[float]:
+    if scenario is None:
+        recorded: list[float] = table.column("waited").to_pylist()
+        return recorded
+    columns = zip(table.column("at").to_pylist(), priorities, table.column("service").to_pylist(), strict=True)
+    return simulate([Arrival(*row) for row in columns], scenario)
+
+
+def spreads(name: str, waits: Sequence[float], classes: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Return a row for all messages and one for each class: number, mean and percentiles of the waits."""
+    import numpy as np
+
+    values, levels = np.array(waits), np.array(classes)
+    rows = []
+    for level in [ALL, *sorted(set(classes))]:
+        chosen = values if level == ALL else values[levels == level]
+        rows.append(
+            (name, level, len(chosen), float(chosen.mean()), *np.percentile(chosen, [50, 95, 99]).tolist())
+        )
+    return rows
+
+
+def trace_of(spark: SparkSession, alias: str, queue: str, day: date) -> DataFrame:
+    """Return the messages of a queue that became ready on that day (UTC) and were done."""
+    from pyspark.sql import functions as f
+
+    from django_mq.pipeline.insights.job import finished
+
+    rows = finished(spark, alias, day, (*TRACED, "queue", "outcome"))
+    done = rows.where((f.col("queue") == queue) & (f.col("outcome") == "accepted"))
+    return done.where(f.to_date("ready_at") == f.lit(day)).select(*TRACED)
+
+
+def recorded_consumers(trace: DataFrame) -> int:
+    """Return how many messages of the trace were at work at once."""
+    spans = trace.selectExpr("unix_micros(claimed_at) a", "unix_micros(finished_at) b").collect()
+    return max(1, most_at_once((row["a"], row["b"]) for row in spans))

@@ -1,0 +1,59 @@
+"""What the demo's own history says, through Spark: archived, counted, and played again under other settings."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.utils import timezone
+from django_mq.errors import SparkUnavailable
+from django_mq.models import History
+from django_mq.pipeline import preflight
+from django_mq.pipeline.launching import launch
+
+from library.demo.errors import DemoFailed
+from library.demo.saying import say, say_table
+
+if TYPE_CHECKING:
+    from datetime import date
+
+#: The queue whose day is played again.
+QUEUE = "index"
+
+
+def learn() -> None:
+    """Archive the history, draw its insights, try three other settings. Raises DemoFailed."""
+    try:
+        preflight.check()
+    except SparkUnavailable as missing:
+        raise DemoFailed(str(missing)) from None
+    root = settings.VAR_DIR / "archive"
+    shutil.rmtree(root, ignore_errors=True)
+    finished = History.objects.filter(queue_name=QUEUE).order_by("-id").values_list("ready_at", flat=True).first()
+    for title, arguments in steps(str(root), (finished or timezone.now()).date()):
+        say_table(title, [run(*arguments)])
+    left = History.objects.count()
+    say(f"\nThe history has {left:,} rows left; the rest is in {root}.")
+    if left:
+        raise DemoFailed("The archive has left something behind.")
+
+
+def steps(root: str, day: date) -> list[tuple[str, list[str]]]:
+    """Return the jobs, each with what it is called."""
+    return [
+        ("Archive", ["archive", "--root", root, "--older-than", "0"]),
+        ("Insights", ["insights", "--days", "2"]),
+        ("What if", ["whatif", "--queue", QUEUE, "--day", day.isoformat()]),
+    ]
+
+
+def run(*arguments: str) -> str:
+    """Run a job, and return what it printed. Raises DemoFailed."""
+    process = launch(*arguments, output=subprocess.PIPE)
+    written, _ = process.communicate()
+    text = written.decode().strip()
+    if process.returncode:
+        raise DemoFailed(f"mq_spark {arguments[0]} failed: {text[-2000:]}")
+    return "\n".join(line for line in text.splitlines() if not line.startswith("WARNING: Using incubator"))
