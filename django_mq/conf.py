@@ -156,7 +156,7 @@ class Settings:
     #: A worker session that is not renewed for so long is reaped, and its messages are given back.
     SESSION_SECONDS: float = 15.0
     #: Longest time between two looks of a worker that hears hints; a lost hint costs at most this.
-    SAFETY_POLL_SECONDS: float = 5.0
+    SAFETY_POLL_SECONDS: float = 7.0
     #: Time between two looks of an idle worker that hears no hints.
     POLL_SECONDS: float = 0.25
     #: Time between two rounds of upkeep (reap, expire, prune) in each worker.

@@ -142,6 +142,11 @@ class Feeder:
         return self._look
 
     @property
+    def restless(self) -> bool:
+        """Whether there is any reason to claim, were there credit."""
+        return self._look or self.backlog or time.monotonic() >= self._due_at
+
+    @property
     def due_at(self) -> float | None:
         """When the earliest scheduled message is due, on this machine's clock; None if none is known."""
         return None if self._due_at == NEVER else self._due_at

@@ -8,8 +8,10 @@ import time
 from typing import TYPE_CHECKING
 
 from django_mq import conf
+from django_mq.delivery.polling import RENEWALS
 from django_mq.delivery.upkeep import Upkeep
 from django_mq.errors import StoreError, StoreUnavailable
+from django_mq.notifications.wake import LOOK
 from django_mq.stores.records import Heartbeat
 from django_mq.stores.registry import private_store
 
@@ -23,8 +25,6 @@ STALE_SECONDS = 0.2
 #: Time between two rounds of the keeper, in seconds; while the database is away it grows.
 ROUND_SECONDS = 0.1
 OUTAGE_CAP_SECONDS = 1.0
-#: A session is renewed so often before its deadline.
-RENEWALS = 2.5
 #: Time between two tries to have the connection stand for the session, in seconds.
 GUARD_SECONDS = 0.3
 
@@ -102,6 +102,7 @@ class Keeper:
             queues=session.queues,
             credit=session.credit,
             consumers=session.describe(),
+            look=session.held < max(1, session.credit),
         )
         renewal = self.store.renew(session.id, heartbeat)
         self._expect_renewal()
@@ -110,5 +111,7 @@ class Keeper:
             session.lose()
             return
         self._upkeep.stand(eldest=renewal.eldest)
+        if renewal.ready and self.store.features.looks_when_renewed:
+            session.wake.set(LOOK)
         if not self.store.guard(session.id, deadline_seconds=self._deadline_seconds):
             self._renew_at = time.monotonic() + GUARD_SECONDS

@@ -15,15 +15,20 @@ if TYPE_CHECKING:
 
 #: Time between two looks at SQLite's change marker, in seconds: the look costs microseconds.
 MARKER_SECONDS = 0.02
+#: A session is renewed so often before its deadline.
+RENEWALS = 2.25
 
 
 def poll_seconds(store: Store, listener: Listener | None) -> float:
     """Return the time between two looks: seldom where hints or a change marker tell, often where nothing does."""
     settings = conf.load()
     hears = listener is not None and listener.connected and notifier().reaches_others
-    if hears or store.features.notices_changes:
-        return settings.SAFETY_POLL_SECONDS
-    return settings.POLL_SECONDS
+    if not hears and not store.features.notices_changes:
+        return settings.POLL_SECONDS
+    if store.features.looks_when_renewed and settings.SAFETY_POLL_SECONDS * RENEWALS >= settings.SESSION_SECONDS:
+        # The keeper looks in time; this is for when it cannot.
+        return max(settings.SAFETY_POLL_SECONDS, settings.SESSION_SECONDS)
+    return settings.SAFETY_POLL_SECONDS
 
 
 class Polls:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from django_mq import conf
 from django_mq.notifications.base import News, queue_of, queue_topic
 from django_mq.notifications.registry import notifier
-from django_mq.notifications.wake import ANY
+from django_mq.notifications.wake import ANY, LOOK
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -56,7 +56,7 @@ class Standby:
         self._told.update(map(queue_of, notices))
         # What came back, or was steered by hand, may stand where this session has been.
         whole = ANY in topics or any(topic[:2] in {"b:", "q:"} for topic in topics)
-        if notices or whole:
+        if notices or whole or LOOK in topics:
             self._feeder.look(whole=whole)
 
     def settle_down(self, queues: tuple[str, ...], *, able: bool) -> bool:
@@ -133,7 +133,10 @@ class Standby:
 
     def seconds_until_question(self) -> float | None:
         """Return when ``settle_down`` must be called again although nothing happens, None if never."""
-        return None if self._ask_at is None else max(0.0, self._ask_at - time.monotonic())
+        if self.at_work:
+            return None
+        asks = self._renew_at if self._ask_at is None else min(self._ask_at, self._renew_at)
+        return max(0.0, asks - time.monotonic())
 
     def leave(self) -> None:
         """Be told no more; whoever is idle gets the notices that were not seen to."""

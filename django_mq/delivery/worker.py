@@ -178,7 +178,8 @@ class Worker:
         """Watch time limits, then settle and claim; return whether anything was claimed. Raises StoreError."""
         if self.session.lost:
             raise SessionLost
-        self._policies.refresh_if_due(self.session.store)
+        if self._feeder.restless:
+            self._policies.refresh_if_due(self.session.store)
         self._admission.ask_if_due()
         if self._timed:
             self._give_up_overdue()

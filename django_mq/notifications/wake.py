@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: Stands for every topic: something happened, look at everything.
 ANY = "*"
+#: A look has found something, or may: no hint has come for it.
+LOOK = "look"
 
 
 class Wake:

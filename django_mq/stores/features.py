@@ -27,3 +27,5 @@ class Features:
     has_schemas: bool = False
     #: May an open connection be inherited over a fork, if only to be abandoned there?
     crosses_forks: bool = True
+    #: Does the renewal of a session say whether something waits for it, so that it need not ask apart?
+    looks_when_renewed: bool = False

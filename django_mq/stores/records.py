@@ -250,13 +250,19 @@ class Heartbeat:
     queues: tuple[str, ...] = ()
     credit: int = 0
     consumers: tuple[ConsumerInfo, ...] = ()
+    #: Whether to say if something waits for the session; one without credit need not know.
+    look: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """The answer to a heartbeat: the session lives. The eldest one does everybody's upkeep."""
+    """The answer to a heartbeat: the session lives. The eldest one does everybody's upkeep.
+
+    ``ready`` is false where the store has looked and nothing waits in the session's queues.
+    """
 
     eldest: bool
+    ready: bool = True
 
 
 @dataclass(frozen=True, slots=True)

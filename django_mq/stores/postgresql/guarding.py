@@ -11,6 +11,7 @@ import select
 from typing import Any
 
 from django_mq.stores.private import lock_of
+from django_mq.stores.records import Renewal
 from django_mq.stores.sql import SQLStore
 
 #: How long a session whose connection has ended may take to come back; hasten.sql says it, too.
@@ -35,8 +36,9 @@ class Guarding(SQLStore):
     _guarding: Any = None
     _pooled: Any = None
 
-    def _is_eldest(self, *renewed: Any) -> bool:
-        return bool(renewed[-1])
+    def _answer(self, _session_id: int, *renewed: Any) -> Renewal:
+        _, eldest, ready = renewed
+        return Renewal(eldest=bool(eldest), ready=bool(ready))
 
     def guard(self, session_id: int, *, deadline_seconds: float) -> bool:
         self.connection.ensure_connection()

@@ -59,6 +59,7 @@ class PostgreSQLStore(Guarding):
         has_schemas=True,
         has_table_settings=True,
         notices_ends=True,
+        looks_when_renewed=True,
     )
     package = "django_mq.stores.postgresql"
 

@@ -65,12 +65,13 @@ class Sessions(Runner):
             held=heartbeat.held,
             queues=json.dumps(list(heartbeat.queues)),
             credit=heartbeat.credit,
+            look=heartbeat.look,
         )
-        return Renewal(self._is_eldest(session_id, *renewed[0])) if renewed else None
+        return self._answer(session_id, *renewed[0]) if renewed else None
 
-    def _is_eldest(self, session_id: int, *_: Any) -> bool:
-        """Whether no older session lives; asked apart where a renewal's row does not say it."""
-        return not self._rows("elder", session=session_id)
+    def _answer(self, session_id: int, *_: Any) -> Renewal:
+        """Return what a renewal's row says; asked apart where it does not say who is the eldest."""
+        return Renewal(eldest=not self._rows("elder", session=session_id))
 
     def _show_consumers(self, session_id: int, consumers: Iterable[ConsumerInfo]) -> None:
         self._rows("drop_consumers", sessions=[session_id])

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from django_mq.errors import SessionLost
 from django_mq.models import Consumer, WorkerSession
-from django_mq.stores.records import ConsumerInfo, Heartbeat, Reaped, Renewal, SessionInfo
-from tests.stores.builders import DEADLINE_SECONDS, claim, ids, look, lose_worker, open_session, pass_time, publish
+from django_mq.stores.records import ConsumerInfo, Heartbeat, Reaped, SessionInfo
+from tests.stores.builders import (
+    DEADLINE_SECONDS,
+    claim,
+    declare,
+    ids,
+    look,
+    lose_worker,
+    open_session,
+    pass_time,
+    publish,
+)
 from tests.stores.conftest import needs_rows
 
 if TYPE_CHECKING:
@@ -83,9 +94,9 @@ def test_the_eldest_session_that_lives_is_told_so(store: Store) -> None:
     for session in (first, second):
         store.renew(session, FOR_LONG)
 
-    assert [store.renew(session, FOR_LONG) for session in (first, second)] == [Renewal(True), Renewal(False)]
+    assert [eldest(store, session) for session in (first, second)] == [True, False]
     store.close_session(first)
-    assert store.renew(second, FOR_LONG) == Renewal(True)
+    assert eldest(store, second)
 
 
 def test_a_session_that_has_lapsed_is_nobodys_elder(store: Store) -> None:
@@ -93,7 +104,7 @@ def test_a_session_that_has_lapsed_is_nobodys_elder(store: Store) -> None:
     young = open_session(store, "young", deadline_seconds=1000)
     pass_time(store, DEADLINE_SECONDS + 1)
 
-    assert store.renew(young, FOR_LONG) == Renewal(True)
+    assert eldest(store, young)
 
 
 def test_heartbeats_that_show_the_same_consumers_keep_them(store: Store, session: int) -> None:
@@ -241,3 +252,33 @@ def test_reaping_counts_what_a_session_killed_for_good(store: Store, orders: str
 
     assert (reaped.session_id, reaped.released, reaped.dead) == (session, 0, 1)
     assert (store.counts()[orders].ready, store.counts()[orders].dead) == (1, 1)
+
+
+@pytest.mark.parametrize("delay_seconds", [None, 5.0])
+def test_a_renewal_says_whether_something_waits(store: Store, delay_seconds: float | None) -> None:
+    name = declare(store)
+    session = open_session(store)
+    beat = Heartbeat(deadline_seconds=30, queues=(name,))
+    looks = store.features.looks_when_renewed
+    assert ready(store, session, beat) is not looks
+
+    publish(store, name, delay_seconds=delay_seconds)
+    pass_time(store, 10)
+
+    assert ready(store, session, beat)
+    assert ready(store, session, replace(beat, queues=("another",))) is not looks
+    assert ready(store, session, replace(beat, look=False)) is not looks
+    store.set_paused(name, paused=True)
+    assert ready(store, session, beat) is not looks
+
+
+def eldest(store: Store, session: int) -> bool:
+    renewal = store.renew(session, FOR_LONG)
+    assert renewal is not None
+    return renewal.eldest
+
+
+def ready(store: Store, session: int, beat: Heartbeat) -> bool:
+    renewal = store.renew(session, beat)
+    assert renewal is not None
+    return renewal.ready
