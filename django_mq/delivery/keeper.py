@@ -92,6 +92,13 @@ class Keeper:
             self._renew()
         self._upkeep.run_if_due()
 
+    def _look(self, *, ready: bool) -> None:
+        """Wake the driver if something waits; otherwise it has been looked for."""
+        if ready:
+            self._session.wake.set(LOOK)
+        else:
+            self._session.looked_at = time.monotonic()
+
     def _renew(self) -> None:
         session = self._session
         if session.id is None or session.lost:
@@ -111,7 +118,7 @@ class Keeper:
             session.lose()
             return
         self._upkeep.stand(eldest=renewal.eldest)
-        if renewal.ready and self.store.features.looks_when_renewed:
-            session.wake.set(LOOK)
+        if self.store.features.looks_when_renewed:
+            self._look(ready=renewal.ready)
         if not self.store.guard(session.id, deadline_seconds=self._deadline_seconds):
             self._renew_at = time.monotonic() + GUARD_SECONDS

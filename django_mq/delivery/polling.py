@@ -26,7 +26,7 @@ def poll_seconds(store: Store, listener: Listener | None) -> float:
     if not hears and not store.features.notices_changes:
         return settings.POLL_SECONDS
     if store.features.looks_when_renewed and settings.SAFETY_POLL_SECONDS * RENEWALS >= settings.SESSION_SECONDS:
-        # The keeper looks in time; this is for when it cannot.
+        # The keeper looks in time (``Session.looked_at``); this is for when it cannot.
         return max(settings.SAFETY_POLL_SECONDS, settings.SESSION_SECONDS)
     return settings.SAFETY_POLL_SECONDS
 
@@ -38,9 +38,9 @@ class Polls:
         self._polled_at = time.monotonic()
         self._spread = 1.0
 
-    def due(self, every_seconds: float) -> bool:
+    def due(self, every_seconds: float, looked_at: float = 0.0) -> bool:
         """Whether to look now; if so, the time until the next look begins."""
-        if self.seconds(every_seconds) > 0:
+        if self.seconds(every_seconds, looked_at) > 0:
             return False
         self.restart()
         return True
@@ -50,6 +50,7 @@ class Polls:
         self._polled_at = time.monotonic()
         self._spread = random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
 
-    def seconds(self, every_seconds: float) -> float:
-        """Return how long until the next look."""
-        return max(0.0, self._polled_at + every_seconds * self._spread - time.monotonic())
+    def seconds(self, every_seconds: float, looked_at: float = 0.0) -> float:
+        """Return how long until the next look; somebody else has made one at ``looked_at``, on the monotonic clock."""
+        since = max(self._polled_at, looked_at)
+        return max(0.0, since + every_seconds * self._spread - time.monotonic())

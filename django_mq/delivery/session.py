@@ -65,6 +65,8 @@ class Session:
         self.describe: Callable[[], tuple[ConsumerInfo, ...]] = tuple
         #: Set by the feeder: told in how many seconds a message that was given back is due again.
         self.on_given_back: Callable[[float], None] = _nobody_waits
+        #: When the keeper has looked for this session, on the monotonic clock: the driver need not, for a while.
+        self.looked_at = float("-inf")
         self.lost = False
         self.retired = False
         # Whether what was claimed last may keep messages of its queue from others until it is settled.

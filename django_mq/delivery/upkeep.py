@@ -130,7 +130,8 @@ class Upkeep:
         done = run_upkeep(self._store, reap=now >= self._reap_from, prune=False)
         if done["hastened"]:
             self._next_at = min(self._next_at, now + HASTENED_SECONDS)
-        self._roll_up()
+        if self.eldest:
+            self._roll_up()
 
     def _prune(self) -> None:
         self._pruning = self._store.prune(PRUNE_CHUNK) >= PRUNE_CHUNK

@@ -236,7 +236,7 @@ class Worker:
         return len(self.session.settlements) >= self._refill() or not (self._pool.running or self._buffered())
 
     def _wait_seconds(self) -> float:
-        waits = [self._polls.seconds(self._poll_seconds())]
+        waits = [self._polls.seconds(self._poll_seconds(), self._looked_at())]
         if self.session.store.features.notices_changes:
             waits.append(MARKER_SECONDS)
         if self._timed:
@@ -249,12 +249,16 @@ class Worker:
     def _poll_seconds(self) -> float:
         return poll_seconds(self.session.store, self._listener)
 
+    def _looked_at(self) -> float:
+        """When the keeper has looked in our place, which counts while hints are heard."""
+        return self.session.looked_at if self._listener.connected else 0.0
+
     def _poll(self) -> None:
         marker = self.session.store.change_marker()
         if marker is not None and marker != self._marker:
             self._marker = marker
             self._feeder.look()
-        if self._polls.due(self._poll_seconds()):
+        if self._polls.due(self._poll_seconds(), self._looked_at()):
             self._feeder.look()
 
     def _idle(self) -> bool:
