@@ -51,6 +51,6 @@ class Polls:
         self._spread = random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
 
     def seconds(self, every_seconds: float, looked_at: float = 0.0) -> float:
-        """Return how long until the next look; somebody else has made one at ``looked_at``, on the monotonic clock."""
+        """Return how long until the next look; another thread has made one at ``looked_at`` (monotonic)."""
         since = max(self._polled_at, looked_at)
         return max(0.0, since + every_seconds * self._spread - time.monotonic())
