@@ -52,6 +52,7 @@ class Queues(Steering, Remembering):
                 raise QueueInUse(
                     f"{name!r} still holds messages" + (" that workers have claimed." if force else ".")
                 )
+            self._rows("drop_turn", queue=name)
             self._rows("drop_queue", queue=name)
         return removed
 

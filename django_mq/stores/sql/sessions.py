@@ -90,5 +90,6 @@ class Sessions(Runner):
 
     def _drop_sessions(self, ids: list[int]) -> None:
         self._rows("drop_consumers", sessions=ids)
-        self._rows("drop_ownerships", sessions=ids)
+        lost = [row[0] for row in self._rows("lost_owners")]
+        self._rows("drop_ownerships", sessions=[*ids, *lost])
         self._rows("drop_sessions", sessions=ids)

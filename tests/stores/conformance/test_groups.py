@@ -225,3 +225,16 @@ def test_a_suspect_of_a_group_travels_alone(store: Store, session: int) -> None:
     without_slot = claim(store, heir, slots=0)
 
     assert (without_slot, ids(claim(store, heir))) == ([], [first])
+
+
+def test_a_queue_that_is_deleted_and_declared_again_has_no_owners(store: Store, session: int, other: int) -> None:
+    declare(store, grouping="assigned")
+    publish(store, group_key="a")
+    [held] = claim(store, session)
+    settle(store, session, held, Verdict.ACCEPT)
+
+    store.delete_queue("orders")
+    declare(store, grouping="assigned")
+    published = publish(store, group_key="a")
+
+    assert ids(claim(store, other)) == [published]
