@@ -129,7 +129,8 @@ class Upkeep:
     def _run_round(self, now: float) -> None:
         done = run_upkeep(self._store, reap=now >= self._reap_from, prune=False)
         if done["hastened"]:
-            self._next_at = min(self._next_at, now + HASTENED_SECONDS)
+            # Counted from the end of the round: the deadline was set in the middle of it.
+            self._next_at = min(self._next_at, time.monotonic() + HASTENED_SECONDS)
         if self.eldest:
             self._roll_up()
 
