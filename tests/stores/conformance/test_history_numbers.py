@@ -1,0 +1,27 @@
+"""The history's numbers: the last one that was given, and who may still write below it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq.stores.records import Verdict
+from tests.stores.builders import claim, publish, settle
+from tests.stores.conftest import needs_rows
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+
+def test_nobody_is_waited_for_where_nobody_writes(store: Store, orders: str) -> None:
+    assert store.finishing(None, after=0, last=store.last_finished()) == frozenset()
+    assert store.finishing(frozenset({"long gone"}), after=0, last=0) == frozenset()
+
+
+def test_a_finished_message_takes_a_later_number(store: Store, orders: str, session: int) -> None:
+    needs_rows(store)
+    before = store.last_finished()
+    publish(store)
+
+    settle(store, session, claim(store, session)[0], Verdict.ACCEPT)
+
+    assert store.last_finished() > before
