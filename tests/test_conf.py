@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq import conf
-from django_mq.errors import ConfigurationError
+from django_mq.errors import ConfigurationError, ContradictoryOptions
 
 if TYPE_CHECKING:
     from pytest_django import Settings
@@ -111,6 +111,23 @@ def test_an_impossible_option_of_a_queue_is_refused(
     settings: Settings, options: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=rf"QUEUES\['orders'\]: .*{sentence}"):
+        load(settings, QUEUES={"orders": options})
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"overflow": "ring"}, "there is no limit: give max_messages or max_bytes"),
+        ({"kind": "last_value"}, "need each other"),
+        ({"last_value_key": "sku"}, "need each other"),
+        ({"ttl_seconds": 5, "max_ttl_seconds": 9}, "ttl_seconds is the only rule"),
+        ({"min_ttl_seconds": 9, "max_ttl_seconds": 5}, "min_ttl_seconds is 9, above max_ttl_seconds, 5"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    settings: Settings, options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ContradictoryOptions, match=rf"QUEUES\['orders'\]: .*{sentence}"):
         load(settings, QUEUES={"orders": options})
 
 

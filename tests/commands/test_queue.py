@@ -45,6 +45,23 @@ def test_every_option_of_a_queue_can_be_given(database: str, run: Run) -> None:
     assert (row.max_consumers, row.max_in_flight) == (2, 9)
 
 
+def test_every_rule_at_publish_can_be_given(database: str, run: Run) -> None:
+    run("mq_queue", "create", "late")
+    options = (
+        "--kind=last_value --last-value-key=sku --max-bytes=999 --overflow=ring --wait-seconds=2 --dedup-count=7 "
+        "--dedup-seconds=60 --min-ttl-seconds=5 --max-ttl-seconds=9 --expiry-queue=late"
+    )
+
+    run("mq_queue", "create", "orders", *options.split())
+
+    row = queue(database)
+    assert (row.kind, row.last_value_key) == ("last_value", "sku")
+    assert (row.max_bytes, row.overflow, row.wait_seconds) == (999, "ring", 2)
+    assert (row.dedup_count, row.dedup_seconds) == (7, 60)
+    assert (row.min_ttl_seconds, row.max_ttl_seconds) == (5, 9)
+    assert row.expiry_queue == queue(database, "late")
+
+
 def test_editing_changes_what_is_named_and_nothing_else(database: str, run: Run) -> None:
     run("mq_queue", "create", "orders", "--levels=3", "--max-messages=5", "--history-body")
 
@@ -58,6 +75,8 @@ def test_editing_changes_what_is_named_and_nothing_else(database: str, run: Run)
     ("arguments", "sentence"),
     [
         (["edit", "orders"], "Name at least one option"),
+        (["edit", "orders", "--overflow=ring"], "there is no limit"),
+        (["edit", "orders", "--kind=last_value"], "need each other"),
         (["edit", "nowhere", "--levels=3"], "There is no queue 'nowhere'"),
         (["edit", "orders", "--dead-letter-queue=nowhere"], "There is no queue 'nowhere'"),
         (["edit", "orders", "--dead-letter-queue=orders"], "dead letters would come back"),
