@@ -120,6 +120,11 @@ class Place:
         return self.children[-1]
 
     @property
+    def said(self) -> str:
+        """What stands in the log, which the first child makes."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    @property
     def log(self) -> Path:
         """What all of them have said."""
         return self.directory / "log"
@@ -172,9 +177,8 @@ class Place:
 
     def story(self) -> str:
         """What a failed wait should tell."""
-        log = self.log.read_text(errors="replace")[-5000:] if self.log.exists() else ""
         states = {state.name: self.count(state) for state in State if self.count(state)}
-        return f"an end: {states}, sessions {[row.pk for row in self.sessions()]}\n{log}"
+        return f"an end: {states}, sessions {[row.pk for row in self.sessions()]}\n{self.said[-5000:]}"
 
     # Its life.
 

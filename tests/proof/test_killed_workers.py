@@ -73,7 +73,7 @@ def test_two_hundred_workers_killed_at_random_instants_lose_nothing(place: Place
     ended.check_done()
     assert not ended.dead
     assert len(halfway.accepted) < len(ended.sent)
-    assert "messages given back" in place.log.read_text()
+    assert "messages given back" in place.said
 
 
 @pytest.mark.once
@@ -125,7 +125,7 @@ def test_a_frozen_workers_late_settlements_are_void(place: Place) -> None:
     other = place.start("consume")
     wait_until(lambda: session not in place.sessions(), place.story)
     frozen.signal(signal.SIGCONT)
-    wait_until(lambda: "beginning anew" in place.log.read_text(), place.story)
+    wait_until(lambda: "beginning anew" in place.said, place.story)
 
     other.end()
     frozen.end()

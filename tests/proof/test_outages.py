@@ -61,7 +61,7 @@ def test_connections_that_are_cut_at_random_lose_nothing_and_cost_no_lease(place
         ended.check()
         ended.check_done(once=True)
         # Each worker came back in time: nobody was taken for dead.
-        assert "is dead" not in place.log.read_text()
+        assert "is dead" not in place.said
 
 
 @pytest.mark.once
@@ -116,7 +116,7 @@ def test_workers_whose_clocks_are_off_by_an_hour_work_like_the_others(places: Pl
 
         ended.check()
         ended.check_done(once=True)
-        assert "is dead" not in place.log.read_text()
+        assert "is dead" not in place.said
 
 
 @pytest.mark.once
@@ -125,7 +125,7 @@ def test_a_full_disk_under_sqlite_loses_nothing(places: Places) -> None:
         place.send(500)
         size = sum(path.stat().st_size for path in place.files())
         worker = place.start("consume", file_bytes=size + 50_000)
-        wait_until(lambda: "disk" in place.log.read_text(), place.story)
+        wait_until(lambda: "disk" in place.said, place.story)
         worker.kill()
         full = Account.of(place.alias)
         ended = place.finish(threads=4)
