@@ -7,6 +7,7 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from django_mq.delivery import limits
+from django_mq.engine.groups.sole import SoleReceiver
 from django_mq.errors import QueueInUse, UnknownQueue
 from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.options import read_options
@@ -94,7 +95,10 @@ class StoredBroker:
     def group_of(self, queue: StoredQueue, message: Message) -> str | None:
         """The group that a message belongs to, by the rules of its queue."""
         groups = queue.rules.groups
-        return None if groups is None else groups(position=lambda _: 0).group_of(message)
+        if groups is None or groups is SoleReceiver:
+            return None
+        group: str | None = groups(position=lambda _: 0).group_of(message)
+        return group
 
     def rename(self, message: Message, name: str) -> None:
         """From now on the scenario calls a message otherwise."""

@@ -15,6 +15,9 @@ from tests.scenarios.stored.site import Site
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
 
+#: Models that rows of others refer to: those go first.
+REFERRED_TO = {"Queue", "WorkerSession"}
+
 
 def stored_ground(store: Store) -> Ground:
     """The ground of a store; each scenario finds it empty. The tables must be nobody else's."""
@@ -34,5 +37,5 @@ def empty(store: Store) -> None:
         empty_brokers()
         return
     models = apps.get_app_config("django_mq").get_models()
-    for model in sorted(models, key=lambda each: each.__name__ == "Queue"):  # what refers to queues goes first
+    for model in sorted(models, key=lambda each: each.__name__ in REFERRED_TO):
         model._base_manager.using(store.alias).all()._raw_delete(store.alias)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django_mq.conf import QueueSettings
 from django_mq.engine.exclusivity import Exclusivity
 from django_mq.engine.expiry import UNBOUNDED
+from django_mq.engine.groups.shared import SharedGroups
+from django_mq.engine.groups.sole import SoleReceiver
 from django_mq.engine.overflow import Overflow
 from tests.scenarios.errors import UnfitError
 
@@ -19,9 +21,7 @@ if TYPE_CHECKING:
 ENGINE_ONLY: dict[str, Any] = {
     "expiry_queue": None,
     "lifetime": UNBOUNDED,
-    "exclusivity": Exclusivity.NONE,
     "max_consumers": None,
-    "max_live": None,
     "consumers_before": 0,
     "nondestructive": False,
     "auto_delete": False,
@@ -43,10 +43,27 @@ def read_options(rules: Rules, scale: float) -> dict[str, Any]:
         due_order="keep_place" if rules.hold or not rules.due_first else "due_first",
         max_attempts=rules.max_attempts or 0,
         dead_letter_queue=rules.dead_letter_queue,
+        grouping=_grouping(rules),
+        exclusive=rules.exclusivity is not Exclusivity.NONE,
+        max_consumers=rules.max_live,
         **_backoff(rules.backoff, scale),
         **_limits(rules),
     )
     return asdict(settings)
+
+
+def _grouping(rules: Rules) -> str:
+    groups = rules.groups
+    if groups is None:
+        return "none"
+    if groups is SoleReceiver:
+        return "sole"
+    made = groups(position=lambda _: 0)
+    if isinstance(made, SharedGroups):
+        return "shared"
+    if getattr(groups, "args", ())[1:2] not in {(), (None,)}:
+        raise UnfitError("a stored queue has a group for each name, and no buckets")
+    return "assigned"
 
 
 def _backoff(backoff: Backoff | None, scale: float) -> dict[str, float]:

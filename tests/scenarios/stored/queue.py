@@ -14,7 +14,7 @@ from django_mq.stores.records import NewMessage, Verdict
 from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.consumer import ERRORS, StoredConsumer
 from tests.scenarios.stored.entry import StoredEntry
-from tests.scenarios.stored.rows import outcomes, rows_of
+from tests.scenarios.stored.rows import outcomes, owners_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,8 +80,6 @@ class StoredQueue:
 
     def new_message(self, message: Message) -> NewMessage:
         """A message as the publisher hands it to the store."""
-        if self.broker.group_of(self, message) is not None:
-            raise UnfitError("a stored queue has no groups")
         if message.duplicate_id is not None:
             raise UnfitError("a stored queue knows no duplicate ids")
         validation.priority(message.priority)
@@ -91,6 +89,7 @@ class StoredQueue:
             body=b"x" * message.size,
             content_type="application/octet-stream",
             priority=message.priority,
+            group_key=self.broker.group_of(self, message),
             deliver_at=self.site.moment(message.deliver_at),
             expires_at=self.site.moment(message.expires_at),
         )
@@ -108,6 +107,7 @@ class StoredQueue:
             consumer.queue = self
             consumer.open(self.site, (self.name,))
             self.broker.sessions[consumer.session_id] = consumer
+        self.site.store.subscribe(consumer.session_id, self.name)
         self._consumers.append(consumer)
 
     def forget_consumer(self, consumer: StoredConsumer) -> None:
@@ -236,7 +236,8 @@ class StoredQueue:
 
     def group_owners(self) -> dict[str, StoredConsumer]:
         """Who owns which group."""
-        return {}
+        owners = owners_of(self.site.store, self.name)
+        return {group: self.broker.sessions[session] for group, session in owners.items()}
 
     def group_owner(self, group: str) -> StoredConsumer | None:
         """Who owns a group."""
@@ -316,7 +317,7 @@ class StoredQueue:
 
     def reset_groups(self) -> None:
         """Let every group find a new owner."""
-        raise UnfitError("a stored queue has no groups")
+        raise UnfitError("a group finds a new owner when its owner's session ends")
 
     def delete(self, now: float) -> None:
         """Delete it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.states import State
 from django_mq.models import History, Message, Queue
+from django_mq.models.ownership import Ownership
 from django_mq.stores.memory.store import MemoryStore
 
 if TYPE_CHECKING:
@@ -77,6 +78,15 @@ def outcomes(store: Store, queue: str) -> Counter[int]:
         return Counter(int(item.outcome) for item in store.broker.history if item.queue_name == queue)
     finished = History.objects.using(store.alias).filter(queue_name=queue)
     return Counter(finished.values_list("outcome", flat=True))
+
+
+def owners_of(store: Store, queue: str) -> dict[str, int]:
+    """The groups of a queue that stay with a session, each with the number of that."""
+    if isinstance(store, MemoryStore):
+        return dict(store.broker.queues[queue].owners)
+    number = Queue.objects.using(store.alias).get(name=queue).pk
+    owners = Ownership.objects.using(store.alias).filter(queue_id=number, group_key__isnull=False)
+    return dict(owners.values_list("group_key", "session_id"))
 
 
 def editor(store: Store) -> Callable[..., None]:

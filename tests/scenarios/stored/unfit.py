@@ -13,7 +13,8 @@ UNFIT: Final[dict[str, str]] = {
     """,
     "a consumer of a stored queue has no browser": """
         own_qpid-Q22-credit-of-a-browser own_qpid-Q23-browser-of-a-priority-queue
-        own_qpid-Q28-browsers-are-all-woken own_qpid-Q60-browser-at-the-end-has-passed-what-was-held
+        own_qpid-Q28-browsers-are-all-woken own_qpid-Q33-groups-do-not-concern-browsers
+        own_qpid-Q60-browser-at-the-end-has-passed-what-was-held
         own_qpid-Q61-browser-sees-what-it-has-not-passed qpid-S16-browser-does-not-consume
         qpid-S17-browser-not-sent-requeues qpid-S18-start-at-tail qpid-S31-auto-close-at-tail
     """,
@@ -49,8 +50,14 @@ UNFIT: Final[dict[str, str]] = {
     "a queue that holds claimed messages is not deleted": """
         own_qpid-Q13-delete-queue-without-alternate own_qpid-Q41-one-queue-less
     """,
+    "a seat is taken by the first session that claims, and not by who comes first": """
+        own_qpid-Q34-standby-of-the-highest-priority qpid-S50-live-consumer-limit
+    """,
     "a stored delay is not cut to whole ticks": """
         own_artemis-A29
+    """,
+    "a stored group has an owner as long as that one's session lives": """
+        own_artemis-A09 own_artemis-A10
     """,
     "a stored message is claimed, not handed over": """
         own_qpid-Q55-immediate-and-returned qpid-S49-immediate-without-consumer
@@ -58,34 +65,24 @@ UNFIT: Final[dict[str, str]] = {
     "a stored pause lasts until it is ended, over restarts too": """
         artemis-S17
     """,
+    "a stored queue has a group for each name, and no buckets": """
+        own_artemis-A12
+    """,
     "a stored queue has no auto_delete": """
         own_qpid-Q39-auto-delete qpid-S32-auto-delete
     """,
     "a stored queue has no consumers_before": """
         own_artemis-A07
     """,
-    "a stored queue has no exclusivity": """
-        own_qpid-Q35-exclusive-by-connection
-    """,
     "a stored queue has no expiry_queue": """
         artemis-S24 own_artemis-A18 own_artemis-A19 own_artemis-A36 own_qpid-Q47-expired-there-too
         qpid-S48-expiry-to-alternate
-    """,
-    "a stored queue has no groups": """
-        artemis-S28 artemis-S29 own_artemis-A08 own_artemis-A09 own_artemis-A10 own_artemis-A12
-        own_artemis-A13 own_artemis-A14 own_artemis-A15 own_artemis-A40
-        own_qpid-Q30-standard-group-passes-on own_qpid-Q31-shared-default-group
-        own_qpid-Q32-shared-group-stays-while-one-is-held own_qpid-Q33-groups-do-not-concern-browsers
-        qpid-S37-standard-groups qpid-S38-shared-groups
     """,
     "a stored queue has no lifetime": """
         own_qpid-Q48-deleted-on-expiry qpid-S42-ttl-min-max
     """,
     "a stored queue has no max_consumers": """
         own_artemis-A06
-    """,
-    "a stored queue has no max_live": """
-        own_qpid-Q34-standby-of-the-highest-priority qpid-S50-live-consumer-limit
     """,
     "a stored queue has no nondestructive": """
         artemis-S36 own_artemis-A62 own_artemis-A63 own_qpid-Q58-nondestructive-purge
@@ -117,20 +114,28 @@ UNFIT: Final[dict[str, str]] = {
     "an attempt that a dying worker had under way is not counted at once (decision 0005)": """
         own_artemis-A01 own_artemis-A02
     """,
-    "consumers of several sessions have no priority": """
-        qpid-S26-consumer-priority
+    "an exclusive queue belongs to a worker session, and connections have none in common": """
+        own_qpid-Q35-exclusive-by-connection
     """,
     "every stored message is durable": """
-        own_artemis-A46
+        own_artemis-A40 own_artemis-A46
     """,
     "in a ring everything counts, and only what is ready makes room": """
         own_artemis-A57 own_artemis-A59 own_qpid-Q02-ring-cannot-take-what-is-held-fast
+    """,
+    "of a stored group one message at a time is given out": """
+        artemis-S28 own_artemis-A08 own_qpid-Q30-standard-group-passes-on
+        own_qpid-Q31-shared-default-group own_qpid-Q32-shared-group-stays-while-one-is-held
+        qpid-S37-standard-groups
     """,
     "over its limit a stored queue holds no more: the publisher waits, or is refused": """
         own_qpid-Q07-a-stopped-producer own_qpid-Q08-flow-control-of-bytes qpid-S45-producer-flow-control
     """,
     "priorities are 0 to 9": """
         own_qpid-Q59-two-kinds-of-nothing qpid-S09-priority-ten-levels
+    """,
+    "sessions learn of each other's priorities by heartbeats: tests/stores/conformance/test_receiving.py": """
+        qpid-S26-consumer-priority
     """,
     "the history tells what was cancelled from what was accepted": """
         own_artemis-A28
