@@ -6,6 +6,7 @@
     hinting.py     the hint that waits for the commit
     session.py     this worker's lease on everything it claims; keeper.py renews it
     feeding.py     when to claim, and how much
+    standby.py     when others may count on this session, and what it does with a notice
     handlers.py    the @consumer registry
     dispatching.py claimed messages through the engine's window to the pool
     pool.py        threads

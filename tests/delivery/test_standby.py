@@ -1,0 +1,154 @@
+"""Two sessions and the hint channel: who is told, who hands on, and that nothing is slept through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from django_mq.api import publish, publish_many
+from django_mq.delivery.declaring import declare
+from django_mq.delivery.feeding import Feeder
+from django_mq.delivery.session import Session
+from django_mq.delivery.standby import Standby
+from django_mq.notifications.base import queue_topic
+from django_mq.notifications.registry import notifier
+from django_mq.notifications.wake import Wake
+from django_mq.stores.registry import shared_store
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_django import Settings
+
+QUEUES = ("orders",)
+
+
+class Sleeper:
+    """A session as a driver has it: woken, it claims what credit allows."""
+
+    def __init__(self, alias: str) -> None:
+        self.wake = Wake()
+        self.listener = notifier().listen(self.wake)
+        self.listener.subscribe([queue_topic(name) for name in QUEUES])
+        wait_until(lambda: self.listener.connected)
+        self.session = Session(alias, kind="native", wake=self.wake)
+        self.feeder = Feeder(self.session)
+        self.feeder.consume(QUEUES)
+        self.standby = Standby(self.listener, self.feeder)
+
+    def turn(self, *, credit: int = 10, slots: int = 10) -> list[bytes]:
+        """Hear, claim, and settle down, as often as there is a reason; return what was claimed."""
+        claimed = []
+        self.standby.hear(self.wake.take_topics())
+        while True:
+            claimed += self.feeder.pump(credit=credit - len(claimed), slots=slots, refill=credit + 1)
+            able = credit > len(claimed) and slots > 0
+            if self.standby.settle_down(QUEUES if able else (), able=able):
+                return [message.body for message in claimed]
+
+    def told(self) -> bool:
+        """Whether a notice came, waiting for it; what was said before is forgotten."""
+        return self.wake.wait(PATIENCE_SECONDS)
+
+    def close(self) -> None:
+        self.standby.leave()
+        self.listener.close()
+        self.session.close()
+        self.session.store.close()
+        self.wake.close()
+
+
+@pytest.fixture(params=["local", "redis"])
+def hinted(request: pytest.FixtureRequest, committed_database: str, settings: Settings) -> str:
+    """A database whose hints travel within the process, or through Redis; nobody looks unasked."""
+    slow = {"SAFETY_POLL_SECONDS": 3600, "POLL_SECONDS": 3600, "REDIS_PREFIX": uuid4().hex}
+    if request.param == "redis":
+        slow["REDIS_URL"] = request.getfixturevalue("redis_url")
+        slow["REDIS_TIMEOUT_SECONDS"] = 30.0
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, **slow}
+    declare(shared_store(committed_database), "orders")
+    return committed_database
+
+
+@pytest.fixture
+def pair(hinted: str) -> Iterator[tuple[Sleeper, Sleeper]]:
+    """Two idle sessions; the first has been idle longer."""
+    first, second = Sleeper(hinted), Sleeper(hinted)
+    for sleeper in (first, second):
+        assert sleeper.turn() == []
+        sleeper.wake.clear()
+        sleeper.turn()
+    yield first, second
+    first.close()
+    second.close()
+
+
+def test_one_message_wakes_one_of_two_and_costs_one_claim(pair: tuple[Sleeper, Sleeper]) -> None:
+    first, second = pair
+
+    publish("orders", 1)
+
+    assert first.told()
+    assert first.turn() == [b"1"]
+    assert second.turn() == []
+    assert not second.feeder.looking
+
+
+def test_who_is_told_without_a_slot_hands_the_notice_on(pair: tuple[Sleeper, Sleeper]) -> None:
+    first, second = pair
+    publish("orders", 1)
+    assert first.told()
+
+    assert first.turn(slots=0) == []
+
+    assert second.told()
+    assert second.turn() == [b"1"]
+
+
+def test_who_cannot_take_everything_hands_the_rest_on(pair: tuple[Sleeper, Sleeper]) -> None:
+    first, second = pair
+    second.turn(slots=0)
+    publish_many([("orders", number) for number in range(2)])
+    assert first.told()
+    first.standby.hear(first.wake.take_topics())
+    assert len(first.feeder.pump(credit=1, slots=1)) == 1
+
+    assert second.turn() == [b"1"]
+
+
+def test_who_leaves_hands_its_notice_on(pair: tuple[Sleeper, Sleeper]) -> None:
+    first, second = pair
+    publish("orders", 1)
+    assert first.told()
+    first.standby.hear(first.wake.take_topics())
+
+    first.standby.leave()
+
+    assert second.told()
+    assert second.turn() == [b"1"]
+
+
+def test_who_was_at_work_when_news_found_nobody_looks_before_it_sleeps(pair: tuple[Sleeper, Sleeper]) -> None:
+    first, second = pair
+    assert first.turn(slots=0) == []
+    assert second.turn(slots=0) == []
+
+    publish("orders", 1)
+
+    assert second.turn() == [b"1"]
+
+
+def test_what_comes_between_the_claim_and_the_sleep_is_not_slept_through(pair: tuple[Sleeper, Sleeper]) -> None:
+    first, second = pair
+    second.turn(slots=0)
+    publish("orders", 1)
+    assert first.told()
+    first.standby.hear(first.wake.take_topics())
+    assert len(first.feeder.pump(credit=10, slots=10)) == 1
+
+    publish("orders", 2)  # nobody is interested now
+
+    assert first.turn() == [b"2"]
