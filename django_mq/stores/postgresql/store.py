@@ -146,7 +146,7 @@ class PostgreSQLStore(Guarding):
         if any(item.verdict is Verdict.RELEASE for item in settlements):
             self._pointers.clear()  # what is given back stands at a place that was passed
         plain = all(item.verdict not in ASKING and item.failure is None for item in settlements)
-        ruled = request is not None and self._has_rules(request.queues)
+        ruled = request is not None and self._has_rules(request.queues, idle=not settlements)
         if ruled or not (self.private and plain):
             return super().exchange(session_id, settlements, request)
         accepted = all(item.verdict is Verdict.ACCEPT for item in settlements)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 #: How long it may take until a running worker notices that a queue was given rules, in seconds. A
 #: worker that reads its queues' rows every few seconds anyway never asks for this alone.
 REMEMBER_SECONDS = 6.0
+#: The same for a worker that has nothing to do, which is to ask for little.
+IDLE_SECONDS = 30.0
 
 
 class Remembering(Runner):
@@ -28,13 +30,13 @@ class Remembering(Runner):
     def _remember(self, record: QueueRecord) -> None:
         self._rules[record.name] = (time.monotonic(), record.has_rules)
 
-    def _has_rules(self, names: Iterable[str]) -> bool:
-        """Whether one of the queues has rules, as of a few seconds ago."""
-        return any(self._is_ruled(name) for name in names)
+    def _has_rules(self, names: Iterable[str], *, idle: bool = False) -> bool:
+        """Whether one of the queues has rules, as of a few seconds ago; of more, if the worker is ``idle``."""
+        return any(self._is_ruled(name, IDLE_SECONDS if idle else REMEMBER_SECONDS) for name in names)
 
-    def _is_ruled(self, name: str) -> bool:
+    def _is_ruled(self, name: str, within_seconds: float = REMEMBER_SECONDS) -> bool:
         known = self._rules.get(name)
-        if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
+        if known is not None and time.monotonic() - known[0] < within_seconds:
             return known[1]
         try:
             record = self.queue(name)
