@@ -85,7 +85,8 @@ class OperationAdmin(ReadOnly, TableAdmin):
                 self.log_change(request, operation, sentence)
                 self.message_user(request, f"{self.label(operation)}: {sentence}", messages.SUCCESS)
             else:
-                self.message_user(request, f"{self.label(operation)}: {_('nothing to do.')}", messages.WARNING)
+                nothing = _("nothing to do.")
+                self.message_user(request, f"{self.label(operation)}: {nothing}", messages.WARNING)
 
     def _may_steer(self, request: HttpRequest, operation: Operation) -> bool:
         act = BY_NAME.get(operation.act)
