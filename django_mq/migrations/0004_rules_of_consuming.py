@@ -38,7 +38,7 @@ def make_whole(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("django_mq", "0010_pipeline"),
+        ("django_mq", "0003_publish_rules"),
     ]
 
     operations = [

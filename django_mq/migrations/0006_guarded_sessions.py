@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("django_mq", "0011_rollup")]
+    dependencies = [("django_mq", "0005_table_settings")]
     operations = [
         migrations.AddField(
             model_name="workersession",

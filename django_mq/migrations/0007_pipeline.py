@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("django_mq", "0003_publish_rules"),
+        ("django_mq", "0006_guarded_sessions"),
     ]
 
     operations = [

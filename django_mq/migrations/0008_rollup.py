@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("django_mq", "0005_table_settings"),
+        ("django_mq", "0007_pipeline"),
     ]
 
     operations = [

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("django_mq", "0006_guarded_sessions"),
+        ("django_mq", "0008_rollup"),
     ]
 
     operations = [
