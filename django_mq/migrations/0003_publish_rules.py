@@ -1,8 +1,8 @@
 """What a queue does at publish: limits in bytes, overflow, last values, duplicate ids, ends of lives.
 
 Only columns that may be null or have a default in the database, so that the version before this one
-goes on inserting while both run. The index of values is partial, and empty until a last-value queue
-is used; making it reads the table of messages once.
+goes on inserting while both run. What the table of messages gets stands apart, in 0010 and 0011: a
+migration that held it and the queues at once could meet a publisher who holds them the other way round.
 """
 
 from __future__ import annotations
@@ -48,17 +48,6 @@ class Migration(migrations.Migration):
                 "db_table": "django_mq_duplicateid",
                 "ordering": ["-published_at"],
             },
-        ),
-        migrations.AddField(
-            model_name="message",
-            name="value_key",
-            field=models.CharField(
-                blank=True,
-                help_text="What a last-value queue tells it by.",
-                max_length=255,
-                null=True,
-                verbose_name="value key",
-            ),
         ),
         migrations.AddField(
             model_name="queue",
@@ -220,14 +209,6 @@ class Migration(migrations.Migration):
                 null=True,
                 validators=[django.core.validators.MinValueValidator(1)],
                 verbose_name="maximum messages",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="message",
-            index=models.Index(
-                condition=models.Q(("value_key__isnull", False)),
-                fields=["queue", "value_key"],
-                name="django_mq_message_value",
             ),
         ),
         migrations.AddField(

@@ -1,8 +1,7 @@
 """Queues say who may claim: groups, strict order, limits; and tables for what belongs to whom.
 
-Every new field has a default in the database, so that the version before goes on inserting
-queues. The index of the hot table holds only groups that wait for a retry, but the table is read
-once to make it: publishers wait meanwhile.
+Every new field may be null or has a default in the database, so that the version before goes on
+inserting queues. The index of the groups that wait for a retry is made in 0011.
 """
 
 from __future__ import annotations
@@ -16,24 +15,14 @@ if TYPE_CHECKING:
     from django.apps.registry import Apps
     from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-RETRYING = "django_mq_message_retrying"
 
-
-def make_whole(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """Do for the new tables and the new index what 0002 does for the others, where it is needed."""
-    connection = schema_editor.connection
-    if connection.features.supports_partial_indexes:
+def compare_as_spelt(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """Let MariaDB and MySQL tell "a" from "A" in the new tables, as 0002 did with the others."""
+    if schema_editor.connection.features.supports_partial_indexes:
         return
     for name in ("Ownership", "Turn"):
         table = apps.get_model("django_mq", name)._meta.db_table
         schema_editor.execute(f"ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
-    with connection.cursor() as cursor:
-        known = connection.introspection.get_constraints(cursor, "django_mq_message")
-    if RETRYING in known:
-        schema_editor.execute(f"DROP INDEX {RETRYING} ON django_mq_message")
-    schema_editor.execute(
-        f"CREATE INDEX {RETRYING} ON django_mq_message (redelivered, state, queue_id, group_key)"
-    )
 
 
 class Migration(migrations.Migration):
@@ -128,15 +117,6 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddIndex(
-            model_name="message",
-            index=models.Index(
-                models.F("queue"),
-                models.F("group_key"),
-                condition=models.Q(("group_key__isnull", False), ("redelivered", True), ("state", 0)),
-                name="django_mq_message_retrying",
-            ),
-        ),
-        migrations.AddIndex(
             model_name="ownership",
             index=models.Index(fields=["queue_id", "group_key"], name="django_mq_ownership_group"),
         ),
@@ -145,5 +125,5 @@ class Migration(migrations.Migration):
             index=models.Index(fields=["session_id"], name="django_mq_ownership_session"),
         ),
         # As in 0002: these databases commit at every change of a table.
-        migrations.RunPython(make_whole, migrations.RunPython.noop, atomic=False),
+        migrations.RunPython(compare_as_spelt, migrations.RunPython.noop, atomic=False),
     ]

@@ -21,6 +21,8 @@ class Features:
     concurrent_writers: bool = True
     #: Has each table settings of its own for how it is kept? (see migration 0005)
     has_table_settings: bool = False
+    #: Do writers wait for an index to be built, unless it is built outside any transaction? (see migration 0011)
+    builds_indexes_apart: bool = False
     #: Module and class with which the benchmark does the same work past us, to compare; empty where there is none.
     raw_limits: tuple[str, str] | None = None
     #: Can the benchmark have tables of its own beside the site's? (see benchmarks.schema)

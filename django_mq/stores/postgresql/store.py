@@ -58,6 +58,7 @@ class PostgreSQLStore(Guarding):
         raw_limits=("raw_postgresql", "RawTable"),
         has_schemas=True,
         has_table_settings=True,
+        builds_indexes_apart=True,
         notices_ends=True,
         looks_when_renewed=True,
     )
