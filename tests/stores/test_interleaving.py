@@ -306,6 +306,35 @@ def test_a_verdict_that_waited_for_a_forced_release_is_void(
 # Sessions
 
 
+def test_the_reaper_leaves_what_another_session_has_claimed_since_it_began(
+    first: SQLStore, second: SQLStore
+) -> None:
+    if first.alias != "postgresql":
+        pytest.skip("elsewhere the rows are read once more when they are locked, by a statement of its own")
+    publish(first)
+    frozen, other = open_session(first), open_session(first)
+    [held] = claim(first, frozen)
+    text = second._text("release_lapsed")
+    # The statement has begun, and waits before it reads the first row.
+    slow = text.replace("WHERE held.state", "WHERE (SELECT pg_advisory_lock(5) IS NOT NULL) AND held.state", 1)
+
+    def reap() -> list[Any]:
+        with second.connection.cursor() as cursor:
+            cursor.execute(slow, {"sessions": [frozen]})
+            return list(cursor.fetchall())
+
+    with a_store(first.alias) as watcher:
+        first._execute("SELECT pg_advisory_lock(5)")
+        with waiting(watcher, second, reap) as reaping:
+            settle(first, frozen, held, Verdict.RELEASE)
+            [again] = claim(first, other)
+            first._execute("SELECT pg_advisory_unlock(5)")
+            assert reaping.result(timeout=30) == []
+
+    assert slow != text
+    assert settle(first, other, again, Verdict.ACCEPT) == frozenset()
+
+
 def test_the_reaper_leaves_a_session_that_is_just_renewing(first: SQLStore, second: SQLStore) -> None:
     publish(first)
     session = open_session(first)
@@ -491,6 +520,22 @@ def test_publishers_of_different_ids_never_wait(first: SQLStore, second: SQLStor
     assert first.counts()["orders"].ready == 2
 
 
+def test_two_who_use_the_same_ids_in_another_order_do_not_lock_each_other_out(
+    first: SQLStore, second: SQLStore
+) -> None:
+    forth, back = with_dedup_id("a") + with_dedup_id("b"), with_dedup_id("b") + with_dedup_id("a")
+
+    with a_store(first.alias) as watcher, holding_open(first) as commit:
+        first.append_by_rules(forth[:1])
+        with waiting(watcher, second, lambda: second.append_by_rules(back)) as appending:
+            first.append_by_rules(forth[1:])
+            commit()
+            error = appending.exception(timeout=30)
+
+    assert isinstance(error, DuplicateMessage)
+    assert first.counts()["orders"].ready == 2
+
+
 def test_of_two_values_at_once_the_later_stays(first: SQLStore, second: SQLStore) -> None:
     declare(first, "prices", kind="last_value", last_value_key="sku")
     older, newer = (a_message("prices", headers='{"sku": "apple"}') for _ in range(2))
@@ -502,6 +547,25 @@ def test_of_two_values_at_once_the_later_stays(first: SQLStore, second: SQLStore
             [id_] = appending.result(timeout=30)
 
     assert ids(first.browse("prices", states=[1])) == [id_]
+
+
+def test_a_dead_value_that_is_retried_while_a_later_one_comes_is_given_up(
+    first: SQLStore, second: SQLStore
+) -> None:
+    declare(first, "prices", kind="last_value", last_value_key="sku")
+    older, newer = (a_message("prices", headers='{"sku": "apple"}') for _ in range(2))
+    first.append_by_rules([older])
+    session = open_session(first)
+    [held] = claim(first, session, "prices")
+    settle(first, session, held, Verdict.DEAD)
+
+    with a_store(first.alias) as watcher, holding_open(first) as commit:
+        [id_] = first.append_by_rules([newer])
+        with waiting(watcher, second, lambda: second.retry_dead([held.id])) as retrying:
+            commit()
+            retrying.result(timeout=30)
+
+    assert ids(first.browse("prices", states=[0, 1, 2, 3])) == [id_]
 
 
 def test_a_value_that_is_given_back_while_it_is_replaced_is_given_up(first: SQLStore, second: SQLStore) -> None:

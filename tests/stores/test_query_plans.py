@@ -67,6 +67,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "coming": ({"ids": [1, 2], "queue_id": 10**6}, "pkey"),
     "moved_here": ({"message_ids": ["0" * 32], "queue_id": 10**6}, "once"),
     "values_among": ({"ids": [1, 2]}, "pkey"),
+    "value_queues": ({"ids": [1, 2]}, "pkey"),
     "leaving": ({"ids": [1, 2]}, "pkey"),
     "set_expired_aside": ({"ids": [1, 2]}, "pkey"),
     "move": ({"ids": [1, 2], "target": "q2"}, "pkey"),
@@ -277,7 +278,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
         *("claim", "next_due", "find_unheld", "browse", "release_session", "release_unknown"),
         *("prioritise", "deliver_now", "retry_dead", "release_held"),
         *("measure_queue", "lowest_level", "evictable", "older_values", "set_value_key", "mark_replaced"),
-        *("ruled_targets", "coming", "values_among", "leaving", "set_expired_aside"),
+        *("ruled_targets", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),
         *("walk", "walk_groups", "arrivals", "lock_chosen", "claim_chosen", "better_consumers", "busy_groups"),
     )
 } | {

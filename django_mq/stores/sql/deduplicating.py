@@ -23,9 +23,10 @@ class Deduplicating(Replacing):
 
     def _use_dedup_ids(self, messages: Sequence[NewMessage]) -> None:
         """Remember the duplicate ids of these messages. Raises DuplicateMessage."""
-        for message in messages:
-            if message.dedup_id is not None:
-                self._use_dedup_id(message)
+        used = [message for message in messages if message.dedup_id is not None]
+        # In one order for all, or two publishers of the same ids could wait for each other.
+        for message in sorted(used, key=lambda each: (each.queue_name, each.dedup_id)):
+            self._use_dedup_id(message)
 
     def _use_dedup_id(self, message: NewMessage) -> None:
         if self._remember_duplicate(message):

@@ -107,6 +107,8 @@ class Moving(Deduplicating):
 
     def retry_dead(self, ids: Sequence[int]) -> int:
         with self._transaction():
+            # As publishers do, and before any message is locked: a later value may just be on its way.
+            self._rooms(row[0] for row in self._rows("value_queues", ids=list(ids)))
             retried = super().retry_dead(ids)
             for id_, queue_id, key in self._rows("values_among", ids=list(ids)):
                 if key is not None:

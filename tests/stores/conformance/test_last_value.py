@@ -9,7 +9,7 @@ import pytest
 
 from django_mq.errors import InvalidMessage
 from django_mq.stores.records import Verdict
-from tests.stores.builders import a_message, claim, declare, ids, lose_worker, settle
+from tests.stores.builders import a_message, claim, declare, ids, lose_worker, open_session, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +112,21 @@ def test_an_older_value_whose_worker_died_is_removed_by_upkeep(store: Store, pri
     store.expire()
 
     assert present(store) == [newer]
+
+
+def test_an_older_value_whose_worker_died_goes_to_no_expiry_queue(store: Store, session: int) -> None:
+    declare(store, "too late")
+    declare(store, "rates", kind="last_value", last_value_key="sku", expiry_queue="too late")
+    store.append_by_rules([a_message("rates", headers='{"sku": "euro"}')])
+    claim(store, session, "rates")
+    store.append_by_rules([a_message("rates", headers='{"sku": "euro"}')])
+    lose_worker(store, session)
+
+    other = open_session(store)
+    for message in claim(store, other, "rates", slots=1):
+        settle(store, other, message, Verdict.EXPIRE if message.expired else Verdict.ACCEPT)
+
+    assert ids(store.browse("too late", states=[0, 1, 2, 3])) == []
 
 
 def test_a_value_that_was_given_back_before_is_replaced(store: Store, prices: str, session: int) -> None:

@@ -1,16 +1,19 @@
 -- Gives back what lapsed sessions held, marked suspect; also what is held in the name of a session
 -- that no longer exists (a claim that committed while its session was being reaped).
 -- A suspect that killed its worker again keeps its counted attempt.
--- Locks: the rows it changes. Index: django_mq_message_claimed.
+-- No join: a row that somebody else has claimed since this statement began is looked at again before it is
+-- locked, and an outer join would then find no session for it.
+-- Locks: the rows it changes, skipping locked ones. Index: django_mq_message_claimed.
 -- Returns: the session and the id of each, whether its attempts are exhausted, and whether this one counts.
 UPDATE django_mq_message m
 SET state = 1, redelivered = true, suspect = true, session_id = NULL, claim = NULL, claimed_at = NULL
 FROM (
     SELECT held.id, held.session_id, held.suspect
     FROM django_mq_message held
-    LEFT JOIN django_mq_workersession s ON s.id = held.session_id
-    WHERE held.state = 2 AND (s.id IS NULL OR s.id = ANY(%(sessions)s::bigint[]))
-    FOR UPDATE OF held SKIP LOCKED
+    WHERE held.state = 2 AND (
+        held.session_id = ANY(%(sessions)s::bigint[])
+        OR NOT EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = held.session_id))
+    FOR UPDATE SKIP LOCKED
 ) held, django_mq_queue q
 WHERE m.id = held.id AND q.id = m.queue_id
 RETURNING held.session_id, m.id, held.suspect AND q.max_attempts > 0 AND m.attempts >= q.max_attempts,
