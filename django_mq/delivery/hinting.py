@@ -12,6 +12,7 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from django_mq.stores.base import Store
     from django_mq.stores.records import NewMessage
 
 
@@ -36,12 +37,12 @@ class _AfterCommit:
 
 def hint(queue_names: Iterable[str], *, using: str) -> None:
     """Wake all workers of these queues, after the commit of the transaction that is open on ``using``, if any."""
-    _after_commit({queue_topic(name) for name in queue_names}, {}, using=using)
+    _after_commit({queue_topic(name) for name in queue_names}, {}, shared_store(using))
 
 
-def announce(messages: Sequence[NewMessage], *, using: str) -> None:
-    """Wake as many workers as messages were published, after the commit, as ``hint`` does."""
-    _after_commit((), news_of(messages), using=using)
+def announce(messages: Sequence[NewMessage], store: Store) -> None:
+    """Wake as many workers as messages were published, after the commit of the store's transaction."""
+    _after_commit((), news_of(messages), store)
 
 
 def news_of(messages: Sequence[NewMessage]) -> dict[str, News]:
@@ -73,9 +74,8 @@ def together(one: News, other: News) -> News:
     return News(one.messages + other.messages, min(dues, default=None), one.back or other.back)
 
 
-def _after_commit(topics: Iterable[str], news: dict[str, News], *, using: str) -> None:
+def _after_commit(topics: Iterable[str], news: dict[str, News], store: Store) -> None:
     """Tell now, or when the open transaction commits; never if it is rolled back."""
-    store = shared_store(using)
     waiting = store.last_after_commit()
     # Django drops the callbacks of a savepoint that is rolled back, and adding to the last
     # one that is still there can only wake somebody in vain.

@@ -124,7 +124,7 @@ def publish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | No
         copy for letter, message in checked for copy in route(store, letter.exchange, letter.routing_key, message)
     ]
     append(store, routed)
-    hinting.announce(routed, using=alias)
+    hinting.announce(routed, store)
     message_ids = [message.message_id for _, message in checked]
     if signals.is_wanted(signals.messages_published):
         store.after_commit(partial(signals.tell, signals.messages_published, message_ids=message_ids, using=alias))

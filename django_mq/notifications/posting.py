@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SELDOM_SECONDS = 0.5
 #: So many answers are outstanding at most; then they are read.
 CROWD = 32
+#: So many commands are remembered in the form in which they travel.
+KNOWN = 256
 
 Command = tuple[object, ...]
 
@@ -55,6 +57,7 @@ class Poster:
         self._greeting = greeting
         self._connection: Any = None
         self._unanswered: deque[Post] = deque()
+        self._known: dict[Command, list[bytes]] = {}
         self._posted_at = -SELDOM_SECONDS
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._forget_parent)
@@ -101,9 +104,19 @@ class Poster:
             connection.connect()
             self._connection = connection
             posts = [*(Post(command, if_refused=[("PING",)]) for command in self._greeting), *posts]
-        commands = [post.command for post in posts]
-        self._connection.send_packed_command(self._connection.pack_commands(commands), check_health=False)
+        packed = [part for post in posts for part in self._packed(post.command)]
+        self._connection.send_packed_command(packed, check_health=False)
         self._unanswered.extend(posts)
+
+    def _packed(self, command: Command) -> list[bytes]:
+        """Return the command as it travels. Most hints repeat an earlier one to the letter."""
+        known = self._known.get(command)
+        if known is None:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            # In one piece: the client would part it, and each piece is a system call.
+            known = self._known[command] = [b"".join(self._connection.pack_command(*command))]
+        return known
 
     def _read_answers(self) -> None:
         while self._unanswered:

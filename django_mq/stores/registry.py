@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -31,13 +32,20 @@ STORES = {
 def store_for(connection: BaseDatabaseWrapper, *, private: bool = False) -> SQLStore:
     """Return the store that speaks over this connection. Raises UnsupportedDatabase."""
     try:
-        module, name = STORES[connection.vendor]
+        kind = _kind(connection.vendor)
     except KeyError:
         raise UnsupportedDatabase(
             f"There is no store for {connection.display_name}; use one of {', '.join(STORES)}."
         ) from None
-    store: SQLStore = getattr(import_module(module), name)(connection, private=private)
-    return store
+    return kind(connection, private=private)
+
+
+@cache
+def _kind(vendor: str) -> type[SQLStore]:
+    """Return the class of a vendor's store; looked up once, because every publish makes a store."""
+    module, name = STORES[vendor]
+    kind: type[SQLStore] = getattr(import_module(module), name)
+    return kind
 
 
 def has_store(alias: str) -> bool:

@@ -85,7 +85,7 @@ class Publisher:
                 # The transaction is broken: Kombu must not try again inside it.
                 raise error.__cause__ from None
             raise
-        hinting.announce(rows, using=self._alias)
+        hinting.announce(rows, store)
 
     def _append(self, store: Store, rows: list[NewMessage], *, again: bool) -> None:
         try:
