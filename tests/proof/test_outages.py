@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from django.db import connections
 from django.db.models import F
 
 from django_mq.models import History, Message
+from django_mq.notifications import breaker
 from tests.proof.account import Account
+from tests.proof.link import Link
 from tests.proof.soak import Soak, cut_connections
 from tests.support.waiting import wait_until
 
@@ -85,6 +88,74 @@ def test_a_redis_that_dies_forgets_and_hangs_loses_nothing(places: Places, redis
 
     ended.check()
     ended.check_done(once=True)
+
+
+@pytest.mark.once
+def test_a_slow_redis_loses_nothing_and_makes_a_publisher_wait_once(
+    places: Places, redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Longer than the test: a publisher who is made to wait twice has not been spared the second time.
+    monkeypatch.setattr(breaker, "FIRST_SECONDS", 600.0)
+    monkeypatch.setattr(breaker, "CAP_SECONDS", 600.0)
+    given = {"REDIS_TIMEOUT_SECONDS": 0.5, "SESSION_SECONDS": 60}
+    with Link(redis_url) as link, places("postgresql", REDIS_URL=link.url, **given) as place:
+        worker = place.start("consume")
+        sender = place.start("send", batch=2)
+        place.send(1)
+        progress(place, 50)
+
+        link.late_seconds = 1.0
+        for _ in range(100):
+            place.send(1)
+        progress(place, 150)
+        link.late_seconds = 0.0
+        progress(place, 50)
+        sender.kill()
+        worker.end()
+        ended = place.finish()
+
+    assert caplog.text.count("hints are dropped") == 1
+    ended.check()
+    ended.check_done(once=True)
+
+
+@pytest.mark.once
+def test_dead_locks_with_an_operator_lose_nothing(places: Places) -> None:
+    with places("postgresql", SESSION_SECONDS=60) as place:
+        sender = place.start("send", batch=10)
+        workers = [place.start("consume", threads=4) for _ in range(2)]
+        wait_until(lambda: cross(place), place.story)
+        progress(place, 50)
+        sender.kill()
+        for worker in workers:
+            worker.end()
+        ended = place.finish()
+
+        ended.check()
+        # The victim tries again with what it held, unless it took so long that it was given up meanwhile.
+        ended.check_done(once="is dead" not in place.said)
+
+
+def cross(place: Place) -> bool:
+    """Lock a claimed message, and the others when a worker waits for it; return whether a worker gave way."""
+    with psycopg.connect(place.url) as operator:
+        # Who finds the dead-lock is its victim, and workers look after a second.
+        operator.execute("SET deadlock_timeout = '10s'")
+        claimed = "SELECT id FROM django_mq_message WHERE state = 2 ORDER BY id DESC"
+        if operator.execute(f"{claimed} LIMIT 1 FOR UPDATE SKIP LOCKED").fetchone() is None:
+            return False
+        wait_until(lambda: is_waited_for(place, operator.info.backend_pid), place.story)
+        try:
+            operator.execute(f"{claimed} FOR UPDATE")
+        except psycopg.errors.DeadlockDetected:
+            return False  # the worker had looked before: another time
+    return "deadlock detected" in place.said
+
+
+def is_waited_for(place: Place, pid: int) -> bool:
+    with connections[place.alias].cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))", [pid])
+        return cursor.fetchone() is not None
 
 
 @pytest.mark.once
