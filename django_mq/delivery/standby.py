@@ -68,6 +68,7 @@ class Standby:
             self._pass_on(self._told)
         if self._is_late() and not able:
             self._hand_on(self._armed)
+            self._armed = ()  # they know now; told at each turn, they would be woken in vain
         if not able:
             self._be_at_work()
         elif self._needs_saying(queues):

@@ -152,3 +152,20 @@ def test_what_comes_between_the_claim_and_the_sleep_is_not_slept_through(pair: t
     publish("orders", 2)  # nobody is interested now
 
     assert first.turn() == [b"2"]
+
+
+def test_who_cannot_see_to_what_is_due_says_so_once(pair: tuple[Sleeper, Sleeper]) -> None:
+    first, second = pair
+    publish("orders", 1, delay=0.2)
+    assert first.told()
+    first.turn()
+    wait_until(lambda: first.feeder.seconds_until_due() in {0, None})
+
+    first.turn(slots=0)
+    assert wait_until(lambda: second.turn() or None) == [b"1"]
+    second.turn()
+    for _ in range(3):
+        first.turn(slots=0)
+
+    # Nobody has woken it, nor noted that nobody could be, for what it had seen to.
+    assert not second.listener.interest(QUEUES).missed
