@@ -81,6 +81,24 @@ def migrate(place: Place, to: str | None = None) -> None:
     call_command("migrate", "django_mq", *[to] if to else [], database=place.alias, verbosity=0)
 
 
+def test_no_migration_but_the_value_key_s_waits_for_publishers(places: Places) -> None:
+    with places("postgresql") as place:
+        migrate(place, BEFORE)
+        with psycopg.connect(place.url) as writer:
+            writer.execute("LOCK TABLE django_mq_message IN ROW EXCLUSIVE MODE")
+            give_up_after(place, "10s")
+            migrate(place, "0009")
+            give_up_after(place, "50ms")
+            with pytest.raises(OperationalError, match="lock timeout"):
+                migrate(place, "0010")
+
+
+def give_up_after(place: Place, patience: str) -> None:
+    """Have this thread's connection wait no longer for any lock."""
+    with connections[place.alias].cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, false)", [patience])
+
+
 def test_postgresql_builds_the_indexes_of_messages_beside_publishers(places: Places) -> None:
     with places("postgresql") as place:
         migrate(place, "0010")
@@ -90,8 +108,7 @@ def test_postgresql_builds_the_indexes_of_messages_beside_publishers(places: Pla
             writer.execute("LOCK TABLE django_mq_message IN ROW EXCLUSIVE MODE")
             builder.start()
             wait_until(lambda: is_building(place))
-            with connections[place.alias].cursor() as cursor:
-                cursor.execute("SET lock_timeout = '10s'")
+            give_up_after(place, "10s")
             place.send(10)
             assert builder.is_alive()
         builder.join(PATIENCE_SECONDS)
@@ -130,8 +147,7 @@ def test_a_build_that_was_broken_off_begins_anew(places: Places) -> None:
         migrate(place, "0010")
         with psycopg.connect(place.url) as writer:
             writer.execute("LOCK TABLE django_mq_message IN ROW EXCLUSIVE MODE")
-            with connections[place.alias].cursor() as cursor:
-                cursor.execute("SET lock_timeout = '50ms'")
+            give_up_after(place, "50ms")
             with pytest.raises(OperationalError, match="lock timeout"):
                 migrate(place)
         connections[place.alias].close()
