@@ -7,7 +7,7 @@ see the marker, or wait for it and then leave.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ SAMPLE = 20_000
 ALL = 2**62
 #: What ``sum_minute`` calls each kind, and the column it adds to.
 KINDS = {-1: "failed", 0: "arrived", 1: "accepted", 2: "expired", 3: "removed", 4: "removed"}
+#: The columns that are counts.
+COUNTED = ("arrived", "accepted", "expired", "removed", "failed")
 
 
 @dataclass(slots=True)
@@ -45,9 +47,10 @@ class Minute:
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of its row."""
-        columns = asdict(self)
-        for name in ("wait", "run"):
-            spans = sorted(columns.pop(f"{name}s"))
+        # Not asdict, which copies the lists number by number.
+        columns: dict[str, Any] = {name: getattr(self, name) for name in COUNTED}
+        for name, times in (("wait", self.waits), ("run", self.runs)):
+            spans = sorted(times)
             columns |= {f"{name}_p{percent}": percentile(spans, percent) for percent in (50, 95)}
         return columns
 

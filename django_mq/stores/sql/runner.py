@@ -50,8 +50,12 @@ class Runner(Store):
 
     def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
+        return self._run(name, self._params(params))
+
+    def _run(self, name: str, fitted: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Run a statement with parameters that fit the driver."""
         with self._alone(), translating(self.connection), self.connection.cursor() as cursor:
-            cursor.execute(self._text(name), self._params(params))
+            cursor.execute(self._text(name), fitted)
             return cursor.fetchall() if cursor.description else []
 
     def _alone(self) -> AbstractContextManager[object]:

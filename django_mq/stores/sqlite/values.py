@@ -15,16 +15,19 @@ from uuid import UUID
 from django_mq.stores.times import later
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: A batch whose messages differ in nothing else: by far the most frequent one.
+FENCE = {"ids", "claims"}
 
 
 def parameters(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """Fit a statement's parameters to the driver, ``now`` among them.
 
     A number of ``..._seconds`` gets a twin ``..._seconds_from_now``, the time so far ahead.
-    One list becomes the JSON array of its name; several become one array of objects, ``given``.
+    One list becomes the JSON array of its name; ids and their claims alone become one object,
+    ``held``; other lists become one array of objects, ``given``.
     """
     fitted = {"now": text_of(now), "now_microseconds": (now - EPOCH) // timedelta(microseconds=1)}
     columns = {}
@@ -33,6 +36,8 @@ def parameters(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
             columns[name] = value
         else:
             fitted |= _scalar(name, value, now)
+    if columns.keys() == FENCE:
+        return fitted | {"held": _by_claim(**columns)}
     if len(columns) > 1:
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         return fitted | {"given": json.dumps([_object(row, now) for row in rows])}
@@ -51,6 +56,15 @@ def _scalar(name: str, value: Any, now: datetime) -> dict[str, Any]:
     if isinstance(value, UUID):
         return {name: value.hex}
     return {name: value}
+
+
+def _by_claim(ids: Sequence[int], claims: Sequence[int]) -> str:
+    """Return the ids under the claim that each was given with, as JSON: a batch has few claims and many ids."""
+    found: dict[int, list[int]] = {}
+    for id_, claim in zip(ids, claims, strict=True):
+        found.setdefault(claim, []).append(id_)
+    # An id that was given twice is remembered once.
+    return json.dumps({claim: list(dict.fromkeys(ids)) for claim, ids in found.items()})
 
 
 def text_of(time: datetime) -> str:

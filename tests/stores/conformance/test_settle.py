@@ -46,6 +46,23 @@ def test_an_expired_message_is_gone(store: Store, session: int, held: Claimed) -
     assert (void, store.counts()["orders"].total) == (frozenset(), 0)
 
 
+def test_a_receipt_of_one_claim_is_no_receipt_of_another_in_the_same_batch(
+    store: Store, session: int, held: Claimed
+) -> None:
+    settle(store, session, held, Verdict.RELEASE)
+    [held] = claim(store, session)
+    publish(store)
+    [other] = claim(store, session)
+    crossed = [
+        Settlement(held.id, other.claim, Verdict.ACCEPT),
+        Settlement(other.id, held.claim, Verdict.ACCEPT),
+    ]
+    right = [Settlement(item.id, item.claim, Verdict.ACCEPT) for item in (held, other)]
+
+    assert store.settle(session, crossed) == {held.id, other.id}
+    assert (store.settle(session, right), store.counts()["orders"].total) == (frozenset(), 0)
+
+
 @pytest.mark.parametrize(("counted", "attempts"), [(False, 0), (True, 1)], ids=["uncounted", "counted"])
 def test_a_released_message_is_ready_again(
     store: Store, session: int, held: Claimed, counted: bool, attempts: int

@@ -9,6 +9,5 @@ SELECT
     gone.attempts - gone.suspect, gone.published_at,
     max(coalesce(gone.deliver_at, gone.published_at), gone.published_at),
     gone.claimed_at, {now}, gone.session_id, gone.headers, CASE WHEN q.history_body THEN gone.body END
-FROM django_mq_message gone
-JOIN django_mq_queue q ON q.id = gone.queue_id
-WHERE gone.id IN ({given_ids}) AND q.history_days > 0
+{held}
+CROSS JOIN django_mq_queue q ON q.id = gone.queue_id AND q.history_days > 0
