@@ -11,11 +11,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from psycopg import Cursor
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from psycopg import Connection
+
 #: A connection that is used so often is worth the question, and the preparation.
 WORTH_ASKING = 5
+#: Where a connection keeps that cursor: the two end together.
+CURSOR = "_django_mq_cursor"
 
 #: Driver connection to how often it was used; when it was asked, to the answer.
 _uses: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -49,3 +55,16 @@ def preparing(driver: Any) -> Iterator[None]:
         yield
     finally:
         driver.prepare_threshold = threshold
+
+
+def cursor_of(driver: Connection[Any]) -> Cursor[Any]:
+    """Return the one cursor that the prepared statements of a connection share.
+
+    Its answers are fetched at once, so nobody meets another's; making a new one each time would
+    take a fifth of the client's time for a publish.
+    """
+    found: Cursor[Any] | None = getattr(driver, CURSOR, None)
+    if found is None or found.closed:
+        found = Cursor(driver)
+        setattr(driver, CURSOR, found)
+    return found

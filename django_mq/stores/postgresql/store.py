@@ -17,7 +17,7 @@ from django_mq.stores.postgresql import copying
 from django_mq.stores.postgresql.copying import Target, is_worth_copying
 from django_mq.stores.postgresql.guarding import Guarding
 from django_mq.stores.postgresql.pointing import Pointer
-from django_mq.stores.postgresql.preparing import may_prepare, prepare_no_more, preparing
+from django_mq.stores.postgresql.preparing import cursor_of, may_prepare, prepare_no_more, preparing
 from django_mq.stores.postgresql.settings import bounded, problems
 from django_mq.stores.records import Exchange, Verdict
 from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS, IncompleteError
@@ -101,7 +101,7 @@ class PostgreSQLStore(Guarding):
         driver = self.connection.connection
         try:
             with preparing(driver):
-                return Cursor(driver).execute(self._text(name), params, prepare=True, binary=True).fetchall()
+                return cursor_of(driver).execute(self._text(name), params, prepare=True, binary=True).fetchall()
         except InvalidSqlStatementName:
             # The project has dropped what was prepared; in a transaction that is an error like any other.
             prepare_no_more(driver)
