@@ -38,21 +38,21 @@ class StoredBroker:
         options = read_options(rules, self.site.scale)
         known = self._queues.get(name)
         if known is None or known.deleted:
-            self.site.store.declare(name, options | {"dead_letter_queue": None})
+            self.site.store.declare(name, options | {"dead_letter_queue": None, "expiry_queue": None})
             known = self._queues[name] = StoredQueue(self, name, rules)
-            self._link()
+            self._link(name)
         elif rules != known.rules:
             known.rules = rules
             self._edit(known)
         limits.forget()
         return known
 
-    def _link(self) -> None:
-        """Let dead letters go where they should: some queues are declared before those that take theirs."""
+    def _link(self, newest: str) -> None:
+        """Let messages go where they should: some queues are declared before those that take theirs."""
         for queue in self:
-            if queue.rules.dead_letter_queue in self._queues and not queue.linked:
+            targets = {queue.rules.dead_letter_queue, queue.rules.expiry_queue} & self._queues.keys()
+            if newest in targets or (targets and queue.name == newest):
                 self._edit(queue)
-                queue.linked = True
 
     def _edit(self, queue: StoredQueue) -> None:
         editor(self.site.store)(self.site.store, queue.name, **read_options(queue.rules, self.site.scale))

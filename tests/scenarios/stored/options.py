@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.conf import QueueSettings
 from django_mq.engine.exclusivity import Exclusivity
-from django_mq.engine.expiry import UNBOUNDED
 from django_mq.engine.groups.shared import SharedGroups
 from django_mq.engine.groups.sole import SoleReceiver
 from django_mq.engine.overflow import Overflow
@@ -15,19 +14,18 @@ from tests.scenarios.errors import UnfitError
 
 if TYPE_CHECKING:
     from django_mq.engine.backoff import Backoff
+    from django_mq.engine.expiry import Lifetime
     from django_mq.engine.rules import Rules
 
 #: Rules that have no stored form, and what they are unless somebody asks for them.
 ENGINE_ONLY: dict[str, Any] = {
-    "expiry_queue": None,
-    "lifetime": UNBOUNDED,
     "max_consumers": None,
     "consumers_before": 0,
     "nondestructive": False,
     "auto_delete": False,
     "purge_on_no_consumers": False,
 }
-KINDS = ("priority", "fifo")
+KINDS = ("priority", "fifo", "last_value")
 
 
 def read_options(rules: Rules, scale: float) -> dict[str, Any]:
@@ -43,9 +41,13 @@ def read_options(rules: Rules, scale: float) -> dict[str, Any]:
         due_order="keep_place" if rules.hold or not rules.due_first else "due_first",
         max_attempts=rules.max_attempts or 0,
         dead_letter_queue=rules.dead_letter_queue,
+        expiry_queue=rules.expiry_queue,
+        last_value_key=(rules.key or "") if rules.kind == "last_value" else "",
+        dedup_count=rules.duplicates,
         grouping=_grouping(rules),
         exclusive=rules.exclusivity is not Exclusivity.NONE,
         max_consumers=rules.max_live,
+        **_lifetime(rules.lifetime, scale),
         **_backoff(rules.backoff, scale),
         **_limits(rules),
     )
@@ -86,3 +88,12 @@ def _limits(rules: Rules) -> dict[str, Any]:
         raise UnfitError("a stored queue's limit is at least 1")
     limits = {"max_messages": rules.limits.messages, "max_bytes": rules.limits.size_bytes}
     return limits | {"overflow": rules.overflow.value, "wait_seconds": 0.0}
+
+
+def _lifetime(lifetime: Lifetime, scale: float) -> dict[str, float | None]:
+    if lifetime.endless:
+        raise UnfitError("a stored queue forgets no times to live")
+    if lifetime.default is not None:
+        return {"ttl_seconds": lifetime.default * scale}
+    bounds = {"min_ttl_seconds": lifetime.least, "max_ttl_seconds": lifetime.most}
+    return {name: None if bound is None else bound * scale for name, bound in bounds.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,6 @@ class StoredQueue:
         self.name = name
         self.rules = rules
         self.deleted = False
-        #: Whether the queue that takes its dead letters is known to the store.
-        self.linked = False
         self._consumers: list[StoredConsumer] = []
         self._published_bytes: dict[int, int] = {}
         self._forgotten: Counter[int] = Counter()
@@ -80,8 +79,6 @@ class StoredQueue:
 
     def new_message(self, message: Message) -> NewMessage:
         """A message as the publisher hands it to the store."""
-        if message.duplicate_id is not None:
-            raise UnfitError("a stored queue knows no duplicate ids")
         validation.priority(message.priority)
         return NewMessage(
             queue_name=self.name,
@@ -90,6 +87,8 @@ class StoredQueue:
             content_type="application/octet-stream",
             priority=message.priority,
             group_key=self.broker.group_of(self, message),
+            dedup_id=message.duplicate_id,
+            headers=json.dumps(dict(message.headers)),
             deliver_at=self.site.moment(message.deliver_at),
             expires_at=self.site.moment(message.expires_at),
         )

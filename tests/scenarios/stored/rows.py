@@ -95,9 +95,9 @@ def editor(store: Store) -> Callable[..., None]:
 
 
 def _edit_in_tables(store: Store, name: str, **options: Any) -> None:
-    for key in ("dead_letter_queue",):
+    for key in ("dead_letter_queue", "expiry_queue"):
         options[key] = Queue.objects.using(store.alias).filter(name=options.get(key)).first()
-    Queue.objects.using(store.alias).filter(name=name).update(**options)
+    Queue.objects.using(store.alias).filter(name=name).update(**options, counted_at=None)
 
 
 def _edit_in_memory(store: MemoryStore, name: str, **options: Any) -> None:

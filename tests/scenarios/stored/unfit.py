@@ -22,8 +22,7 @@ UNFIT: Final[dict[str, str]] = {
         qpid-S17-browser-not-sent-requeues qpid-S18-start-at-tail qpid-S31-auto-close-at-tail
     """,
     "a consumer of a stored queue has no exclusive": """
-        own_qpid-Q36-exclusive-refuses-browsers own_qpid-Q42-multi-queue-refused
-        qpid-S30-exclusive-consumer
+        own_qpid-Q36-exclusive-refuses-browsers own_qpid-Q42-multi-queue-refused qpid-S30-exclusive-consumer
     """,
     "a consumer of a stored queue has no from_tail": """
         own_qpid-Q24-tail-for-one-who-takes
@@ -41,14 +40,21 @@ UNFIT: Final[dict[str, str]] = {
     "a dead letter with nowhere to go stays where it is, as dead": """
         own_qpid-Q52-reject qpid-S47-max-delivery-no-alternate
     """,
+    "a duplicate is refused when it is published, and its unit of work goes on": """
+        own_artemis-A50
+    """,
+    "a last value is not stored in advance": """
+        own_artemis-A61
+    """,
     "a limit is at least 1": """
         own_qpid-Q15-move-respects-limits own_qpid-Q53-alternate-refuses
     """,
     "a move, a dead letter and a change of priority are no arrivals: nothing is counted twice": """
-        own_artemis-A34 own_qpid-Q14-move own_qpid-Q16-reprioritise
+        artemis-S24 own_artemis-A19 own_artemis-A34 own_qpid-Q14-move own_qpid-Q16-reprioritise
+        own_qpid-Q47-expired-there-too qpid-S48-expiry-to-alternate
     """,
     "a moved dead letter is moved back by hand": """
-        own_artemis-A37
+        own_artemis-A36 own_artemis-A37
     """,
     "a queue that holds claimed messages is not deleted": """
         own_qpid-Q13-delete-queue-without-alternate own_qpid-Q41-one-queue-less
@@ -61,6 +67,9 @@ UNFIT: Final[dict[str, str]] = {
     """,
     "a stored group has an owner as long as that one's session lives": """
         own_artemis-A09 own_artemis-A10
+    """,
+    "a stored message expires while it is scheduled, too": """
+        own_artemis-A18
     """,
     "a stored message is claimed, not handed over": """
         own_qpid-Q55-immediate-and-returned qpid-S49-immediate-without-consumer
@@ -77,13 +86,6 @@ UNFIT: Final[dict[str, str]] = {
     "a stored queue has no consumers_before": """
         own_artemis-A07
     """,
-    "a stored queue has no expiry_queue": """
-        artemis-S24 own_artemis-A18 own_artemis-A19 own_artemis-A36 own_qpid-Q47-expired-there-too
-        qpid-S48-expiry-to-alternate
-    """,
-    "a stored queue has no lifetime": """
-        own_qpid-Q48-deleted-on-expiry qpid-S42-ttl-min-max
-    """,
     "a stored queue has no max_consumers": """
         own_artemis-A06
     """,
@@ -94,20 +96,15 @@ UNFIT: Final[dict[str, str]] = {
     "a stored queue has no purge_on_no_consumers": """
         own_artemis-A56
     """,
-    "a stored queue is none of kind last_value": """
-        artemis-S27 own_artemis-A60 own_artemis-A61 own_qpid-Q44-last-value-does-not-steal
-        qpid-S35-lvq-replace qpid-S36-lvq-superseded-while-acquired
-    """,
     "a stored queue is none of kind sorted": """
         own_qpid-Q43-sorted-as-text qpid-S34-sorted-order
-    """,
-    "a stored queue knows no duplicate ids": """
-        artemis-S34 own_artemis-A44 own_artemis-A45 own_artemis-A50 own_artemis-A51 own_artemis-A52
-        own_artemis-A53
     """,
     "a stored queue remembers nobody who has declined": """
         own_qpid-Q51-counts own_qpid-Q63-nobody-is-woken-for-what-it-declined
         qpid-S15-decline-hides-from-one-consumer
+    """,
+    "a stored queue remembers so many duplicate ids at least, until upkeep comes": """
+        own_artemis-A45
     """,
     "a worker's credit counts messages": """
         own_qpid-Q21-window-never-lets-the-large-one-through qpid-S22-byte-credit-head-of-line
@@ -140,6 +137,9 @@ UNFIT: Final[dict[str, str]] = {
     "the history tells what was cancelled from what was accepted": """
         own_artemis-A28
     """,
+    "the memory store takes nothing back that was published in a transaction": """
+        own_artemis-A51
+    """,
     "upkeep looks at all queues together": """
         own_artemis-A20
     """,
@@ -151,7 +151,8 @@ UNFIT: Final[dict[str, str]] = {
     """,
     "what is claimed is not taken back (no stealable consumers)": """
         own_qpid-Q01-ring-steals own_qpid-Q05-a-settlement-has-begun own_qpid-Q09-purge
-        own_qpid-Q11-delete-message own_qpid-Q12-delete-queue own_qpid-Q45-expiry-steals
+        own_qpid-Q11-delete-message own_qpid-Q12-delete-queue own_qpid-Q44-last-value-does-not-steal
+        own_qpid-Q45-expiry-steals
     """,
     "what is due is claimed at once, without waiting for housekeeping": """
         own_qpid-Q49-held qpid-S39-held-message-overtaken
@@ -160,8 +161,8 @@ UNFIT: Final[dict[str, str]] = {
         own_artemis-A54
     """,
     "who is woken is the hints' business: tests/notifications": """
-        own_qpid-Q25-pausing-hands-over own_qpid-Q26-spent-credit-hands-over
-        own_qpid-Q29-closing-hands-over qpid-S28-wake-only-as-many-as-needed
+        own_qpid-Q25-pausing-hands-over own_qpid-Q26-spent-credit-hands-over own_qpid-Q29-closing-hands-over
+        qpid-S28-wake-only-as-many-as-needed
     """,
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq.delivery import publishing
+from tests.scenarios.errors import UnfitError
 
 if TYPE_CHECKING:
     from django_mq.engine.message import Message
@@ -28,6 +29,9 @@ class StoredUnit:
 
     def publish(self, queue: StoredQueue, message: Message) -> bool:
         """Publish with the commit."""
+        others = {(at, each.duplicate_id) for at, each in self._publications if each.duplicate_id is not None}
+        if (queue, message.duplicate_id) in others:
+            raise UnfitError("the memory store takes nothing back that was published in a transaction")
         self._publications.append((queue, message))
         return True
 
