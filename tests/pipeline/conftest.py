@@ -19,6 +19,7 @@ from django_mq.pipeline import preflight
 from tests.conftest import skip_or_fail
 from tests.services.server import UnavailableError
 from tests.settings.databases import to_url
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +28,19 @@ if TYPE_CHECKING:
 
 #: The first instant of the histories.
 MORNING = datetime(2026, 3, 2, 8, tzinfo=UTC)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """Let no task of a job that has failed outlive its test: it would write into the next one's tables."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        tracker = context._jsc.sc().statusTracker()
+        wait_until(
+            lambda: not any(info.numRunningTasks() for info in tracker.getExecutorInfos()), "idle executors"
+        )
 
 
 @pytest.fixture(scope="session")
