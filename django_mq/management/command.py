@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -48,3 +50,11 @@ class MQCommand(BaseCommand):
     def run(self, alias: str, **options: Any) -> None:
         """Do the work. Raises MQError."""
         raise NotImplementedError
+
+
+def until_told() -> threading.Event:
+    """Return an event that TERM or INT sets: a command that goes on looks at it, and ends in its own time."""
+    stopping = threading.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: stopping.set())
+    return stopping

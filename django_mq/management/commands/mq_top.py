@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,7 @@ from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.flow import Flow
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
 from django_mq.errors import StoreUnavailable
-from django_mq.management.command import MQCommand
+from django_mq.management.command import MQCommand, until_told
 from django_mq.management.tables import bounded, plural, shortened, span, table
 
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ class Command(MQCommand):
         interval, left = options["interval"], options["count"]
         if interval < 0.2:
             raise CommandError("--interval must be 0.2 or more: looking costs statements.")
-        stopping = _stop_on_signals()
+        stopping = until_told()
         flow, home = Flow(alias), REDRAW if self.stdout.isatty() else ""
         while not stopping.is_set() and left != 0:
             self.stdout.write(home + self._screen(alias, options["queues"], flow))
@@ -65,13 +63,6 @@ class Command(MQCommand):
         lines = [head, "", *table(HEADINGS, rows, right=range(1, 8)).splitlines()]
         size = shutil.get_terminal_size((200, 1000))
         return "\n".join(shortened(line, size.columns) for line in lines[: size.lines - 1])
-
-
-def _stop_on_signals() -> threading.Event:
-    stopping = threading.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: stopping.set())
-    return stopping
 
 
 def _urgency(queue: QueueState) -> tuple[float, int, int]:

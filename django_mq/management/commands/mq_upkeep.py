@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.upkeep import keep_up, run_upkeep_to_the_end
-from django_mq.management.command import MQCommand
+from django_mq.management.command import MQCommand, until_told
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -30,18 +28,11 @@ class Command(MQCommand):
         store = private_store(alias)
         try:
             if options["loop"]:
-                keep_up(store, self._until_told())
+                keep_up(store, until_told())
             else:
                 self._say(run_upkeep_to_the_end(store), as_json=options["json"])
         finally:
             store.close()
-
-    @staticmethod
-    def _until_told() -> threading.Event:
-        stopping = threading.Event()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(name, lambda *_: stopping.set())
-        return stopping
 
     def _say(self, done: dict[str, int], *, as_json: bool) -> None:
         if as_json:
