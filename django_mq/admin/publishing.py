@@ -7,13 +7,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
-from django.contrib.admin.models import ADDITION, LogEntry
-from django.contrib.admin.options import get_content_type_for_model
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
+from django_mq.admin import report
 from django_mq.admin.letter_form import LetterForm, copied
 from django_mq.admin.table import TableAdmin, alias
 from django_mq.delivery.publishing import publish_many
@@ -66,13 +65,7 @@ class Publishing(TableAdmin):
 
     def _tell(self, request: HttpRequest, queue: str, message_id: str) -> None:
         sentence = _("Published to “%(queue)s”: %(id)s") % {"queue": queue, "id": message_id}
-        LogEntry.objects.create(
-            user_id=request.user.pk,  # type: ignore[misc] # the admin lets nobody in who has none
-            content_type_id=get_content_type_for_model(Message).pk,
-            object_repr=message_id,
-            action_flag=ADDITION,
-            change_message=sentence,
-        )
+        report.log_published(request, message_id, sentence)
         self.message_user(request, sentence, messages.SUCCESS)
 
     def _next(self, request: HttpRequest) -> str:

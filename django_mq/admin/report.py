@@ -15,6 +15,7 @@ from django_mq.models import Message, Operation
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from django.db.models import Model
     from django.http import HttpRequest
 
     from django_mq.admin.message_acts import Act
@@ -64,23 +65,29 @@ def log(request: HttpRequest, chosen: Selection, sentence: str) -> None:
     ids = ", ".join(str(message.message_id) for message in chosen.messages[:LOGGED_IDS])
     alone = chosen.messages[0] if len(chosen.messages) == 1 else None
     count = len(chosen.messages)
-    LogEntry.objects.create(
-        user_id=request.user.pk,  # type: ignore[misc] # the admin lets nobody in who has none
-        content_type_id=get_content_type_for_model(Message).pk,
-        object_id=alone and str(alone.id),
-        object_repr=str(alone.message_id) if alone else ngettext("%d message", "%d messages", count) % count,
-        action_flag=CHANGE,
-        change_message=f"{sentence} {ids}",
-    )
+    name = str(alone.message_id) if alone else ngettext("%d message", "%d messages", count) % count
+    _remember(request, Message, CHANGE, name, f"{sentence} {ids}", row_id=alone and alone.id)
 
 
 def log_operation(request: HttpRequest, operation: Operation, sentence: str) -> None:
     """Remember who began it, and with which filters and answers."""
+    asked = json.dumps({"filters": operation.filters, "answers": operation.answers})
+    _remember(request, Operation, ADDITION, str(operation), f"{sentence} {asked}", row_id=operation.pk)
+
+
+def log_published(request: HttpRequest, message_id: str, sentence: str) -> None:
+    """Remember who published a message by hand."""
+    _remember(request, Message, ADDITION, message_id, sentence)
+
+
+def _remember(
+    request: HttpRequest, model: type[Model], flag: int, name: str, words: str, *, row_id: int | None = None
+) -> None:
     LogEntry.objects.create(
         user_id=request.user.pk,  # type: ignore[misc] # the admin lets nobody in who has none
-        content_type_id=get_content_type_for_model(Operation).pk,
-        object_id=str(operation.pk),
-        object_repr=str(operation),
-        action_flag=ADDITION,
-        change_message=f"{sentence} {json.dumps({'filters': operation.filters, 'answers': operation.answers})}",
+        content_type_id=get_content_type_for_model(model).pk,
+        object_id=None if row_id is None else str(row_id),
+        object_repr=name,
+        action_flag=flag,
+        change_message=words,
     )
