@@ -175,7 +175,7 @@ def test_serialisation_errors_lose_nothing(places: Places) -> None:
 
 @pytest.mark.once
 def test_workers_whose_clocks_are_off_by_an_hour_work_like_the_others(places: Places) -> None:
-    with places("postgresql") as place:
+    with places("postgresql", SESSION_SECONDS=60) as place:
         place.send(200)
         place.send(50, delay=1.0)
         workers = [place.start("consume", clock_hours=hours) for hours in (-1, 0, 1)]
