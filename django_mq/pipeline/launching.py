@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 
 def launch(
-    *arguments: str, output: IO[bytes] | int = subprocess.DEVNULL, environment: Mapping[str, str] | None = None
+    *arguments: str,
+    output: IO[bytes] | int = subprocess.DEVNULL,
+    errors: IO[bytes] | int | None = subprocess.STDOUT,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start ``manage.py mq_spark`` with these arguments, and return its process.
 
-    It ends with exit code 0 when the job is done; what it says goes to ``output``.
+    It ends with exit code 0 when the job is done; what it says goes to ``output``. How far it is, and
+    what went wrong, go to ``errors``: None is this process's own, and by itself it is ``output``, too.
     ``environment`` is added to this process's; the settings and the project's folder go along.
     """
     known = {"DJANGO_SETTINGS_MODULE": settings.SETTINGS_MODULE or "", "PYTHONPATH": python_path()}
@@ -34,6 +38,6 @@ def launch(
         [sys.executable, "-m", "django", "mq_spark", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=output,
-        stderr=subprocess.STDOUT,
+        stderr=errors,
         env={**os.environ, **known, **(environment or {})},
     )

@@ -139,6 +139,43 @@ class TestOnOneDatabase:
         }
         assert reading.causes("default", "orders", since=DAY, until=DAY)[0] == (True, "ValueError", 2)
 
+    def test_causes_that_are_no_more_go_when_their_day_is_counted_again(self, spark: SparkSession) -> None:
+        queue = Queue.objects.create(name="orders")
+        now = timezone.now()
+        old, new = (now - timedelta(days=40)).date(), now.date()
+        made = {"queue": queue, "state": 3, "level": 4, "priority": 4, "content_type": "", "body": b""}
+        Message.objects.create(
+            message_id=finished(1).message_id, published_at=now, dead_at=now, dead_reason="ValueError", **made
+        )
+        Attempt.objects.create(queue_name="orders", number=1, failed_at=now, error="KeyError")
+        gone = Attempt.objects.create(queue_name="orders", number=1, failed_at=now, error="x" * 255)
+        compute(spark, "default", new, new)
+        gone.delete()
+        Message.objects.all().delete()
+        for day, dead in ((old, True), (old, False), (new - timedelta(days=1), True)):
+            InsightCause.objects.create(queue_name="orders", day=day, dead=dead, reason="known", messages=1)
+
+        compute(spark, "default", old, new)
+
+        # Upkeep has deleted the failed attempts of a day so long ago: what is known of it stays.
+        found = {(row.day, row.dead, row.reason) for row in InsightCause.objects.all()}
+        assert found == {(new, False, "KeyError"), (old, False, "known")}
+
+    def test_hours_of_levels_that_are_no_more_go_when_their_day_is_counted_again(
+        self, spark: SparkSession
+    ) -> None:
+        some_history("default")
+        compute(spark, "default", DAY, DAY + timedelta(days=2))
+        Queue.objects.filter(name="invoices").update(levels=1)
+        History.objects.filter(queue_name="orders", finished_at__date=DAY).delete()
+
+        compute(spark, "default", DAY, DAY + timedelta(days=2))
+
+        levels = InsightHour.objects.filter(queue_name="invoices").values_list("level", flat=True)
+        assert set(levels) == {InsightHour.ALL_LEVELS, 0}
+        # Nothing is left of that day to count: what is known of it stays.
+        assert InsightHour.objects.filter(queue_name="orders", hour__date=DAY).exists()
+
     def test_the_command_prints_and_exports(self, spark: SparkSession) -> None:
         now = timezone.now() - timedelta(minutes=1)
         History.objects.bulk_create([finished(number, published_at=now) for number in range(1, 5)])

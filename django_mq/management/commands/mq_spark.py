@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: To a terminal: the line's beginning, and nothing in it.
+CLEAR = "\r\x1b[K"
+
+
 class Command(MQCommand):
     help = (
         "The data pipeline on Spark. Needs django-mq[spark] and Java 17; 'mq_spark doctor' says what is missing."
@@ -59,11 +63,13 @@ class Command(MQCommand):
         """Draw a bar on a terminal; elsewhere write a line when a task is done."""
         if (done, tasks) != self._told:
             self._told = (done, tasks)
-            end = "\r" if self.stderr.isatty() else "\n"
-            self.stderr.write(line(name, done, tasks), ending=end)
+            start, end = (CLEAR, "\r") if self.stderr.isatty() else ("", "\n")
+            self.stderr.write(start + line(name, done, tasks), ending=end)
 
     def say(self, text: str) -> None:
-        """Print a line that tells what was done."""
+        """Print a line that tells what was done, in the place of the bar."""
+        if self._told and self.stderr.isatty():
+            self.stderr.write(CLEAR, ending="")
         self.stdout.write(text)
 
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from django.db import connections
-from django.db.models import Count, F
-from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import TruncDate
 from django.utils import timezone
 
 from django_mq.engine.levels import MOST_LEVELS, level_of
 from django_mq.errors import PipelineError
-from django_mq.models import Attempt, InsightCause, InsightHour, Message, Queue
+from django_mq.models import Queue
 from django_mq.pipeline.archive import manifest
 from django_mq.pipeline.archive.reading import archived
+from django_mq.pipeline.insights.causes import keep_causes
 from django_mq.pipeline.insights.figures import Limits
 from django_mq.pipeline.insights.groups import SCHEMA, counter
+from django_mq.pipeline.insights.tables import keep_hours
 from django_mq.pipeline.session import explaining
 from django_mq.pipeline.source import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyspark.sql import DataFrame, SparkSession
 
 #: Columns of a message that the figures are made of.
@@ -39,8 +34,6 @@ NEEDED = (
     "finished_at",
     "session_id",
 )
-#: Rows of one upsert.
-CHUNK = 500
 
 
 def compute(spark: SparkSession, alias: str, since: date, until: date, limits: Limits = Limits()) -> int:  # noqa: B008 - frozen
@@ -56,8 +49,8 @@ def compute(spark: SparkSession, alias: str, since: date, until: date, limits: L
     # Who waits now is not known to wait in the hours to come.
     now = int(timezone.now().timestamp() * 1_000_000)
     past = [row.asDict() for row in figures if row["hour"] <= now]
-    _keep(past, alias)
-    _keep_causes(alias, since, until)
+    keep_hours(past, alias)
+    keep_causes(alias, since, until)
     return len(past)
 
 
@@ -109,56 +102,6 @@ def hours(frame: DataFrame, alias: str, since: date, until: date, limits: Limits
     tables = {name: [level_of(priority, count) for priority in range(10)] for name, count in levels.items()}
     unknown = [level_of(priority, MOST_LEVELS) for priority in range(10)]
     return spread.groupBy("queue", "day").applyInArrow(counter(tables, unknown, limits), SCHEMA)
-
-
-def _keep(rows: list[dict[str, Any]], alias: str) -> None:
-    for row in rows:
-        row["queue_name"] = row.pop("queue")
-        row["hour"] = datetime.fromtimestamp(row["hour"] / 1_000_000, tz=UTC)
-        for name in ("wait_histogram", "run_histogram"):
-            row[name] = json.loads(row[name])
-    upsert(InsightHour, [InsightHour(**row) for row in rows], ["queue_name", "level", "hour"], alias)
-
-
-def upsert(model: Any, rows: Iterable[Any], key: list[str], alias: str) -> None:
-    """Write rows over those that have the same key."""
-    fields = [field.name for field in model._meta.concrete_fields if field.name not in {"id", *key}]
-    named = connections[alias].features.supports_update_conflicts_with_target
-    model.objects.using(alias).bulk_create(
-        rows, CHUNK, update_conflicts=True, update_fields=fields, unique_fields=key if named else None
-    )
-
-
-def _keep_causes(alias: str, since: date, until: date) -> None:
-    """Count why attempts failed and messages died: a matter of SQL, as these rows are few."""
-    rows = [
-        InsightCause(queue_name=queue, day=day, dead=dead, reason=reason[:255], messages=count)
-        for (queue, day, dead, reason), count in causes(alias, since, until).items()
-    ]
-    upsert(InsightCause, rows, ["queue_name", "day", "dead", "reason"], alias)
-
-
-def causes(alias: str, since: date, until: date) -> dict[tuple[str, date, bool, str], int]:
-    """Return how many, by queue, day, whether it was a dead letter or a failed attempt, and reason."""
-    failed = Attempt.objects.using(alias).annotate(queue=F("queue_name"), at=F("failed_at"), reason=F("error"))
-    messages = Message.objects.using(alias)
-    here = messages.filter(state=Message.Status.DEAD).annotate(
-        at=F("dead_at"), reason=F("dead_reason"), name=F("queue__name")
-    )
-    moved = messages.filter(headers__has_key="x-origin-queue").annotate(
-        name=KeyTextTransform("x-origin-queue", "headers"),
-        reason=KeyTextTransform("x-dead-reason", "headers"),
-        at=F("published_at"),
-    )
-    found: dict[tuple[str, date, bool, str], int] = {}
-    for rows, field, dead in ((failed, "queue", False), (here, "name", True), (moved, "name", True)):
-        grouped = rows.annotate(day=TruncDate("at", tzinfo=UTC)).filter(day__gte=since, day__lte=until)
-        for name, day, reason, count in (
-            grouped.order_by().values_list(field, "day", "reason").annotate(n=Count("id"))
-        ):
-            key = (name or "", day, dead, reason or "")
-            found[key] = found.get(key, 0) + count
-    return found
 
 
 def span(days: int, today: date) -> tuple[date, date]:
