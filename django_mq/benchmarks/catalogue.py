@@ -27,12 +27,12 @@ class Measuring:
     quick_seconds: int
 
     def run(self, ground: Ground) -> Iterator[Measure]:
-        """Measure; what the function leaves out is reported as not measured."""
+        """Measure and judge; what the function leaves out is reported as not measured."""
         missing = set(self.names)
         for measure in getattr(import_module(f"django_mq.benchmarks.{self.module}"), self.function)(ground):
             missing.discard(measure.name)
-            yield measure
-        yield from (unmeasured(name) for name in self.names if name in missing)
+            yield measure.judged(ground.targets)
+        yield from (unmeasured(name).judged(ground.targets) for name in self.names if name in missing)
 
 
 #: In the order of the report.

@@ -7,17 +7,27 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from django.db import connections
+
 from django_mq.benchmarks.measuring import QUEUE
 from django_mq.delivery.declaring import declare
 from django_mq.models import History, Message
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 
 class RawLimits(Protocol):
     """What the database does for a program that knows nothing of queues, over the same table and indexes."""
+
+    @property
+    def targets(self) -> Mapping[str, float]:
+        """What we should reach on this kind of database."""
+
+    @staticmethod
+    def durability(cursor: Any) -> str:
+        """Return what a commit waits for."""
 
     def insert_and_commit(self, amount: int) -> None:
         """An INSERT and a COMMIT for each row."""
@@ -67,6 +77,11 @@ class Ground:
         return quick if self.quick else full
 
     @property
+    def targets(self) -> Mapping[str, float]:
+        """What should be reached here, by the measure's name; a measure may have no target."""
+        return {} if self.raw is None else self.raw.targets
+
+    @property
     def is_large(self) -> bool:
         """Whether millions of rows can be made here, in tables that are thrown away as a whole."""
         return self.alias != self.site_alias
@@ -106,12 +121,22 @@ def _tables(alias: str) -> Iterator[str]:
 
 def raw_limits(alias: str, *, make: bool = True) -> RawLimits | None:
     """Return the raw limits of this kind of database; without ``make``, over what another process has made."""
+    kind = _kind(alias)
+    return None if kind is None else kind(alias, make=make)
+
+
+def durability(alias: str) -> str:
+    """Return what a commit waits for, which decides most of the figures."""
+    kind = _kind(alias)
+    if kind is None:
+        return "not known"
+    with connections[alias].cursor() as cursor:
+        return str(kind.durability(cursor))
+
+
+def _kind(alias: str) -> Any:
     found = shared_store(alias).features.raw_limits
-    if found is None:
-        return None
-    module, name = found
-    limits: RawLimits = getattr(import_module(f"django_mq.benchmarks.{module}"), name)(alias, make=make)
-    return limits
+    return None if found is None else getattr(import_module(f"django_mq.benchmarks.{found[0]}"), found[1])
 
 
 def clear_away(alias: str, queue: str) -> None:

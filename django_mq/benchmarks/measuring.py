@@ -1,4 +1,4 @@
-"""What a measurement yields, what it should reach, and repeats that take turns.
+"""What a measurement yields, how it is judged, and repeats that take turns.
 
 A noisy machine is to be noisy for both sides of a ratio alike: they take turns, and the median counts.
 """
@@ -7,38 +7,22 @@ from __future__ import annotations
 
 import statistics
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 #: The queue that benchmarks publish into.
 QUEUE = "mq_bench"
 
-#: Measure to the least ratio of its value to the raw limit.
-AT_LEAST = {
-    "publish_one": 0.75,
-    "publish_many": 0.5,
-    "drain_one": 0.6,
-    "drain_two": 0.6,
-}
-#: Measure to the greatest ratio of its value to the raw limit.
-AT_MOST = {
-    "pickup_p50": 1.5,
-    "pickup_p99": 3.0,
-    "claim_10m_ready": 1.15,
-    "claim_1m_scheduled": 1.15,
-    "claim_after_churn": 1.5,
-}
-#: Measure to the greatest value: these have no raw limit.
-BOUNDS = {
-    "wakeups_per_message": 1.05,
-    "claims_per_message": 1.1,
-    "idle_statements": 60.0,
-    "worker_memory_mib": 20.0,
-}
-NAMES = (*AT_LEAST, *AT_MOST, *BOUNDS)
+#: Measures whose ratio to the raw limit should be high.
+HIGH = ("publish_one", "publish_many", "drain_one", "drain_two")
+#: Measures whose ratio to the raw limit should be low.
+LOW = ("pickup_p50", "pickup_p99", "claim_10m_ready", "claim_1m_scheduled", "claim_after_churn")
+#: Measures whose value should be low: these have no raw limit.
+PLAIN = ("wakeups_per_message", "claims_per_message", "idle_statements", "worker_memory_mib")
+NAMES = HIGH + LOW + PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +35,19 @@ class Measure:
     unit: str
     limit: float | None
     ratio: float | None
-    target: float
-    #: None where there is nothing to compare with.
+    #: None where this kind of database has none.
+    target: float | None
+    #: None where there is no target, or nothing to compare with it.
     met: bool | None
     #: The samples behind the value, in the order they were taken.
     runs: tuple[float, ...]
+
+    def judged(self, targets: Mapping[str, float]) -> Measure:
+        """Return it with its target: for its ratio or, where it has no limit, for its value."""
+        target, figure = targets.get(self.name), self.value if self.name in PLAIN else self.ratio
+        if target is None or figure is None:
+            return replace(self, target=target, met=None)
+        return replace(self, target=target, met=figure >= target if self.name in HIGH else figure <= target)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -64,18 +56,15 @@ class Measure:
 def measured(
     name: str, value: float, unit: str, *, limit: float | None = None, runs: Sequence[float] = ()
 ) -> Measure:
-    """Return the measure of this name, judged: its ratio to the limit, or the value itself, against its target."""
-    if name in BOUNDS:
-        return Measure(name, value, unit, None, None, BOUNDS[name], value <= BOUNDS[name], tuple(runs))
-    ratio = value / limit if limit else None
-    target = (AT_LEAST | AT_MOST)[name]
-    met = None if ratio is None else (ratio >= target if name in AT_LEAST else ratio <= target)
-    return Measure(name, value, unit, limit, ratio, target, met, tuple(runs))
+    """Return the measure of this name, not judged yet."""
+    if name in PLAIN or not limit:
+        return Measure(name, value, unit, None, None, None, None, tuple(runs))
+    return Measure(name, value, unit, limit, value / limit, None, None, tuple(runs))
 
 
 def unmeasured(name: str, unit: str = "") -> Measure:
     """Return the measure of this name where there is nothing to measure."""
-    return Measure(name, None, unit, None, None, (AT_LEAST | AT_MOST | BOUNDS)[name], None, ())
+    return Measure(name, None, unit, None, None, None, None, ())
 
 
 def rate(amount: int, work: Callable[[], object]) -> float:

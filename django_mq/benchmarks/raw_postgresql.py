@@ -5,12 +5,13 @@ So the price of durable order is the database's on both sides of a ratio.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import connections
 from psycopg import Connection, connect
 
 from django_mq.benchmarks.schema import copy_table
+from django_mq.benchmarks.targets import ON_POSTGRESQL
 from django_mq.delivery.message_ids import new_message_id
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ WHERE = frozenset({"dbname", "user", "password", "host", "port", "service", "ssl
 class RawTable:
     """Plain connections to such a table, which the first one makes."""
 
+    targets: ClassVar = ON_POSTGRESQL
+
     def __init__(self, alias: str, *, make: bool = True) -> None:
         wrapper = connections[alias]
         given = wrapper.get_connection_params()
@@ -53,6 +56,12 @@ class RawTable:
     def connection(self) -> Connection[Any]:
         """Return another connection."""
         return connect(**self._given, autocommit=True)
+
+    @staticmethod
+    def durability(cursor: Any) -> str:
+        """Return what a commit waits for."""
+        cursor.execute("SELECT current_setting('fsync'), current_setting('synchronous_commit')")
+        return "fsync {}, synchronous_commit {}".format(*cursor.fetchone())
 
     def insert_and_commit(self, amount: int) -> None:
         """An INSERT and a COMMIT for each row, the textbook's loop."""

@@ -8,16 +8,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import connections
 
+from django_mq.benchmarks.targets import ON_SQLITE
 from django_mq.delivery.message_ids import new_message_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BATCH = 1000
+#: What decides how long a commit takes.
+DURABILITY = ("journal_mode", "synchronous")
 #: A writer waits so long for the lock, in seconds.
 PATIENCE_SECONDS = 30.0
 MADE_AS = (
@@ -43,6 +46,8 @@ EMPTY = "DELETE FROM django_mq_message"
 class RawFile:
     """A database of one's own, which the first one makes."""
 
+    targets: ClassVar = ON_SQLITE
+
     def __init__(self, alias: str, *, make: bool = True) -> None:
         self._site = connections[alias]
         self._site.ensure_connection()
@@ -57,10 +62,14 @@ class RawFile:
         """Return another connection, each statement a transaction by itself."""
         driver = sqlite3.connect(self._path, PATIENCE_SECONDS, isolation_level=None, check_same_thread=False)
         with self._site.cursor() as cursor:
-            for pragma in ("journal_mode", "synchronous"):
-                cursor.execute(f"PRAGMA {pragma}")
-                driver.execute(f"PRAGMA {pragma} = {cursor.fetchone()[0]}")
+            for pragma in DURABILITY:
+                driver.execute(f"PRAGMA {pragma} = {_value_of(pragma, cursor)}")
         return driver
+
+    @staticmethod
+    def durability(cursor: Any) -> str:
+        """Return what a commit waits for."""
+        return ", ".join(f"{pragma} {_value_of(pragma, cursor)}" for pragma in DURABILITY)
 
     def _copy_table(self) -> None:
         with self._site.cursor() as cursor:
@@ -109,6 +118,11 @@ class RawFile:
     def _remove(self) -> None:
         for ending in ("", "-wal", "-shm", "-journal"):
             Path(f"{self._path}{ending}").unlink(missing_ok=True)
+
+
+def _value_of(pragma: str, cursor: Any) -> str:
+    cursor.execute(f"PRAGMA {pragma}")
+    return str(cursor.fetchone()[0])
 
 
 def _rows(amount: int) -> Iterator[tuple[str, bytes]]:

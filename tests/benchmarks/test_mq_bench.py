@@ -12,6 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from django_mq.benchmarks.measuring import NAMES, measured, unmeasured
+from django_mq.benchmarks.targets import ON_POSTGRESQL, ON_SQLITE
 from django_mq.models import History, Message, Queue
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHEAP = ("publish_one", "publish_many", "drain_one")
+#: Of these three, by the alias of the test database.
+TARGETS = {"default": [0.6, None, 0.4], "postgresql": [0.75, 0.5, 0.6], "mariadb": [None, None, None]}
 KEYS = ["name", "value", "unit", "limit", "ratio", "target", "met", "runs"]
 
 
@@ -36,8 +39,9 @@ def test_every_measure_is_reported_in_a_table_and_as_json(
     assert all(list(measure) == KEYS for measure in document["measures"])
     assert all(measure["value"] > 0 and measure["runs"] for measure in document["measures"])
     assert all(name in printed for name in CHEAP)
-    limited = [measure["ratio"] is not None for measure in document["measures"]]
-    assert all(limited) == (committed_database != "mariadb")
+    assert all(measure["ratio"] > 0 for measure in document["measures"])
+    assert [measure["target"] for measure in document["measures"]] == TARGETS[committed_database]
+    assert all((measure["met"] is None) == (measure["target"] is None) for measure in document["measures"])
     assert_nothing_is_left(committed_database)
 
 
@@ -75,7 +79,7 @@ def test_an_unknown_measure_is_refused_with_the_names_of_those_there_are() -> No
 def test_a_measure_is_judged_by_its_ratio_or_where_it_has_none_by_its_value(
     name: str, value: float, limit: float | None, met: bool | None
 ) -> None:
-    assert measured(name, value, "units", limit=limit).met is met
+    assert measured(name, value, "units", limit=limit).judged(ON_POSTGRESQL).met is met
 
 
 def test_only_the_last_four_have_no_ratio() -> None:
@@ -85,4 +89,14 @@ def test_only_the_last_four_have_no_ratio() -> None:
 
 
 def test_what_cannot_be_measured_is_neither_met_nor_missed() -> None:
-    assert [unmeasured(name).met for name in NAMES] == [None] * len(NAMES)
+    assert [unmeasured(name).judged(ON_POSTGRESQL).met for name in NAMES] == [None] * len(NAMES)
+
+
+def test_postgresql_has_a_target_for_every_measure() -> None:
+    assert tuple(ON_POSTGRESQL) == NAMES
+
+
+def test_a_measure_without_a_target_is_neither_met_nor_missed() -> None:
+    judged = measured("publish_many", 1.0, "units", limit=100.0).judged(ON_SQLITE)
+
+    assert (judged.ratio, judged.target, judged.met) == (0.01, None, None)

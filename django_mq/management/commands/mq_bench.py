@@ -14,16 +14,17 @@ from django.db import connections
 
 from django_mq import conf
 from django_mq.benchmarks.catalogue import chosen
-from django_mq.benchmarks.ground import Ground, tables_for
+from django_mq.benchmarks.ground import Ground, durability, tables_for
 from django_mq.benchmarks.measuring import NAMES
 from django_mq.management.command import MQCommand
-from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from django_mq.benchmarks.measuring import Measure
 
+#: What stands behind a target: nothing where nothing could be measured.
+VERDICTS = {True: " met", False: " MISSED", None: ""}
 WIDTHS = (22, 24, 24, 8, 12)
 
 
@@ -77,22 +78,12 @@ def _machine(alias: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "django": django.__version__,
         "database": f"{connection.display_name} {version}",
-        "durability": _durability(alias),
+        "durability": durability(alias),
         "redis": "yes" if conf.load().REDIS_URL else "no",
         "system": platform.platform(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2),
     }
-
-
-def _durability(alias: str) -> str:
-    """Return what a commit waits for, where the database says it: it decides most of the figures."""
-    if not shared_store(alias).features.has_schemas:
-        return "the database's default"
-    with connections[alias].cursor() as cursor:
-        cursor.execute("SELECT current_setting('fsync'), current_setting('synchronous_commit')")
-        fsync, commit = cursor.fetchone()
-    return f"fsync {fsync}, synchronous_commit {commit}"
 
 
 def _time(seconds: int) -> str:
@@ -103,8 +94,8 @@ def _report(measure: Measure) -> str:
     value = "not measured here" if measure.value is None else f"{measure.value:,.2f} {measure.unit}"
     limit = "-" if measure.limit is None else f"{measure.limit:,.2f} {measure.unit}"
     ratio = "-" if measure.ratio is None else f"{measure.ratio:.2f}"
-    verdict = "" if measure.met is None else (" met" if measure.met else " MISSED")
-    return _line(measure.name, value, limit, ratio, f"{measure.target:g}{verdict}")
+    target = "-" if measure.target is None else f"{measure.target:g}{VERDICTS[measure.met]}"
+    return _line(measure.name, value, limit, ratio, target)
 
 
 def _line(*cells: str) -> str:

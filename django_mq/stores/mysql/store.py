@@ -38,7 +38,7 @@ DELETION_WAIT_SECONDS = 2
 class MySQLStore(Acting):
     """The store for MariaDB 10.11, MySQL 8.4 and later, through mysqlclient."""
 
-    features = Features(concurrent_claims=True)
+    features = Features(concurrent_claims=True, raw_limits=("raw_mysql", "RawTable"))
 
     # Queues.
 
