@@ -15,7 +15,8 @@ from django_mq.delivery.message import ReceivedMessage
 from django_mq.delivery.pausing import pause, resume
 from django_mq.delivery.publishing import Letter, apublish, apublish_many, publish, publish_many
 from django_mq.engine.states import State
-from django_mq.errors import Reject, Release, Retry, UnknownQueue
+from django_mq.errors import Reject, Release, Retry
+from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def browse(
         return
     store = shared_store(using or conf.load().DATABASE)
     if store.queue(queue) is None:
-        raise UnknownQueue(f"There is no queue {queue!r}.")
+        raise no_such_queue(queue)
     wanted = [int(state) for state in states]
     left = float("inf") if limit is None else limit
     last: Browsed | None = None

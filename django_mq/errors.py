@@ -54,6 +54,11 @@ class BodyTooLarge(InvalidMessage):
 class UnknownQueue(PublishError, LookupError):
     """No queue of that name is declared; declare it in DJANGO_MQ["QUEUES"], in the admin or by mq_queue create."""
 
+    def __init__(self, message: str | None = None, *, queue: str = "") -> None:
+        super().__init__(message)
+        #: The name that no queue has.
+        self.queue = queue
+
 
 class QueueClosed(PublishError):
     """The queue is closed and takes no more messages."""

@@ -9,8 +9,9 @@ from django.core.exceptions import ValidationError
 
 from django_mq.conf import QueueSettings
 from django_mq.delivery import limits
-from django_mq.errors import ConfigurationError, UnknownQueue
+from django_mq.errors import ConfigurationError
 from django_mq.models import Queue
+from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def queue_named(name: str, *, using: str) -> Queue:
     """Return a queue's row. Raises UnknownQueue."""
     found = Queue.objects.using(using).select_related(*LINKS).filter(name=name).first()
     if found is None:
-        raise UnknownQueue(f"There is no queue {name!r}.")
+        raise no_such_queue(name)
     return found
 
 

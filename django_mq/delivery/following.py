@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.polling import MARKER_SECONDS, poll_seconds
-from django_mq.errors import UnknownQueue
 from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import Wake
+from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def follow(queue: str, *, using: str | None = None) -> Iterator[Browsed]:
     listener = notifier().listen(wake)
     try:
         if store.queue(queue) is None:
-            raise UnknownQueue(f"There is no queue {queue!r}.")
+            raise no_such_queue(queue)
         listener.subscribe([queue_topic(queue)])
         follower = Follower(store, queue)
         while True:

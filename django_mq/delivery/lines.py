@@ -11,14 +11,12 @@ from dataclasses import fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from django.utils.dateparse import parse_datetime
-
 from django_mq.delivery.publishing import Letter, check, publish_many
+from django_mq.delivery.times import read_time
 from django_mq.errors import InvalidMessage, MQError, PublishingStopped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
 #: Messages published by one transaction.
 BATCH = 1000
@@ -72,15 +70,5 @@ def _fields(said: Any) -> dict[str, Any]:
         raise InvalidMessage("It is not an object.")
     if unknown := sorted(set(said) - FIELDS):
         raise InvalidMessage(f"It names {unknown[0]!r}; a letter has {', '.join(sorted(FIELDS))}.")
-    times = {name: _time(name, said[name]) for name in TIMES if isinstance(said.get(name), str)}
+    times = {name: read_time(said[name], name) for name in TIMES if isinstance(said.get(name), str)}
     return {**said, **times}
-
-
-def _time(name: str, text: str) -> datetime:
-    try:
-        time = parse_datetime(text)
-    except ValueError:
-        time = None
-    if time is None:
-        raise InvalidMessage(f"{name} {text!r} is no time; write it as 2031-01-31T09:00+01:00.")
-    return time

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from django_mq.delivery.declaring import declare
-from django_mq.errors import UnknownQueue
+from django_mq.stores.refusals import no_such_queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,4 +45,4 @@ class Policies:
         try:
             return self._records[name]
         except KeyError:
-            raise UnknownQueue(f"There is no queue {name!r}.") from None
+            raise no_such_queue(name) from None

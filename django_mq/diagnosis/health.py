@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from django.db import connections
 
+from django_mq.diagnosis.naming import meant
 from django_mq.diagnosis.overview import overview
-from django_mq.errors import MQError
+from django_mq.errors import MQError, UnknownQueue
 from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def _ask(demands: Demands, alias: str, troubles: list[str]) -> None:
         with translating(connections[alias]):
             for queue in overview(demands.queues, using=alias):
                 troubles.extend(_troubles(queue, demands))
+    except UnknownQueue as error:
+        troubles.append(f"{error}{meant(error.queue, alias)}")
     except MQError as error:
         troubles.append(str(error))
     finally:

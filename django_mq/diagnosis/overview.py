@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
 from django.db.models.functions import Now
 
-from django_mq.errors import UnknownQueue
 from django_mq.models import Queue, WorkerSession
+from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
     counted = shared_store(using).counts(list(names) or None, limit=COUNT_LIMIT)
     missing = [name for name in names if name not in counted]
     if missing:
-        raise UnknownQueue(f"There is no queue {missing[0]!r}.")
+        raise no_such_queue(missing[0])
     consumers = live_consumers(using)
     return [
         _state(row, counted[row.name], consumers[row.name])

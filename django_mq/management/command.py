@@ -1,4 +1,4 @@
-"""What the commands share: the database option, and clear sentences instead of tracebacks."""
+"""What the commands share: the database option, exit codes, and clear sentences instead of tracebacks."""
 
 from __future__ import annotations
 
@@ -6,24 +6,40 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from django_mq import conf
-from django_mq.errors import MQError
+from django_mq.diagnosis.naming import meant
+from django_mq.errors import MQError, UnknownQueue
+from django_mq.management.completion import offer_queues
 from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+    from django.core.management.base import CommandParser
+
 
 class MQCommand(BaseCommand):
-    """A command on the queues of one database; a subclass implements ``run``.
+    """A command on the queues of one database; a subclass implements ``run``."""
 
-    Exit codes: 0 done, 1 refused (with a sentence on stderr), 2 a command line that makes no sense.
-    """
+    #: What each exit code of every command says; a command adds what it says by its own.
+    EXIT_CODES: ClassVar[dict[int, str]] = {
+        0: "done",
+        1: "refused or failed, with one sentence on the standard error",
+        2: "a command line that makes no sense; nothing was done",
+    }
+    exit_codes: ClassVar[dict[int, str]] = {}
+
+    def create_parser(self, *args: Any, **options: Any) -> CommandParser:
+        codes = {**self.EXIT_CODES, **self.exit_codes}
+        said = "; ".join(f"{code}: {meaning}" for code, meaning in sorted(codes.items()))
+        parser: CommandParser = super().create_parser(*args, **{"epilog": f"Exit codes: {said}.", **options})
+        offer_queues(parser)
+        return parser
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--database", metavar="ALIAS", help="Where the queues are; DJANGO_MQ['DATABASE'].")
@@ -32,7 +48,7 @@ class MQCommand(BaseCommand):
         try:
             alias = self._alias(options.pop("database", None))
             with translating(connections[alias]):
-                self.run(alias, **options)
+                self._run(alias, **options)
             self.stdout.flush()
         except MQError as error:
             raise CommandError(str(error)) from error
@@ -40,6 +56,12 @@ class MQCommand(BaseCommand):
             # Whoever read the output has seen enough, as in "mq_browse orders | head"; the
             # interpreter must not try to write the rest while it exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def _run(self, alias: str, **options: Any) -> None:
+        try:
+            self.run(alias, **options)
+        except UnknownQueue as error:
+            raise CommandError(f"{error}{meant(error.queue, alias)}") from error
 
     def _alias(self, given: str | None) -> str:
         alias = given or conf.load().DATABASE

@@ -19,13 +19,14 @@ def exclusive(name: str) -> AccessRefused:
 
 def no_such_queue(name: str) -> UnknownQueue:
     """Somebody names a queue that is not there."""
-    return UnknownQueue(f"There is no queue {name!r}.")
+    return UnknownQueue(f"There is no queue {name!r}.", queue=name)
 
 
 def undeclared(name: str) -> UnknownQueue:
     """A publisher names a queue that is not there."""
     return UnknownQueue(
-        f"There is no queue {name!r}; declare it in DJANGO_MQ['QUEUES'], in the admin or by mq_queue create."
+        f"There is no queue {name!r}; declare it in DJANGO_MQ['QUEUES'], in the admin or by mq_queue create.",
+        queue=name,
     )
 
 

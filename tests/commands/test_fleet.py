@@ -75,6 +75,7 @@ def test_scripts_are_given_the_consumers_too(database: str, run: Run) -> None:
 
 def test_nobody_is_said_to_be_nobody(database: str, run: Run) -> None:
     shared_store(database).open_session(WORKER, deadline_seconds=60)
+    declare(shared_store(database), "mails")
 
     assert run("mq_workers", "--queue", "mails") == "There is no such worker session.\n"
 

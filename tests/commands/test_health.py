@@ -74,7 +74,7 @@ def test_a_queue_without_a_worker_is_trouble_if_one_is_demanded(committed_databa
 
 
 def test_an_unknown_queue_is_trouble(committed_database: str) -> None:
-    assert troubles("ordres") == ["There is no queue 'ordres'."]
+    assert troubles("ordres") == ["There is no queue 'ordres'. Did you mean 'orders'?"]
 
 
 def test_no_time_at_all_is_refused(committed_database: str, run: Run) -> None:
@@ -91,28 +91,42 @@ settings.configure(
     DATABASES={"default": {
         "ENGINE": "django.db.backends.postgresql", "NAME": "x", "HOST": "127.0.0.1", "PORT": sys.argv[1],
     }},
+    # As deaf as the database: whoever asked it would wait, or import its client.
+    DJANGO_MQ={"REDIS_URL": f"redis://127.0.0.1:{sys.argv[1]}"},
 )
 import django
 django.setup()
 from django.core.management import call_command
 try:
-    call_command("mq_health", timeout=0.5)
+    call_command("mq_health", timeout=float(sys.argv[2]))
 finally:
     print("tasks" if any(name in sys.modules for name in ("celery", "redis", "kombu")) else "no tasks")
 """
 
 
+def asked(port: int, patience: float) -> subprocess.CompletedProcess[str]:
+    """Run the probe in a process of its own, with database and Redis at this port."""
+    return subprocess.run(
+        [sys.executable, "-c", PROBE, str(port), str(patience)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
 def test_a_database_that_never_answers_is_reported_in_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
-        port = deaf.getsockname()[1]
-        probe = subprocess.run(
-            [sys.executable, "-c", PROBE, str(port)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        probe = asked(deaf.getsockname()[1], 0.5)
 
     assert probe.stdout == "The database has not answered within 0.5 s.\nno tasks\n", probe.stderr
+    assert probe.returncode == 1
+
+
+def test_a_database_that_is_down_is_reported_as_such(free_port: int) -> None:
+    probe = asked(free_port, 60)
+
+    assert probe.stdout.startswith("The database cannot be used now"), probe
+    assert probe.stdout.endswith("\nno tasks\n")
     assert probe.returncode == 1

@@ -109,7 +109,7 @@ def test_browsing_shows_no_more_than_asked_for(database: str, run: Run) -> None:
     publish_many([("orders", number) for number in range(5)])
 
     assert len(run("mq_browse", "orders", "--limit=2").splitlines()) == 3
-    with pytest.raises(CommandError, match="--limit must be 1 or more"):
+    with pytest.raises(CommandError, match="--limit: must be 1 or more"):
         run("mq_browse", "orders", "--limit=0")
 
 

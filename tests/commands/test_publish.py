@@ -71,7 +71,6 @@ def test_a_time_is_read_in_the_sites_zone(
         ([], b"null", "application/json"),
         (["--text", "gr\u00fc\u00dfe"], "grüße".encode(), "text/plain"),
         (["--binary", "\udcff"], b"\xff", "application/octet-stream"),
-        (["--json", "3"], b"3", "application/json"),
     ],
 )
 def test_a_body_is_what_the_command_line_says(
@@ -115,7 +114,7 @@ def test_a_body_is_read_from_the_standard_input(database: str, run: Run, monkeyp
         (["orders", "1", "--message-id=7"], "message_id must be a UUID"),
         (["orders", "1", "--file=x"], "not both"),
         (["orders", "--file=/no/such/file"], "cannot be read"),
-        (["orders", "1", "--json", "--text"], "not allowed with"),
+        (["orders", "1", "--binary", "--text"], "not allowed with"),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -63,6 +64,22 @@ def test_a_letter_says_more_than_its_body(database: str, run: Run, tmp_path: Pat
     assert late.type == "sale"
     assert late.deliver_at is not None
     assert late.deliver_at.year == 2190
+
+
+def test_a_time_without_an_offset_is_the_sites_and_a_past_one_means_at_once(
+    database: str, run: Run, tmp_path: Path, settings: Any
+) -> None:
+    settings.TIME_ZONE = "Europe/Berlin"
+    file = written(
+        tmp_path,
+        '{"body": 1, "deliver_at": "2190-01-01T09:00"}\n{"body": 2, "deliver_at": "2001-01-01T09:00"}\n',
+    )
+
+    run("mq_publish", "orders", "--letters", "--file", file)
+
+    states = dict(Message.objects.using(database).values_list("state", "deliver_at"))
+    assert states[Message.Status.SCHEDULED] == datetime(2190, 1, 1, 8, tzinfo=UTC)
+    assert Message.Status.READY in states
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_a_dry_move_moves_nothing(database: str, run: Run) -> None:
         (["here", "nowhere"], "There is no queue 'nowhere'"),
         (["nowhere", "there"], "There is no queue 'nowhere'"),
         (["here", "here"], "both source and target"),
-        (["here", "there", "--limit=0"], "--limit must be 1 or more"),
+        (["here", "there", "--limit=0"], "--limit: must be 1 or more"),
         (["here", "there", "--state=claimed"], "invalid choice"),
     ],
 )

@@ -123,7 +123,7 @@ def handled() -> Iterator[None]:
     [
         (["--queues=handled,nowhere"], "No handler for 'nowhere'; there are handlers for .*handled"),
         (["--queues="], "No handler for ''"),
-        (["--queues=handled", "--threads=0"], "--threads must be 1 or more"),
+        (["--queues=handled", "--threads=0"], "--threads: must be 1 or more"),
         (["--queues=handled", "--database=elsewhere"], "There is no database 'elsewhere'"),
     ],
 )

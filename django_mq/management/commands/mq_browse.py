@@ -6,12 +6,11 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import CommandError
-
 from django_mq.api import browse
 from django_mq.delivery.codecs import decode_body, decode_headers
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
 from django_mq.errors import CorruptMessage
+from django_mq.management.arguments import at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable, shortened, table
 
@@ -36,14 +35,12 @@ class Command(MQCommand):
         super().add_arguments(parser)
         parser.add_argument("queue", metavar="QUEUE")
         parser.add_argument("--state", choices=STATES, default="ready")
-        parser.add_argument("--limit", type=int, default=20, help="How many; 20 without it.")
+        parser.add_argument("--limit", type=at_least_one, default=20, help="How many; 20 without it.")
         parser.add_argument(
             "--json", action="store_true", help="Print one JSON object a line, with the whole body."
         )
 
     def run(self, alias: str, **options: Any) -> None:
-        if options["limit"] < 1:
-            raise CommandError("--limit must be 1 or more.")
         found = browse(options["queue"], states=STATES[options["state"]], limit=options["limit"], using=alias)
         if options["json"]:
             for message in found:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
+from django_mq.diagnosis.naming import check_names
 from django_mq.engine.states import State
+from django_mq.management.arguments import add_dry_run, add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import plural
 from django_mq.models import Message
@@ -19,17 +21,20 @@ if TYPE_CHECKING:
 class Command(MQCommand):
     help = (
         "Remove messages by their ids, in every queue or one. What a worker holds stays: it may be running. "
-        "Exit code 1 if a message was not removed."
+        "One that was not removed is named."
     )
+    exit_codes: ClassVar = {1: "refused, or not every message was removed"}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("ids", metavar="MESSAGE_ID", nargs="+", type=UUID)
         parser.add_argument("--queue", metavar="QUEUE", help="Only in this queue.")
-        parser.add_argument("--dry-run", action="store_true", help="Only say what would be removed.")
-        parser.add_argument("--json", action="store_true", help="Print a JSON object.")
+        add_dry_run(parser, what="what would be removed")
+        add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
+        if options["queue"]:
+            check_names([options["queue"]], using=alias)
         found = Message.objects.using(alias).filter(message_id__in=options["ids"])
         if options["queue"]:
             found = found.filter(queue__name=options["queue"])

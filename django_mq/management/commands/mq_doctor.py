@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import DEFAULT_DB_ALIAS
 
 from django_mq.diagnosis.doctor import examine
 from django_mq.diagnosis.findings import Level
 from django_mq.errors import ConfigurationError
+from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable
 
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 
 class Command(MQCommand):
     help = (
-        "Examine settings, Redis, database, migrations, clock, leases and queues. "
-        "Exit code 0: all is well; 1: there are problems (with --strict also for notices)."
+        "Examine settings, Redis, database, migrations, clock, leases and queues; say how to mend what is wrong."
     )
+    exit_codes: ClassVar = {0: "all is well", 1: "there are problems, with --strict also for notices"}
     #: Wrong settings are among what it is asked about.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--json", action="store_true", help="Print a JSON array.")
+        add_json(parser, what="a JSON array")
         parser.add_argument("--strict", action="store_true", help="Notices count as problems.")
 
     def _alias(self, given: str | None) -> str:

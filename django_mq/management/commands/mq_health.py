@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
-
-from django.core.management.base import CommandError
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.diagnosis.health import Demands, probe
+from django_mq.management.arguments import add_json, more_than_zero
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable
 
@@ -16,10 +15,8 @@ if TYPE_CHECKING:
 
 
 class Command(MQCommand):
-    help = (
-        "Ask whether the database answers and the queues are well. "
-        "Exit code 0: well; 1: not, with a sentence for each trouble. Imports no handlers and no tasks."
-    )
+    help = "Ask whether the database answers and the queues are well. Imports no handlers and no tasks."
+    exit_codes: ClassVar = {0: "well", 1: "not, with a sentence for each trouble on the standard output"}
     #: System checks import the URLs, and with them the whole project.
     requires_system_checks = ()
 
@@ -32,13 +29,15 @@ class Command(MQCommand):
         parser.add_argument("--max-dead", type=int, metavar="N", help="How many dead letters a queue may have.")
         parser.add_argument("--workers", action="store_true", help="Every queue must have a live worker.")
         parser.add_argument(
-            "--timeout", type=float, default=5.0, metavar="SECONDS", help="Longest wait for the database; 5."
+            "--timeout",
+            type=more_than_zero,
+            default=5.0,
+            metavar="SECONDS",
+            help="Longest wait for the database; 5.",
         )
-        parser.add_argument("--json", action="store_true", help="Print a JSON object.")
+        add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
-        if not options["timeout"] > 0:
-            raise CommandError("--timeout must be more than 0.")
         demands = Demands(
             queues=options["queues"],
             oldest_seconds=options["max_age"],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from django_mq import api
-from django_mq.diagnosis.overview import overview
+from django_mq.management.arguments import add_json, add_pause
 from django_mq.management.command import MQCommand
+from django_mq.management.pausing import pause_all
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -18,11 +19,10 @@ class Command(MQCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("queues", metavar="QUEUE", nargs="+")
-        parser.add_argument("--reason", default="", help="Shown to everybody who wonders why nothing moves.")
-        parser.add_argument("--seconds", type=float, help="Resume by itself after so long.")
+        add_pause(parser)
+        add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
-        overview(options["queues"], using=alias)
-        for name in options["queues"]:
-            api.pause(name, reason=options["reason"], seconds=options["seconds"], using=alias)
-            self.stdout.write(f"Queue {name!r} is paused.")
+        names, reason, seconds = options["queues"], options["reason"], options["seconds"]
+        said = pause_all(names, reason=reason, seconds=seconds, using=alias)
+        self.stdout.write(json.dumps({"paused": names}) if options["json"] else "\n".join(said))

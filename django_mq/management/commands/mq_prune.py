@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.diagnosis.overview import COUNT_LIMIT
 from django_mq.diagnosis.pruning import overdue
+from django_mq.management.arguments import add_dry_run, add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import bounded, plural
 from django_mq.stores.registry import shared_store
@@ -26,8 +27,8 @@ class Command(MQCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--dry-run", action="store_true", help="Only say how much would go.")
-        parser.add_argument("--json", action="store_true", help="Print a JSON object.")
+        add_dry_run(parser, what="how much would go, counted up to 10,000")
+        add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
         if options["dry_run"]:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from django_mq.api import Letter, publish_many
 from django_mq.delivery.codecs import BINARY, JSON, TEXT
 from django_mq.delivery.lines import publish_lines
+from django_mq.delivery.times import read_time
+from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.progress import watched
 from django_mq.management.tables import plural
@@ -23,7 +23,6 @@ from django_mq.management.tables import plural
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterable, Iterator
-    from datetime import datetime
 
     from django.core.management.base import CommandParser
 
@@ -46,7 +45,6 @@ class Command(MQCommand):
         parser.add_argument("body", metavar="BODY", nargs="?", help="The body; '-' for the standard input.")
         parser.add_argument("--file", metavar="PATH", help="Read the body from a file.")
         kind = parser.add_mutually_exclusive_group()
-        kind.add_argument("--json", dest="kind", action="store_const", const=JSON, help="The body is JSON.")
         kind.add_argument("--text", dest="kind", action="store_const", const=TEXT, help="The body is plain text.")
         kind.add_argument("--binary", dest="kind", action="store_const", const=BINARY, help="... is just bytes.")
         many = parser.add_mutually_exclusive_group()
@@ -56,18 +54,24 @@ class Command(MQCommand):
         )
         parser.add_argument("--priority", type=int, default=4, help="0 to 9, 9 first; 4 without it.")
         parser.add_argument("--delay", type=float, metavar="SECONDS", help="Deliver not before so long from now.")
-        parser.add_argument("--deliver-at", metavar="TIME", help="Not before, as in 2031-01-31T09:00+01:00.")
+        parser.add_argument(
+            "--deliver-at",
+            metavar="TIME",
+            help="Not before, as in 2031-01-31T09:00+01:00; a time without an offset is the site's.",
+        )
         parser.add_argument("--ttl", type=float, metavar="SECONDS", help="Drop it if not taken by then.")
         parser.add_argument("--header", action="append", default=[], metavar="NAME=VALUE", dest="headers")
         parser.add_argument("--type", default="", help="What kind of message it is.")
         parser.add_argument("--message-id", metavar="UUID", help="So that a repeated publish is refused.")
+        add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
+        at = options["deliver_at"]
         letter = Letter(
             queue=options["queue"],
             priority=options["priority"],
             delay=options["delay"],
-            deliver_at=_time(options["deliver_at"]),
+            deliver_at=None if at is None else read_time(at, "--deliver-at"),
             ttl=options["ttl"],
             headers=dict(_header(text) for text in options["headers"]),
             type=options["type"],
@@ -79,7 +83,7 @@ class Command(MQCommand):
         kind = options["kind"] or JSON
         body = _decoded(_raw(options["body"], options["file"]), kind)
         (message_id,) = publish_many([replace(letter, body=body, content_type=kind)], using=alias)
-        self.stdout.write(str(message_id))
+        self._say(1, str(message_id), as_json=options["json"], message_id=str(message_id))
 
     def _publish_lines(self, letter: Letter, alias: str, **options: Any) -> None:
         if options["body"] not in {None, "-"} or options["message_id"] or options["kind"] not in {None, JSON}:
@@ -87,7 +91,10 @@ class Command(MQCommand):
         with _opened(options["file"]) as lines:
             passing = watched(lines, unit="lines")
             number = publish_lines(passing, letter, letters=options["letters"], using=alias)
-        self.stdout.write(f"{plural(number, 'message')} published.")
+        self._say(number, f"{plural(number, 'message')} published.", as_json=options["json"])
+
+    def _say(self, number: int, text: str, *, as_json: bool, **more: str) -> None:
+        self.stdout.write(json.dumps({"published": number, **more}) if as_json else text)
 
 
 @contextmanager
@@ -127,19 +134,6 @@ def _decoded(body: bytes, kind: str) -> Any:
         raise CommandError("The body is not UTF-8; publish it with --binary.") from None
     except (ValueError, RecursionError) as error:
         raise CommandError(f"The body is not JSON ({error}); publish plain text with --text.") from None
-
-
-def _time(text: str | None) -> datetime | None:
-    """Return the aware time; without an offset it is in the site's time zone."""
-    if text is None:
-        return None
-    try:
-        time = parse_datetime(text)
-    except ValueError as error:
-        raise CommandError(f"--deliver-at {text!r} is no time: {error}.") from None
-    if time is None:
-        raise CommandError(f"--deliver-at {text!r} is no time; write it as 2031-01-31T09:00+01:00.")
-    return timezone.make_aware(time) if timezone.is_naive(time) else time
 
 
 def _header(text: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from django.core.management.base import CommandError
 
 from django_mq.api import purge
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
+from django_mq.management.arguments import add_dry_run, add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import bounded, plural
 
@@ -23,23 +25,27 @@ class Command(MQCommand):
         super().add_arguments(parser)
         parser.add_argument("queue", metavar="QUEUE")
         parser.add_argument("--yes", action="store_true", help="Do not ask.")
-        parser.add_argument("--dry-run", action="store_true", help="Only say what would be removed.")
+        add_dry_run(parser, what="what would be removed, counted up to 10,000 for each state")
+        add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
-        name = options["queue"]
-        holds = self._holdings(name, alias)
+        name, as_json = options["queue"], options["json"]
+        counts = self._holdings(name, alias)
+        holds = ", ".join(f"{bounded(count, COUNT_LIMIT)} {state}" for state, count in counts.items())
         if options["dry_run"]:
-            self.stdout.write(f"{holds} would be removed from queue {name!r}.")
+            text = f"{holds} would be removed from queue {name!r}."
+            self.stdout.write(json.dumps({"queue": name, "would_remove": counts}) if as_json else text)
             return
         if not options["yes"]:
             self._ask(f"Remove {holds} from queue {name!r} of database {alias!r}? [yes/no] ")
-        self.stdout.write(f"{plural(purge(name, using=alias), 'message')} removed from queue {name!r}.")
+        gone = purge(name, using=alias)
+        text = f"{plural(gone, 'message')} removed from queue {name!r}."
+        self.stdout.write(json.dumps({"queue": name, "removed": gone}) if as_json else text)
 
     @staticmethod
-    def _holdings(name: str, alias: str) -> str:
+    def _holdings(name: str, alias: str) -> dict[str, int]:
         (queue,) = overview([name], using=alias)
-        counts = {"ready": queue.ready, "scheduled": queue.scheduled, "dead": queue.dead}
-        return ", ".join(f"{bounded(count, COUNT_LIMIT)} {state}" for state, count in counts.items())
+        return {"ready": queue.ready, "scheduled": queue.scheduled, "dead": queue.dead}
 
     @staticmethod
     def _ask(question: str) -> None:

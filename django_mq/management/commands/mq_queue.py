@@ -6,10 +6,12 @@ from argparse import SUPPRESS, BooleanOptionalAction
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from django_mq import api
 from django_mq.conf import DUE_ORDERS, GROUPINGS, OVERFLOWS, QUEUE_KINDS, QueueSettings
 from django_mq.delivery.editing import OPTIONS, create_queue, edit_queue
+from django_mq.diagnosis.overview import overview
+from django_mq.management.arguments import add_dry_run, add_pause
 from django_mq.management.command import MQCommand
+from django_mq.management.pausing import pause_all, resume_all
 from django_mq.management.tables import plural
 from django_mq.stores.registry import shared_store
 
@@ -70,10 +72,10 @@ class Command(MQCommand):
             if act in (self.create, self.edit):
                 _add_options(one)
             elif act == self.pause:
-                one.add_argument("--reason", default="", help="Shown to everybody who wonders why nothing moves.")
-                one.add_argument("--seconds", type=float, help="Resume by itself after so long.")
+                add_pause(one)
             elif act == self.delete:
                 one.add_argument("--force", action="store_true", help="Delete the messages nobody holds, too.")
+                add_dry_run(one, what="what would be deleted")
 
     def run(self, alias: str, **options: Any) -> None:
         self.stdout.write(options["act"](alias, **options))
@@ -90,18 +92,27 @@ class Command(MQCommand):
 
     def pause(self, alias: str, *, name: str, reason: str, seconds: float | None, **_: Any) -> str:
         """Deliver nothing from a queue; publishing goes on."""
-        api.pause(name, reason=reason, seconds=seconds, using=alias)
-        return f"Queue {name!r} is paused."
+        return pause_all([name], reason=reason, seconds=seconds, using=alias)[0]
 
     def resume(self, alias: str, *, name: str, **_: Any) -> str:
         """Deliver from a queue again, at once."""
-        api.resume(name, using=alias)
-        return f"Queue {name!r} delivers."
+        return resume_all([name], using=alias)[0]
 
-    def delete(self, alias: str, *, name: str, force: bool, **_: Any) -> str:
+    def delete(self, alias: str, *, name: str, force: bool, dry_run: bool, **_: Any) -> str:
         """Delete a queue; one that holds messages only with --force, one with claimed messages never."""
+        if dry_run:
+            return self._would_delete(name, alias, force=force)
         removed = shared_store(alias).delete_queue(name, force=force)
         return f"Queue {name!r} is deleted" + (f", and {plural(removed, 'message')} with it." if removed else ".")
+
+    @staticmethod
+    def _would_delete(name: str, alias: str, *, force: bool) -> str:
+        (queue,) = overview([name], using=alias)
+        free = queue.ready + queue.scheduled + queue.dead
+        if queue.claimed or (free and not force):
+            why = "workers hold messages of it" if queue.claimed else "it holds messages, and --force is not given"
+            return f"Queue {name!r} would not be deleted: {why}."
+        return f"Queue {name!r} would be deleted" + (f", and {plural(free, 'message')} with it." if free else ".")
 
 
 def _add_options(parser: ArgumentParser) -> None:

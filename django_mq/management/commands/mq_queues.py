@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
+from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import bounded, span, table
 
@@ -24,7 +25,7 @@ class Command(MQCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("queues", metavar="QUEUE", nargs="*", help="Only these.")
-        parser.add_argument("--json", action="store_true", help="Print a JSON array.")
+        add_json(parser, what="a JSON array")
 
     def run(self, alias: str, **options: Any) -> None:
         queues = overview(options["queues"], using=alias)

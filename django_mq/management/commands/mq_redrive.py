@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import CommandError
-
 from django_mq.delivery.redriving import count_redrivable, redrive
 from django_mq.diagnosis.overview import COUNT_LIMIT
+from django_mq.management.arguments import add_dry_run, add_json, at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import bounded, plural
 
@@ -26,14 +25,12 @@ class Command(MQCommand):
         super().add_arguments(parser)
         parser.add_argument("queue", metavar="QUEUE")
         parser.add_argument("--to", metavar="QUEUE", help="All of them there instead.")
-        parser.add_argument("--limit", type=int, metavar="N", help="At most so many, the oldest first.")
-        parser.add_argument("--dry-run", action="store_true", help="Only say how many would be tried.")
-        parser.add_argument("--json", action="store_true", help="Print a JSON object.")
+        parser.add_argument("--limit", type=at_least_one, metavar="N", help="At most so many, the oldest first.")
+        add_dry_run(parser, what="how many would be tried, counted up to 10,000")
+        add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
         name, limit = options["queue"], options["limit"]
-        if limit is not None and limit < 1:
-            raise CommandError("--limit must be 1 or more.")
         if options["dry_run"]:
             ceiling = COUNT_LIMIT if limit is None else min(limit, COUNT_LIMIT)
             count = count_redrivable(name, limit=ceiling, using=alias)

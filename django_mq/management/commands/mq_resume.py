@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from django_mq import api
-from django_mq.diagnosis.overview import overview
+from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand
+from django_mq.management.pausing import resume_all
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -18,9 +19,8 @@ class Command(MQCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("queues", metavar="QUEUE", nargs="+")
+        add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
-        overview(options["queues"], using=alias)
-        for name in options["queues"]:
-            api.resume(name, using=alias)
-            self.stdout.write(f"Queue {name!r} delivers.")
+        said = resume_all(options["queues"], using=alias)
+        self.stdout.write(json.dumps({"resumed": options["queues"]}) if options["json"] else "\n".join(said))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
@@ -12,12 +14,15 @@ from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.flow import Flow
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
 from django_mq.errors import StoreUnavailable
+from django_mq.management.arguments import add_json, at_least_one
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.tables import bounded, plural, shortened, span, table
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Sequence
 
+    from django_mq.diagnosis.fleet import Worker
     from django_mq.diagnosis.flow import Rates
     from django_mq.diagnosis.overview import QueueState
 
@@ -33,7 +38,8 @@ class Command(MQCommand):
         super().add_arguments(parser)
         parser.add_argument("queues", metavar="QUEUE", nargs="*", help="Only these.")
         parser.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="Between looks; 2.")
-        parser.add_argument("--count", type=int, metavar="N", help="Look so often, then end.")
+        parser.add_argument("--count", type=at_least_one, metavar="N", help="Look so often, then end.")
+        add_json(parser, what="a JSON object a line, one for each look")
 
     def run(self, alias: str, **options: Any) -> None:
         interval, left = options["interval"], options["count"]
@@ -42,27 +48,61 @@ class Command(MQCommand):
         stopping = until_told()
         flow, home = Flow(alias), REDRAW if self.stdout.isatty() else ""
         while not stopping.is_set() and left != 0:
-            self.stdout.write(home + self._screen(alias, options["queues"], flow))
+            look = _look(alias, options["queues"], flow)
+            self.stdout.write(json.dumps(_object(look)) if options["json"] else home + _screen(look))
             self.stdout.flush()
             left = None if left is None else left - 1
             if left != 0:
                 stopping.wait(interval)
 
-    @staticmethod
-    def _screen(alias: str, names: list[str], flow: Flow) -> str:
-        try:
-            rates = flow.look()
-            queues = overview(names, using=alias)
-            workers = fleet(using=alias)
-        except StoreUnavailable as error:
-            return f"{time.strftime('%H:%M:%S')}  {error}"
-        stale = sum(worker.stale for worker in workers)
-        held = sum(worker.held for worker in workers)
-        head = f"{time.strftime('%H:%M:%S')}  {plural(len(workers), 'worker')}, {stale} stale, {held:,} held"
-        rows = [_row(queue, rates) for queue in sorted(queues, key=_urgency, reverse=True)]
-        lines = [head, "", *table(HEADINGS, rows, right=range(1, 8)).splitlines()]
-        size = shutil.get_terminal_size((200, 1000))
-        return "\n".join(shortened(line, size.columns) for line in lines[: size.lines - 1])
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look has seen, or why it has seen nothing."""
+
+    queues: Sequence[QueueState] = ()
+    workers: Sequence[Worker] = ()
+    rates: Rates = None
+    trouble: str = ""
+
+    @property
+    def head(self) -> str:
+        stale = sum(worker.stale for worker in self.workers)
+        held = sum(worker.held for worker in self.workers)
+        return f"{plural(len(self.workers), 'worker')}, {stale} stale, {held:,} held"
+
+
+def _look(alias: str, names: list[str], flow: Flow) -> Look:
+    try:
+        rates = flow.look()
+        queues = sorted(overview(names, using=alias), key=_urgency, reverse=True)
+        return Look(queues, fleet(using=alias), rates)
+    except StoreUnavailable as error:
+        return Look(trouble=str(error))
+
+
+def _screen(look: Look) -> str:
+    now = time.strftime("%H:%M:%S")
+    if look.trouble:
+        return f"{now}  {look.trouble}"
+    rows = [_row(queue, look.rates) for queue in look.queues]
+    lines = [f"{now}  {look.head}", "", *table(HEADINGS, rows, right=range(1, 8)).splitlines()]
+    size = shutil.get_terminal_size((200, 1000))
+    return "\n".join(shortened(line, size.columns) for line in lines[: size.lines - 1])
+
+
+def _object(look: Look) -> dict[str, Any]:
+    rates = look.rates
+    queues = [
+        {**asdict(queue), "done_per_second": None if rates is None else rates.get(queue.name, 0.0)}
+        for queue in look.queues
+    ]
+    workers = {
+        "alive": sum(not worker.stale for worker in look.workers),
+        "stale": sum(worker.stale for worker in look.workers),
+        "held": sum(worker.held for worker in look.workers),
+    }
+    return {"at": time.time(), "trouble": look.trouble, "workers": workers, "queues": queues}
 
 
 def _urgency(queue: QueueState) -> tuple[float, int, int]:

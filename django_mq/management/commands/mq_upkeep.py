@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.upkeep import keep_up, run_upkeep_to_the_end
+from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand, until_told
 from django_mq.stores.registry import private_store
 
@@ -22,7 +23,7 @@ class Command(MQCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--loop", action="store_true", help="Go on until TERM or INT.")
-        parser.add_argument("--json", action="store_true", help="Print the numbers as JSON.")
+        add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
         store = private_store(alias)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import CommandError
 
 from django_mq.delivery.collecting import spare_the_collector
 from django_mq.delivery.handlers import discover
 from django_mq.delivery.worker import Worker
+from django_mq.management.arguments import at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import plural
 
@@ -26,20 +27,20 @@ LEFT_EARLY = 3
 class Command(MQCommand):
     help = (
         "Consume queues with the handlers of the apps' consumers.py. TERM or INT ends it after what is running, a "
-        "second one at once, giving that back. Exit code 0: ended in order; 1: it could not work; "
-        f"{LEFT_EARLY}: ended at once."
+        "second one at once, giving that back."
     )
+    exit_codes: ClassVar = {0: "ended in order", 1: "it could not work", LEFT_EARLY: "ended at once"}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--queues", help="Comma-separated names; without it every queue that has a handler.")
-        parser.add_argument("--threads", type=int, default=4, help="How many messages are handled at a time; 4.")
+        parser.add_argument(
+            "--threads", type=at_least_one, default=4, help="How many messages are handled at a time; 4."
+        )
         parser.add_argument("--name", default="", help="Shown in the admin; native@HOST:PID without it.")
         parser.add_argument("--until-empty", action="store_true", help="Stop when nothing is ready any more.")
 
     def run(self, alias: str, **options: Any) -> None:
-        if options["threads"] < 1:
-            raise CommandError("--threads must be 1 or more.")
         handlers = _chosen(options["queues"])
         _show_log()
         worker = Worker(handlers, threads=options["threads"], using=alias, name=options["name"])

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from django_mq.diagnosis.fleet import fleet
+from django_mq.diagnosis.naming import check_names
+from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import shortened, span, table
 
@@ -25,10 +27,13 @@ class Command(MQCommand):
         super().add_arguments(parser)
         parser.add_argument("--queue", metavar="QUEUE", help="Only those that take from it.")
         parser.add_argument("--stale", action="store_true", help="Only those past their deadline.")
-        parser.add_argument("--json", action="store_true", help="Print a JSON array, consumers included.")
+        add_json(parser, what="a JSON array, consumers included")
 
     def run(self, alias: str, **options: Any) -> None:
         workers = [worker for worker in fleet(using=alias) if _is_wanted(worker, **options)]
+        if options["queue"] and not workers:
+            # A worker may take from a queue that has been deleted; a typing error is said to be one.
+            check_names([options["queue"]], using=alias)
         if options["json"]:
             self.stdout.write(json.dumps([asdict(worker) for worker in workers], indent=2))
         elif workers:

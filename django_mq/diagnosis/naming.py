@@ -1,0 +1,40 @@
+"""A queue's name that somebody typed: which ones there are, and which was meant."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError
+
+from django_mq.models import Queue
+from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Names looked through; whoever has more queues than that knows them by another list.
+NAMES = 1000
+
+
+def names_of_queues(alias: str) -> list[str]:
+    """Return the queues' names in their order, at most NAMES of them."""
+    return list(Queue.objects.using(alias).order_by("name").values_list("name", flat=True)[:NAMES])
+
+
+def meant(name: str, alias: str) -> str:
+    """Return ``" Did you mean 'orders'?"`` for a queue that is not there, or nothing."""
+    try:
+        close = get_close_matches(name, names_of_queues(alias), n=1)
+    except DatabaseError:
+        return ""  # a transaction that has failed reads nothing more
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def check_names(names: Iterable[str], *, using: str) -> None:
+    """Raise UnknownQueue for the first name that no queue has, before anything is done to the others."""
+    store = shared_store(using)
+    for name in names:
+        if store.queue(name) is None:
+            raise no_such_queue(name)

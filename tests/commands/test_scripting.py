@@ -1,0 +1,110 @@
+"""What scripts rely on: JSON, exit codes, dry runs, hints at what was meant."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.management.base import CommandError
+
+from django_mq.api import publish
+from django_mq.delivery.declaring import declare
+from django_mq.models import Message, Queue
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from tests.commands.conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def orders(database: str) -> None:
+    for name in ("orders", "mails", "two words"):
+        declare(shared_store(database), name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mq_pause", "orders", "mails"], {"paused": ["orders", "mails"]}),
+        (["mq_resume", "orders"], {"resumed": ["orders"]}),
+        (["mq_move", "orders", "mails", "--state=ready", "--dry-run"], {"would_move": 1}),
+        (["mq_move", "orders", "mails", "--state=ready"], {"moved": 1}),
+        (
+            ["mq_purge", "orders", "--dry-run"],
+            {"queue": "orders", "would_remove": {"ready": 1, "scheduled": 0, "dead": 0}},
+        ),
+        (["mq_purge", "orders", "--yes"], {"queue": "orders", "removed": 1}),
+        (["mq_redrive", "orders", "--dry-run"], {"would_try": 0}),
+        (["mq_prune", "--dry-run"], {"would_delete": {"history": 0, "attempts": 0}}),
+    ],
+)
+def test_what_is_done_is_said_in_json(database: str, run: Run, arguments: list[str], said: Any) -> None:
+    publish("orders")
+
+    assert json.loads(run(*arguments, "--json")) == said
+
+
+def test_a_publish_says_the_id_in_json(database: str, run: Run) -> None:
+    said = json.loads(run("mq_publish", "orders", "--json", '{"total": 3}'))
+
+    assert said == {"published": 1, "message_id": str(Message.objects.using(database).get().message_id)}
+
+
+def test_each_look_of_the_watcher_is_an_object(database: str, run: Run) -> None:
+    publish("orders")
+
+    (line,) = run("mq_top", "--count", "1", "--json").splitlines()
+
+    look = json.loads(line)
+    assert (look["workers"], look["trouble"]) == ({"alive": 0, "stale": 0, "held": 0}, "")
+    assert (look["queues"][0]["name"], look["queues"][0]["ready"]) == ("orders", 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["mq_queues", "ordres"],
+        ["mq_top", "ordres", "--count=1"],
+        ["mq_browse", "ordres"],
+        ["mq_publish", "ordres", "1"],
+        ["mq_move", "ordres", "mails"],
+        ["mq_move", "mails", "ordres"],
+        ["mq_redrive", "ordres"],
+        ["mq_redrive", "mails", "--to", "ordres"],
+        ["mq_purge", "ordres", "--yes"],
+        ["mq_pause", "ordres"],
+        ["mq_resume", "ordres"],
+        ["mq_workers", "--queue", "ordres"],
+        ["mq_cancel", "00000000-0000-7000-8000-000000000001", "--queue", "ordres"],
+        ["mq_queue", "edit", "ordres", "--levels=3"],
+        ["mq_queue", "delete", "ordres"],
+        ["mq_queue", "delete", "ordres", "--dry-run"],
+    ],
+)
+def test_whoever_mistypes_a_queue_is_told_which_was_meant(database: str, run: Run, arguments: list[str]) -> None:
+    with pytest.raises(CommandError, match=r"There is no queue 'ordres'.* Did you mean 'orders'\?"):
+        run(*arguments)
+
+
+def test_nothing_is_suggested_where_nothing_is_like_it(database: str, run: Run) -> None:
+    with pytest.raises(CommandError, match=r"There is no queue 'xyz'\.$"):
+        run("mq_browse", "xyz")
+
+
+@pytest.mark.parametrize(
+    ("holds", "force", "said"),
+    [
+        (0, [], "would be deleted."),
+        (1, [], "would not be deleted: it holds messages, and --force is not given."),
+        (1, ["--force"], "would be deleted, and 1 message with it."),
+    ],
+)
+def test_a_dry_deletion_deletes_nothing(database: str, run: Run, holds: int, force: list[str], said: str) -> None:
+    for _ in range(holds):
+        publish("orders")
+
+    assert run("mq_queue", "delete", "orders", "--dry-run", *force) == f"Queue 'orders' {said}\n"
+
+    assert Queue.objects.using(database).filter(name="orders").exists()
+    assert Message.objects.using(database).count() == holds
