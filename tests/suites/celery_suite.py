@@ -55,13 +55,12 @@ def prepare(directory: Path) -> Path:
     return folder
 
 
-def command(modules: Iterable[str], *, ours: bool) -> list[str]:
-    """Return the pytest to run in the suite's folder."""
-    plugins = [*PLUGINS, *(("-p", "tests.suites.celery_plugin") if ours else ())]
+def command(modules: Iterable[str]) -> list[str]:
+    """Return the pytest to run in the suite's folder. Nothing in it knows of us but the broker's URL."""
     left_out = [f"--ignore=t/integration/{module}" for module in EXCLUDED_MODULES]
     left_out += [f"--deselect=t/integration/{name}" for name in EXCLUDED]
     chosen = [f"t/integration/{module}" for module in modules] or ["t/integration"]
-    return [sys.executable, "-m", "pytest", *plugins, *left_out, "-q", "--tb=short", "--durations=20", *chosen]
+    return [sys.executable, "-m", "pytest", *PLUGINS, *left_out, "-q", "--tb=short", "--durations=20", *chosen]
 
 
 def environment(folder: Path, broker: str, database_url: str, redis_url: str) -> dict[str, str]:
@@ -85,9 +84,8 @@ def environment(folder: Path, broker: str, database_url: str, redis_url: str) ->
 
 def start(modules: Iterable[str], folder: Path, variables: dict[str, str], **pipes: int) -> subprocess.Popen[str]:
     """Start the suite; it dies with us."""
-    ours = variables["TEST_BROKER"].startswith("django-mq")
     return subprocess.Popen(
-        tethered(command(modules, ours=ours), death_signal=signal.SIGKILL),
+        tethered(command(modules), death_signal=signal.SIGKILL),
         cwd=folder,
         env=variables,
         stdin=subprocess.DEVNULL,

@@ -1,14 +1,37 @@
-"""The ``django-mq://`` scheme. Kombu has no entry point for transports, so its table of names is told."""
+"""The ``django-mq://`` scheme. Kombu has no entry point for transports, so its table of names is told.
+
+Told by whoever comes first: Kombu's entry points for serializers (``known.py``), the Celery
+command line (``scheme.py``), or the Django app, which waits for Kombu if need be.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 SCHEME = "django-mq"
 TRANSPORT = "django_mq.integrations.celery.transport:Transport"
+
+
+def announce() -> None:
+    """Make Kombu know the scheme, and register it in full when the first broker of ours is opened."""
+    from kombu.transport import TRANSPORT_ALIASES  # noqa: PLC0415 - only for those who use Celery
+
+    TRANSPORT_ALIASES.setdefault(SCHEME, _when_used)  # type: ignore[arg-type]  # Kombu takes functions, its stubs do not
+
+
+def _when_used() -> str:
+    # A worker opens its broker before it sends worker_init. Where there is no Celery, there is no worker.
+    if "celery" in sys.modules:
+        _connect_worker_step()
+    return TRANSPORT
 
 
 def register() -> None:
@@ -33,16 +56,38 @@ def _install_worker_step(sender: Any, **options: Any) -> None:
 
 
 def register_if_used() -> None:
-    """Register when Kombu is already imported, or a setting names the scheme.
+    """Register when Kombu is already imported or a setting names the scheme, else as soon as Kombu is imported.
 
-    A project that uses neither Celery nor the scheme never pays for the import; one that
-    names the broker elsewhere imports ``django_mq.integrations.celery.scheme`` itself.
+    A project that uses neither Celery nor the scheme never pays for the import.
     """
     if "kombu" in sys.modules or any(_names_scheme(value) for value in _broker_settings()):
         register()
+    elif not any(isinstance(finder, _AwaitKombu) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AwaitKombu())
+
+
+class _AwaitKombu(MetaPathFinder):
+    """Finds what Python itself would find: it only sees that Kombu's table is being made, and adds our line."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "kombu.transport":
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            make = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: self._made(make(module))  # type: ignore[method-assign]
+        return spec
+
+    def _made(self, nothing: None) -> None:  # noqa: ARG002 - what a loader returns; the table is there now
+        sys.meta_path.remove(self)
+        announce()
 
 
 def _broker_settings() -> list[Any]:
+    from django.conf import settings  # noqa: PLC0415 - Kombu comes by where there is no Django, and must not pay
+
     return [getattr(settings, name) for name in dir(settings) if name.upper().endswith("BROKER_URL")]
 
 
