@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -29,7 +30,7 @@ from django_mq.errors import MQError
 from django_mq.models import Message, Operation, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -155,12 +156,23 @@ def is_stalled(operation: Operation) -> bool:
 
 
 def _written(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answers as JSON values: a queue is its name."""
-    return {name: value.name if isinstance(value, Queue) else value for name, value in answers.items()}
+    """Return the answers as JSON values: a queue is its name, a time its text."""
+    return {name: _plain(value) for name, value in answers.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value.name if isinstance(value, Queue) else value
 
 
 def _read(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return them as the acts take them. Only the target of a move is a queue."""
-    if "target" not in answers:
-        return dict(answers)
-    return {**answers, "target": Queue(name=answers["target"])}
+    """Return them as the acts take them."""
+    return {name: READERS[name](value) if name in READERS else value for name, value in answers.items()}
+
+
+#: How answers that are no JSON values are read back.
+READERS: dict[str, Callable[[str], Any]] = {
+    "target": lambda name: Queue(name=name),
+    "deliver_at": datetime.fromisoformat,
+}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class MessageActions(TableAdmin):
-    """Release, move, cancel, deliver now, change priority, retry."""
+    """Release, move, cancel, deliver now, reschedule, change priority, retry."""
 
     actions = [act.name for act in acts.ACTS]
 
@@ -43,6 +43,9 @@ class MessageActions(TableAdmin):
 
     def has_deliver_now_permission(self, request: HttpRequest) -> bool:
         return self.may(request, acts.DELIVER_NOW.permission)
+
+    def has_reschedule_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, acts.RESCHEDULE.permission)
 
     def has_prioritise_permission(self, request: HttpRequest) -> bool:
         return self.may(request, acts.PRIORITISE.permission)
@@ -65,6 +68,10 @@ class MessageActions(TableAdmin):
     @admin.action(description=acts.DELIVER_NOW.label, permissions=["deliver_now"])
     def deliver_now(self, request: HttpRequest, queryset: QuerySet[Message]) -> HttpResponse | None:
         return self._carry_out(acts.DELIVER_NOW, request, queryset)
+
+    @admin.action(description=acts.RESCHEDULE.label, permissions=["reschedule"])
+    def reschedule(self, request: HttpRequest, queryset: QuerySet[Message]) -> HttpResponse | None:
+        return self._carry_out(acts.RESCHEDULE, request, queryset)
 
     @admin.action(description=acts.PRIORITISE.label, permissions=["prioritise"])
     def prioritise(self, request: HttpRequest, queryset: QuerySet[Message]) -> HttpResponse | None:

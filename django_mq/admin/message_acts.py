@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import steering
-from django_mq.admin.questions import Confirmation, Priority, Target
+from django_mq.admin.questions import Confirmation, Priority, Target, Time
 from django_mq.models import Message
 
 if TYPE_CHECKING:
@@ -83,6 +83,16 @@ DELIVER_NOW = Act(
     states=frozenset({SCHEDULED}),
     run=lambda chosen, _answers: steering.deliver_now(chosen.ids, chosen.queues),
 )
+RESCHEDULE = Act(
+    name="reschedule",
+    permission="reschedule_message",
+    label=_("Reschedule"),
+    done=_("Rescheduled to %(deliver_at)s"),
+    states=frozenset({SCHEDULED, READY}),
+    run=lambda chosen, answers: steering.reschedule(chosen.ids, chosen.queues, answers["deliver_at"]),
+    question=Time,
+    warning=_("Values of a last-value queue are left alone: they are never scheduled."),
+)
 PRIORITISE = Act(
     name="prioritise",
     permission="prioritise_message",
@@ -101,6 +111,6 @@ RETRY = Act(
     run=lambda chosen, _answers: steering.retry(chosen.ids, chosen.queues),
 )
 
-ACTS = (RETRY, DELIVER_NOW, PRIORITISE, MOVE, RELEASE, CANCEL)
+ACTS = (RETRY, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, CANCEL)
 #: By name: what an operation in the background remembers of it.
 BY_NAME = {act.name: act for act in ACTS}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
 from django.contrib.admin.widgets import AdminTextInputWidget
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import alias
@@ -47,6 +49,29 @@ class Target(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["target"].queryset = Queue.objects.using(alias()).filter(closed=False)  # type: ignore[attr-defined]
+
+
+class Time(forms.Form):
+    """At what time?"""
+
+    deliver_at = forms.DateTimeField(
+        label=_("Deliver at"),
+        widget=forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"}),
+        help_text=_("In the time zone %(zone)s."),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["deliver_at"]
+        field.help_text = field.help_text % {"zone": timezone.get_current_timezone_name()}
+
+    def clean_deliver_at(self) -> datetime:
+        given: datetime = self.cleaned_data["deliver_at"]
+        if timezone.is_naive(given):  # a site without time zones
+            given = timezone.make_aware(given)
+        if given <= datetime.now(UTC):
+            raise forms.ValidationError(_("This time is over: to deliver at once, use “Deliver now”."))
+        return given
 
 
 class Priority(forms.Form):

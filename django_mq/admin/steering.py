@@ -15,6 +15,7 @@ from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
 
     from django_mq.stores.base import Store
 
@@ -38,6 +39,10 @@ def cancel(ids: Sequence[int]) -> int:
 
 def deliver_now(ids: Sequence[int], queues: Iterable[str]) -> int:
     return _changed(_store().deliver_now, ids, wake=queues)
+
+
+def reschedule(ids: Sequence[int], queues: Iterable[str], deliver_at: datetime) -> int:
+    return _changed(partial(_store().reschedule, deliver_at=deliver_at), ids, wake=queues)
 
 
 def prioritise(ids: Sequence[int], queues: Iterable[str], priority: int) -> int:

@@ -87,6 +87,7 @@ class Message(models.Model):
             ("move_message", "Can move a message to another queue"),
             ("cancel_message", "Can cancel a message"),
             ("deliver_message_now", "Can deliver a scheduled message now"),
+            ("reschedule_message", "Can give a message another time to be delivered"),
             ("prioritise_message", "Can change the priority of a message"),
             ("retry_message", "Can retry a dead message"),
         ]

@@ -15,6 +15,7 @@ from django_mq.stores.records import Chores, Exchange
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from datetime import datetime
     from typing import Any
     from uuid import UUID
 
@@ -270,6 +271,13 @@ class Store(ABC):
     @abstractmethod
     def deliver_now(self, ids: Sequence[int]) -> int:
         """Make scheduled messages ready, in due order."""
+
+    @abstractmethod
+    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
+        """Have scheduled or ready messages delivered at another, aware, time; if it is over, they are ready.
+
+        Their place is that of a message published for that time. Values of a last-value queue are left alone.
+        """
 
     @abstractmethod
     def prioritise(self, ids: Sequence[int], priority: int) -> int:

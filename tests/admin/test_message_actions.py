@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -201,8 +201,31 @@ def test_the_page_of_a_message_offers_what_fits_its_state(browse: Client, make: 
     }
 
     assert offers == {
-        SCHEDULED: ["deliver_now", "prioritise", "move", "cancel"],
-        READY: ["prioritise", "move", "cancel"],
+        SCHEDULED: ["deliver_now", "reschedule", "prioritise", "move", "cancel"],
+        READY: ["reschedule", "prioritise", "move", "cancel"],
         CLAIMED: ["release"],
         DEAD: ["retry", "move", "cancel"],
     }
+
+
+def test_messages_are_rescheduled_to_a_time_in_the_sites_zone(site: str, browse: Client, make: Make) -> None:
+    chosen = [make.message(READY), make.message(SCHEDULED, deliver_at=timezone.now()), make.message(DEAD)]
+
+    asked = act(browse, "message", "reschedule", chosen)
+    response = act(browse, "message", "reschedule", chosen, deliver_at="2131-05-31T18:00")
+
+    assert f"In the time zone {timezone.get_current_timezone_name()}." in asked.content.decode()
+    assert said(response)[0].endswith("2 of 3 messages. Left alone: 1 is dead.")
+    found = Message.objects.filter(state=SCHEDULED).values_list("deliver_at", flat=True)
+    assert set(found) == {datetime(2131, 5, 31, 18, tzinfo=timezone.get_current_timezone())}
+
+
+@pytest.mark.parametrize("given", ["", "tomorrow", "1999-01-01T00:00"])
+def test_a_time_that_is_over_or_none_is_asked_again(site: str, browse: Client, make: Make, given: str) -> None:
+    message = make.message(READY)
+
+    response = act(browse, "message", "reschedule", [message], deliver_at=given)
+
+    message.refresh_from_db(fields=["state"])
+    assert message.state == READY
+    assert response.context["question"].form.errors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from django_mq.admin import background
-from django_mq.admin.message_acts import CANCEL, MOVE, PRIORITISE, RETRY
+from django_mq.admin.message_acts import CANCEL, MOVE, PRIORITISE, RESCHEDULE, RETRY
 from django_mq.models import Message, Operation
 from tests.admin.conftest import act, list_of, page_of, said
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tests.admin.conftest import Make
 
 SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+LATER = datetime(2131, 5, 31, 18, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -74,9 +75,11 @@ def test_answers_are_remembered(site: str, make: Make) -> None:
 
     finished(begin(MOVE, {"queue": "here"}, target=target), site)
     finished(begin(PRIORITISE, {"queue": "there"}, priority=9), site)
+    finished(begin(RESCHEDULE, {"queue": "there"}, deliver_at=LATER), site)
 
     assert Message.objects.get(queue=target)
-    assert Message.objects.get(queue__name="there").priority == 9
+    later = Message.objects.get(queue__name="there")
+    assert (later.priority, later.state, later.deliver_at) == (9, SCHEDULED, LATER)
 
 
 def test_an_operation_of_a_process_that_died_goes_on_where_it_was(site: str, make: Make) -> None:

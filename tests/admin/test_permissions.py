@@ -33,6 +33,7 @@ MESSAGE_ACTS = [
     Case("move", "move_message", READY, {"target": "elsewhere"}),
     Case("cancel", "cancel_message", READY, {"yes": "yes"}),
     Case("deliver_now", "deliver_message_now", SCHEDULED, {}),
+    Case("reschedule", "reschedule_message", READY, {"deliver_at": "2131-05-31T18:00"}),
     Case("prioritise", "prioritise_message", READY, {"priority": 9}),
     Case("retry", "retry_message", DEAD, {}),
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,6 +75,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "remove": ({"ids": [1, 2], "outcome": 1, "reason": None}, "pkey"),
     "prioritise": ({"ids": [1, 2], "priority": 9}, "pkey"),
     "deliver_now": ({"ids": [1, 2]}, "pkey"),
+    "reschedule": ({"ids": [1, 2], "deliver_at": datetime(2031, 1, 1, tzinfo=UTC)}, "pkey"),
     "retry_dead": ({"ids": [1, 2]}, "pkey"),
     "release_held": ({"ids": [1, 2]}, "pkey"),
     "arrivals": ({"queue": "q1", "after": 50, "limit": 10}, "pkey"),
@@ -276,7 +278,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     name: PLANS[name]
     for name in (
         *("claim", "next_due", "find_unheld", "browse", "release_session", "release_unknown"),
-        *("prioritise", "deliver_now", "retry_dead", "release_held"),
+        *("prioritise", "deliver_now", "reschedule", "retry_dead", "release_held"),
         *("measure_queue", "lowest_level", "evictable", "older_values", "set_value_key", "mark_replaced"),
         *("ruled_targets", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),
         *("walk", "walk_groups", "arrivals", "lock_chosen", "claim_chosen", "better_consumers", "busy_groups"),

@@ -19,6 +19,7 @@ from django_mq.stores.times import later
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from django_mq.stores.memory.queue import BrokerQueue
@@ -115,6 +116,34 @@ class Steering(Arriving):
         for row in scheduled:
             row.deliver_at = self._now()
         return len(scheduled)
+
+    @locked
+    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
+        waiting = [row for row in self.broker.found(ids) if row.entry.state in (READY, SCHEDULED)]
+        free = [row for row in waiting if row.value_key is None]
+        for row in free:
+            self._stand_later(row, deliver_at)
+        return len(free)
+
+    def _stand_later(self, row: Row, deliver_at: datetime) -> None:
+        """Let a row stand where its queue has those that are due then; its id stays."""
+        old, queue = row.entry, row.queue
+        self.broker.forget(row)
+        queue.engine.remove(old)
+        due_at = deliver_at.timestamp()
+        waits = deliver_at > self._now()
+        row.deliver_at = deliver_at
+        row.entry = Entry(
+            engine_message(row.message, deliver_at),
+            level=old.level,
+            place=place_of(due_at, due_first=queue.engine.placement.due_first),
+            arrival=old.arrival,
+            state=SCHEDULED if waits else READY,
+            due_at=due_at if waits else None,
+            attempts=old.attempts,
+            redelivered=old.redelivered,
+        )
+        self.broker.add(row)
 
     @locked
     def prioritise(self, ids: Sequence[int], priority: int) -> int:

@@ -11,6 +11,7 @@ from django_mq.stores.texts import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from django_mq.stores.records import Failure
@@ -77,6 +78,9 @@ class Steering(Runner):
 
     def deliver_now(self, ids: Sequence[int]) -> int:
         return len(self._rows("deliver_now", ids=list(ids)))
+
+    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
+        return len(self._rows("reschedule", ids=list(ids), deliver_at=deliver_at))
 
     def prioritise(self, ids: Sequence[int], priority: int) -> int:
         with self._transaction():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from django_mq.engine.states import State
 from django_mq.errors import UnknownQueue
 from django_mq.stores.records import Verdict
-from tests.stores.builders import claim, declare, ids, open_session, pass_time, publish, settle
+from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
@@ -190,6 +191,62 @@ def test_delivering_now_makes_scheduled_messages_ready_in_due_order(
     assert store.deliver_now([late, early, ready]) == 2
 
     assert ids(claim(store, session)) == [early, late, ready]
+
+
+def test_rescheduled_messages_are_delivered_at_their_new_time_in_due_order(
+    store: Store, orders: str, session: int
+) -> None:
+    ready, scheduled = publish(store), publish(store, delay_seconds=9000)
+    other = publish(store)
+    begun = datetime.now(UTC)
+
+    assert store.reschedule([ready], begun + timedelta(seconds=4000)) == 1
+    assert store.reschedule([scheduled], begun + timedelta(seconds=2000)) == 1
+
+    assert ids(claim(store, session)) == [other]
+    pass_time(store, 2001)
+    assert ids(claim(store, session)) == [scheduled]
+    pass_time(store, 2000)
+    assert ids(claim(store, session)) == [ready]
+
+
+def test_a_message_rescheduled_to_the_past_is_ready_before_those_that_are_not_due(
+    store: Store, orders: str, session: int
+) -> None:
+    first = publish(store)
+    later = publish(store, delay_seconds=500)
+
+    assert store.reschedule([later], datetime(2020, 1, 1, tzinfo=UTC)) == 1
+
+    assert ids(claim(store, session)) == [later, first]
+
+
+def test_where_places_are_kept_a_rescheduled_message_stands_where_it_arrived(store: Store, session: int) -> None:
+    declare(store, due_order="keep_place")
+    published = [publish(store) for _ in range(3)]
+
+    assert store.reschedule(published[:1], datetime.now(UTC) + timedelta(hours=1)) == 1
+    pass_time(store, 3601)
+
+    assert ids(claim(store, session)) == published
+
+
+def test_only_what_waits_is_rescheduled(store: Store, orders: str) -> None:
+    given = one_of_each_state(store)
+
+    assert store.reschedule(list(given.values()), datetime.now(UTC) + timedelta(hours=1)) == 2
+
+    found = store.counts()[orders]
+    assert (found.scheduled, found.ready) == (2, 0)
+
+
+def test_a_value_is_not_rescheduled(store: Store) -> None:
+    declare(store, kind="last_value", last_value_key="pair")
+    [value] = store.append_by_rules([a_message(headers='{"pair": "EURUSD"}')])
+
+    assert store.reschedule([value], datetime.now(UTC) + timedelta(hours=1)) == 0
+
+    assert store.counts()["orders"].ready == 1
 
 
 def test_prioritising_puts_messages_at_the_tail_of_their_new_level(

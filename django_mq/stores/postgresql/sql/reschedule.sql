@@ -1,0 +1,10 @@
+-- Gives scheduled or ready messages another time to be delivered; one that is over makes them ready.
+-- A value of a last-value queue is never scheduled.
+-- Locks: the rows it changes. Index: the primary key.
+-- Returns: one row per message.
+UPDATE django_mq_message m
+SET state = CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, deliver_at = n.deliver_at, place = {place}
+FROM django_mq_queue q
+CROSS JOIN (SELECT %(deliver_at)s::timestamptz AS deliver_at) n
+WHERE q.id = m.queue_id AND m.id = ANY(%(ids)s::bigint[]) AND m.state < 2 AND m.value_key IS NULL
+RETURNING m.id
