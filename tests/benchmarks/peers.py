@@ -81,13 +81,13 @@ def install(folder: Path) -> str:
 
 
 @contextmanager
-def new_database(url: str) -> Iterator[str]:
+def new_database(url: str, name: str = DATABASE) -> Iterator[str]:
     """Make a database on the server, yield its URL, and drop it."""
-    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(DATABASE))
+    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(drop)
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-        yield url.rpartition("/")[0] + f"/{DATABASE}"
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        yield url.rpartition("/")[0] + f"/{name}"
         connection.execute(drop)
 
 

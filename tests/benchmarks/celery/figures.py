@@ -1,0 +1,43 @@
+"""What is measured, what it should reach, and how one figure is judged."""
+
+from __future__ import annotations
+
+from django_mq.benchmarks.measuring import Measure
+
+#: Measure to the least ratio to Redis's rate.
+AT_LEAST = {
+    "drain_solo": 3.0,
+    "drain_prefork": 2.5,
+    "drain_solo_late": 2.5,
+    "drain_prefork_late": 2.5,
+}
+#: Measure to the greatest ratio to its limit: Redis's time, with what the mark adds to that.
+AT_MOST = {
+    "delay_in_atomic": 1.0,
+    "delay_alone": 1.0,
+    "pickup_p50": 1.0,
+    "eta_claim": 1.05,
+    "start_to_first_task": 1.0,
+}
+#: Measure to the greatest value.
+BOUNDS = {"eta_worker_memory": 5.0}
+NAMES = (
+    *AT_LEAST,
+    "delay_in_atomic",
+    "delay_alone",
+    "pickup_p50",
+    "eta_worker_memory",
+    "eta_claim",
+    "start_to_first_task",
+)
+
+
+def judged(
+    name: str, value: float, unit: str, *, limit: float | None = None, runs: tuple[float, ...] = ()
+) -> Measure:
+    """Return the figure with its ratio and whether it reaches its target."""
+    target = (AT_LEAST | AT_MOST | BOUNDS)[name]
+    ratio = value / limit if limit else None
+    judged_by = value if ratio is None else ratio
+    met = judged_by >= target if name in AT_LEAST else judged_by <= target
+    return Measure(name, value, unit, limit, ratio, target, met, runs)
