@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from django_mq import __version__
-from django_mq.benchmarks.filling import READY, SCHEDULED, Filler
+from django_mq.benchmarks.filling import READY, SCHEDULED, Filler, bring_in
 from django_mq.benchmarks.measuring import QUEUE, Measure, measured, median
 from django_mq.benchmarks.schema import own_schema
 from django_mq.delivery.declaring import declare
@@ -33,6 +33,7 @@ class Claimer:
     """A session that claims and accepts."""
 
     def __init__(self, alias: str, credit: int = CREDIT) -> None:
+        self.alias = alias
         self.store = private_store(alias)
         info = SessionInfo(name="mq_bench", kind="bench", host="", pid=0, version=__version__)
         self.id = self.store.open_session(info, deadline_seconds=24 * 3600)
@@ -103,13 +104,17 @@ def beside_small(ground: Ground, name: str, large: Claimer) -> Measure:
     limits: list[float] = []
     try:
         with small_queue(ground) as small:
-            for number in range(ground.amount(400, 100) + WARM_UP):
-                pair = small.claim(), large.claim()
+            for claimer in (large, small):
+                bring_in(claimer.alias, SMALL)
+            # Who comes first changes: the second finds the server awake.
+            turns = [(small, limits), (large, times)]
+            for _ in range(ground.amount(400, 100) + WARM_UP):
+                turns.reverse()
+                for claimer, taken in turns:
+                    taken.append(claimer.claim())
                 if not (small.found and large.found):
                     raise RuntimeError("A queue of the benchmark is empty.")
-                if number >= WARM_UP:
-                    limits.append(pair[0])
-                    times.append(pair[1])
     finally:
         large.close()
+    del times[:WARM_UP], limits[:WARM_UP]
     return measured(name, median(times), "ms", limit=median(limits), runs=times)
