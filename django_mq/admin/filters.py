@@ -7,6 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -150,3 +152,17 @@ class PublishedFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return narrowing.by_age(queryset, self.value() or "", timezone.now())
+
+
+class StaleFilter(admin.SimpleListFilter):
+    """Workers that are alive, or past their deadline, by the database's clock."""
+
+    title = _("status")
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        return [("alive", _("alive")), ("stale", _("stale"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        wanted = {"alive": Q(deadline__gte=Now()), "stale": Q(deadline__lt=Now())}.get(self.value() or "")
+        return queryset.filter(wanted) if wanted else queryset

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import alias
+from django_mq.delivery.instructing import MOST_CREDIT
 from django_mq.models import Queue
 
 
@@ -83,6 +84,20 @@ class Priority(forms.Form):
         max_value=9,
         initial=4,
         help_text=_("0 to 9, 9 first. Messages stand at the tail of their new level."),
+    )
+
+
+class GivenCredit(forms.Form):
+    """How much credit for each consumer?"""
+
+    credit = forms.IntegerField(
+        label=_("Credit"),
+        required=False,
+        min_value=1,
+        max_value=MOST_CREDIT,
+        help_text=_(
+            "Most messages that each consumer of the worker holds at a time; empty = its own credit again."
+        ),
     )
 
 

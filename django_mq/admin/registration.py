@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.admin.attempts import AttemptAdmin
 from django_mq.admin.bindings import BindingAdmin
+from django_mq.admin.consumers import ConsumerAdmin
 from django_mq.admin.history import HistoryAdmin
 from django_mq.admin.insights import InsightAdmin
 from django_mq.admin.messages import MessageAdmin
@@ -15,6 +16,7 @@ from django_mq.admin.workers import WorkerSessionAdmin
 from django_mq.models import (
     Attempt,
     Binding,
+    Consumer,
     History,
     InsightHour,
     Message,
@@ -33,6 +35,7 @@ def register(site: AdminSite) -> None:
     site.register(Binding, BindingAdmin)
     site.register(Message, MessageAdmin)
     site.register(WorkerSession, WorkerSessionAdmin)
+    site.register(Consumer, ConsumerAdmin)
     site.register(History, HistoryAdmin)
     site.register(Attempt, AttemptAdmin)
     site.register(Operation, OperationAdmin)

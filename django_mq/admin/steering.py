@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq.admin.table import alias
-from django_mq.delivery import pausing, redriving
+from django_mq.delivery import instructing, pausing, redriving
 from django_mq.delivery.hinting import hint
 from django_mq.stores.registry import shared_store
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
+    from django_mq.engine.conduct import Conduct
     from django_mq.stores.base import Store
 
 #: Messages changed by one statement, so that no transaction grows with the selection.
@@ -69,6 +70,11 @@ def redrive(name: str) -> tuple[int, int]:
     """Send dead letters back; return how many went, and how many could not."""
     done = redriving.redrive(name, limit=REDRIVEN, using=alias())
     return done.total, done.stayed
+
+
+def instruct(session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
+    """Tell a worker session; return whether it is there."""
+    return instructing.instruct(session_id, conduct=conduct, credit=credit, using=alias())
 
 
 def delete_queue(name: str, *, force: bool) -> int:

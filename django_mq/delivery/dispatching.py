@@ -40,6 +40,7 @@ class Window:
     def __init__(self, handler: Handler, policy: Callable[[], QueueRecord]) -> None:
         self.handler = handler
         self.policy = policy
+        self.credit = handler.credit
         self.queue = Queue(handler.queue)
         self.consumer = Consumer(handler.name, WindowCredit(handler.credit))
         self.queue.add_consumer(self.consumer)
@@ -53,7 +54,14 @@ class Window:
 
     def wanted(self) -> int:
         """How many more messages to claim."""
-        return self.queue.wanted(self.handler.credit)
+        return self.queue.wanted(self.credit)
+
+    def limit(self, credit: int | None) -> None:
+        """Let the consumer have so much credit from now on, None for its own."""
+        self.credit = credit or self.handler.credit
+        with self.queue.lock:  # a slot must not take credit meanwhile
+            self.consumer.credit.resize(self.credit)
+            self.queue.refresh(self.consumer)
 
     def urgency(self) -> int:
         """The priority of the first message, -1 if there is none."""
@@ -86,8 +94,8 @@ class Window:
             queue_name=self.handler.queue,
             handler=self.handler.name,
             priority=self.handler.priority,
-            state="busy" if used >= self.handler.credit else "interested",
-            credit_limit=self.handler.credit,
+            state="busy" if used >= self.credit else "interested",
+            credit_limit=self.credit,
             credit_used=used,
             delivered=self.delivered,
         )
@@ -136,6 +144,16 @@ class Dispatcher:
     def finish(self, attempt: Attempt) -> None:
         """Give an attempt's credit back."""
         self.windows[attempt.claimed.queue_name].finish(attempt)
+
+    def limit(self, credit: int | None) -> None:
+        """Give each consumer so much credit, None for its own."""
+        for window in list(self.windows.values()):
+            window.limit(credit)
+
+    def credits(self) -> tuple[int, int]:
+        """Return the credit of all consumers together, and the smallest."""
+        each = [window.credit for window in list(self.windows.values())]
+        return sum(each), min(each)
 
     def empty(self) -> list[Claimed]:
         """Take out everything that was never delivered."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from django_mq.notifications.base import News, queue_topic
+from django_mq.notifications.base import WORKERS_TOPIC, News, queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.stores.registry import shared_store
 
@@ -38,6 +38,11 @@ class _AfterCommit:
 def hint(queue_names: Iterable[str], *, using: str) -> None:
     """Wake all workers of these queues, after the commit of the transaction that is open on ``using``, if any."""
     _after_commit({queue_topic(name) for name in queue_names}, {}, shared_store(using))
+
+
+def tell_workers(*, using: str) -> None:
+    """Have all workers renew their sessions, after the commit, and so read what they are told to do."""
+    _after_commit({WORKERS_TOPIC}, {}, shared_store(using))
 
 
 def announce(messages: Sequence[NewMessage], store: Store) -> None:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from django_mq import conf
+from django_mq.delivery.memory import resident_bytes
 from django_mq.delivery.polling import RENEWALS
 from django_mq.delivery.upkeep import Upkeep
 from django_mq.errors import StoreError, StoreUnavailable
@@ -49,6 +50,10 @@ class Keeper:
         if not soon:
             self._expect_renewal()
         self._thread.start()
+
+    def renew_soon(self) -> None:
+        """Renew in the next round."""
+        self._renew_at = 0.0
 
     def stop(self) -> None:
         """End the thread; from any thread, the keeper's own included. Its connection stays until ``close``."""
@@ -103,12 +108,16 @@ class Keeper:
         session = self._session
         if session.id is None or session.lost:
             return
+        busy, slots = session.measure()
         heartbeat = Heartbeat(
             deadline_seconds=self._deadline_seconds,
             held=session.held,
             queues=session.queues,
             credit=session.credit,
             consumers=session.describe(),
+            busy=busy,
+            slots=slots,
+            memory_bytes=resident_bytes(),
             look=session.held < max(1, session.credit),
         )
         renewal = self.store.renew(session.id, heartbeat)
@@ -117,6 +126,7 @@ class Keeper:
             logger.error("Session %s was reaped: its messages were given to others", session.id)
             session.lose()
             return
+        session.instruct(renewal.instructions)
         self._upkeep.stand(eldest=renewal.eldest)
         if self.store.features.looks_when_renewed:
             self._look(ready=renewal.ready)

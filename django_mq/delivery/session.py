@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING
 from django_mq import __version__, conf
 from django_mq.delivery.keeper import Keeper
 from django_mq.delivery.settling import Settlements, given_back, without_details
+from django_mq.engine.conduct import Conduct
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
-from django_mq.stores.records import Exchange, Lease, SessionInfo, Settlement, Verdict
+from django_mq.stores.records import Exchange, Instructions, Lease, SessionInfo, Settlement, Verdict
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ class Session:
         self.credit = 0
         #: Set by the owner: what to show of its consumers at each heartbeat.
         self.describe: Callable[[], tuple[ConsumerInfo, ...]] = tuple
+        #: Set by the owner: how many messages are being handled now, and how many can be at a time.
+        self.measure: Callable[[], tuple[int | None, int | None]] = _unknown
+        #: Set by the owner: called by the keeper's thread when the session is told something else.
+        self.on_instructions: Callable[[Instructions], None] = _nobody_obeys
+        self.instructions = Instructions()
         #: Set by the feeder: told in how many seconds a message that was given back is due again.
         self.on_given_back: Callable[[float], None] = _nobody_waits
         #: When the keeper has looked for this session, on the monotonic clock: the driver need not, for a while.
@@ -240,6 +246,27 @@ class Session:
 
     # The session's life.
 
+    @property
+    def quiet(self) -> bool:
+        """Whether it is told to claim no more."""
+        return self.instructions.conduct is not Conduct.WORK
+
+    def instruct(self, instructions: Instructions) -> None:
+        """Take what a renewal says, and tell the owner if it is news."""
+        if instructions != self.instructions:
+            logger.info(
+                "%s is told: %s, credit %s", self.name, instructions.conduct, instructions.credit or "its own"
+            )
+            self.instructions = instructions
+            self.on_instructions(instructions)
+            self.renew_soon()  # the operator sees that it obeys
+
+    def renew_soon(self) -> None:
+        """Renew at once instead of in time: somebody has told us something."""
+        keeper = self._keeper
+        if keeper is not None:
+            keeper.renew_soon()
+
     def _ensure_open(self) -> None:
         if self.lost:
             raise SessionLost
@@ -339,6 +366,15 @@ class Session:
             logger.warning("The session will be reaped, the database cannot be written: %s", error)
         finally:
             self.store.close()
+
+
+def _unknown() -> tuple[int | None, int | None]:
+    """What is known of the slots of a session whose owner has not said."""
+    return None, None
+
+
+def _nobody_obeys(_: Instructions) -> None:
+    """What a session without an owner does about instructions."""
 
 
 def _nobody_waits(_: float) -> None:

@@ -19,7 +19,7 @@ from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import ANY, LOOK
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Set
 
     from django_mq.delivery.feeding import Feeder
     from django_mq.notifications.base import Listener, Standing
@@ -74,6 +74,11 @@ class Standby:
         elif self._needs_saying(queues):
             self._be_interested(queues)
         return not (able and self._feeder.looking)
+
+    @property
+    def told(self) -> Set[str]:
+        """Queues of whose news this session was told, and which it has not seen to yet."""
+        return self._told
 
     @property
     def at_work(self) -> bool:

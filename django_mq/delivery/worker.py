@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,9 @@ from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
 from django_mq.delivery.pool import Pool
 from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
+from django_mq.engine.conduct import Conduct
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
-from django_mq.notifications.base import queue_topic
+from django_mq.notifications.base import WORKERS_TOPIC, queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import Wake
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.executing import Attempt
     from django_mq.delivery.handlers import Handler
-    from django_mq.stores.records import Settlement
+    from django_mq.stores.records import ConsumerInfo, Instructions, Settlement
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -81,12 +83,33 @@ class Worker:
         self.session = Session(self._alias, kind="native", wake=self.wake, name=self._name)
         self.session.queues = tuple(self.dispatcher.windows)
         self.session.credit = sum(handler.credit for handler in self._handlers)
-        self.session.describe = self.dispatcher.describe
+        self.session.describe = self._describe
+        self.session.measure = lambda: (self._pool.running, self._pool.slots)
+        self.session.on_instructions = self._obey
         self._admission = Admission(self.session, self._policies)
         self._feeder = Feeder(self.session)
         self._standby = Standby(
             self._listener, self._feeder, priority=max(handler.priority for handler in self._handlers)
         )
+
+    def _describe(self) -> tuple[ConsumerInfo, ...]:
+        """What the operator sees of the consumers."""
+        if self.session.quiet:
+            return tuple(replace(info, state="stopping") for info in self.dispatcher.describe())
+        told = self._standby.told
+        return tuple(
+            replace(info, state="notified") if info.queue_name in told else info
+            for info in self.dispatcher.describe()
+        )
+
+    def _obey(self, told: Instructions) -> None:
+        """Take what an operator says, in the keeper's thread; being quiet is seen to at each claim."""
+        self.dispatcher.limit(told.credit)
+        self.session.credit, self._smallest_credit = self.dispatcher.credits()
+        if told.conduct is Conduct.STOP:
+            self.stop()
+        self._pool.wake()
+        self.wake.set(CREDIT)
 
     def _next_attempt(self) -> Attempt | None:
         # Asked anew each time: a lost session brings new windows.
@@ -138,13 +161,13 @@ class Worker:
         Raises a StoreError that will not go away by itself if that is the first answer of the database:
         the site is not set up. Later the worker says so, and tries again after a pause.
         """
-        self._listener.subscribe([queue_topic(handler.queue) for handler in self._handlers])
+        self._listener.subscribe([WORKERS_TOPIC, *(queue_topic(handler.queue) for handler in self._handlers)])
         pause, has_worked = FIRST_PAUSE_SECONDS, False
         try:
             while not self._stopping:
                 try:
                     if not self.turn():
-                        if until_empty and self._idle():
+                        if until_empty and self._idle() and not self.session.quiet:
                             if self._feeder.sure:
                                 break
                             self._feeder.look(whole=True)
@@ -190,7 +213,7 @@ class Worker:
             self._on_done(attempt, settlement)
 
     def _claim(self) -> int:
-        queues, credit = self.dispatcher.hungry()
+        queues, credit = self._hungry()
         self._feeder.restrict(queues)
         claimed = self._feeder.pump(credit=credit, slots=self._slots(), refill=self._refill())
         for message in claimed:
@@ -200,6 +223,10 @@ class Worker:
         if claimed:
             self._pool.wake()
         return len(claimed)
+
+    def _hungry(self) -> tuple[tuple[str, ...], int]:
+        """Return the queues to claim from, and how much; none while told to be quiet."""
+        return ((), 0) if self.session.quiet else self.dispatcher.hungry()
 
     def _slots(self) -> int:
         """How many more messages could begin at once."""
@@ -222,16 +249,19 @@ class Worker:
         if not self._may_claim() and self._settle_down():
             self.wake.wait(self._wait_seconds())
         self._waiting = False
-        self._standby.hear(self.wake.take_topics())
+        topics = self.wake.take_topics()
+        if WORKERS_TOPIC in topics:
+            self.session.renew_soon()
+        self._standby.hear(topics)
         self._poll()
 
     def _settle_down(self) -> bool:
-        queues, credit = self.dispatcher.hungry()
+        queues, credit = self._hungry()
         return self._standby.settle_down(queues, able=credit > 0 and self._slots() > 0)
 
     def _may_claim(self) -> bool:
         """Whether messages were left behind, and the credit for them is back."""
-        if not self._feeder.backlog:
+        if not self._feeder.backlog or self.session.quiet:
             return False
         return len(self.session.settlements) >= self._refill() or not (self._pool.running or self._buffered())
 

@@ -41,6 +41,13 @@ class Worker:
     #: Messages held at the last heartbeat, and the most it holds; 0 = no limit.
     held: int
     credit: int
+    #: What it is at, of so many slots, and its memory; None where it does not say.
+    busy: int | None
+    slots: int | None
+    memory_bytes: int | None
+    #: What an operator has told it; the credit of each consumer, None for their own.
+    conduct: str
+    given_credit: int | None
     up_seconds: float
     heartbeat_seconds: float
     #: Past its deadline: what it held is given back by the next upkeep.
@@ -66,6 +73,11 @@ def _worker(row: Any) -> Worker:
         queues=tuple(row.queues),
         held=row.held,
         credit=row.credit,
+        busy=row.busy,
+        slots=row.slots,
+        memory_bytes=row.memory_bytes,
+        conduct=row.conduct,
+        given_credit=row.given_credit,
         up_seconds=_seconds(row.seen_at, row.started_at),
         heartbeat_seconds=_seconds(row.seen_at, row.heartbeat_at),
         stale=bool(row.stale),

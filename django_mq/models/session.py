@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+
+from django_mq.engine import conduct as engine
 
 
 class WorkerSession(models.Model):
@@ -12,6 +16,11 @@ class WorkerSession(models.Model):
     class Kind(models.TextChoices):
         CELERY = "celery", _("Celery worker")
         NATIVE = "native", _("mq_worker")
+
+    class Conduct(models.TextChoices):
+        WORK = engine.Conduct.WORK.value, _("work")
+        QUIET = engine.Conduct.QUIET.value, _("be quiet")
+        STOP = engine.Conduct.STOP.value, _("stop")
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(_("name"), max_length=255)
@@ -35,7 +44,39 @@ class WorkerSession(models.Model):
         help_text=_("The database notices when the worker's connection ends."),
     )
 
+    busy = models.PositiveIntegerField(
+        _("busy"), null=True, blank=True, help_text=_("Messages being handled at the last heartbeat.")
+    )
+    slots = models.PositiveIntegerField(
+        _("slots"), null=True, blank=True, help_text=_("Messages that it can handle at a time.")
+    )
+    memory_bytes = models.PositiveBigIntegerField(
+        _("memory"),
+        null=True,
+        blank=True,
+        help_text=_("What the process takes; a pool's other processes are not counted."),
+    )
+    conduct = models.CharField(
+        _("told to"),
+        max_length=10,
+        choices=Conduct.choices,
+        default=Conduct.WORK,
+        db_default=Conduct.WORK,
+        help_text=_("What an operator has told it to do, as long as this session lasts."),
+    )
+    given_credit = models.PositiveIntegerField(
+        _("credit given"),
+        null=True,
+        blank=True,
+        help_text=_("Credit an operator has given to each of its consumers; empty = their own."),
+    )
+
     class Meta:
+        permissions: ClassVar = [
+            ("quiet_workersession", "Can tell a worker to claim no more, or to go on"),
+            ("stop_workersession", "Can tell a worker to end"),
+            ("limit_workersession", "Can change the credit of a worker"),
+        ]
         db_table = "django_mq_workersession"
         verbose_name = _("worker session")
         verbose_name_plural = _("worker sessions")
@@ -51,6 +92,7 @@ class Consumer(models.Model):
 
     class Status(models.TextChoices):
         INTERESTED = "interested", _("interested")
+        NOTIFIED = "notified", _("notified")
         BUSY = "busy", _("out of credit")
         STOPPING = "stopping", _("stopping")
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from django_mq.notifications.wake import Wake
 
 
+#: The topic of all workers: one of them has been told something.
+WORKERS_TOPIC = "w:told"
+
+
 def queue_topic(name: str) -> str:
     """Return the topic of a durable queue."""
     return f"q:{name}"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
+    from django_mq.engine.conduct import Conduct
     from django_mq.stores.features import Features
     from django_mq.stores.records import (
         Browsed,
@@ -122,6 +123,13 @@ class Store(ABC):
     def has_hung_up(self) -> bool:
         """Whether the connection that stands for a session ended, as far as can be seen without asking."""
         return False
+
+    @abstractmethod
+    def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
+        """Tell a session, at its next heartbeat, what to do; None leaves it at what it was told before.
+
+        ``credit`` 0 gives its consumers their own again. Returns whether there is such a session.
+        """
 
     @abstractmethod
     def close_session(self, session_id: int) -> int:

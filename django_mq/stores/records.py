@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from django_mq.engine.conduct import Conduct
+
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
@@ -241,6 +243,18 @@ class ConsumerInfo:
     delivered: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """What an operator has told a session; ``credit``: of each of its consumers, None for their own."""
+
+    conduct: Conduct = Conduct.WORK
+    credit: int | None = None
+
+
+#: What a session is told that nobody has told anything.
+AS_EVER = Instructions()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
     """What a session reports when it renews its deadline."""
@@ -250,6 +264,10 @@ class Heartbeat:
     queues: tuple[str, ...] = ()
     credit: int = 0
     consumers: tuple[ConsumerInfo, ...] = ()
+    #: Messages being handled, of so many at a time, and what the process takes of memory; None where not known.
+    busy: int | None = None
+    slots: int | None = None
+    memory_bytes: int | None = None
     #: Whether to say if something waits for the session; one without credit need not know.
     look: bool = True
 
@@ -263,6 +281,7 @@ class Renewal:
 
     eldest: bool
     ready: bool = True
+    instructions: Instructions = AS_EVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from django_mq.admin.consumers import state_of
 from django_mq.models import Consumer
-from tests.admin.conftest import list_of, page_of
+from tests.admin.conftest import act, list_of, page_of, said
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.test import Client
 
     from tests.admin.conftest import Make
@@ -61,5 +69,125 @@ def test_nothing_a_worker_says_of_itself_is_shown_unescaped(site: str, browse: C
     session = make.session(script, **said)
     Consumer.objects.create(session=session, queue_name=script, handler=script)
 
-    for address in (list_of("workersession"), page_of(session)):
+    for address in (list_of("workersession"), list_of("consumer"), page_of(session)):
         assert "<script>alert" not in browse.get(address).content.decode()
+
+
+def test_a_worker_is_told_to_be_quiet_to_work_and_its_credit(site: str, browse: Client, make: Make) -> None:
+    session = make.session("shop-1", held=2)
+
+    asked = act(browse, "workersession", "quiet", [session])
+    quiet = act(browse, "workersession", "quiet", [session], yes="yes")
+    limited = act(browse, "workersession", "limit", [session], credit="7")
+    session.refresh_from_db()
+
+    assert asked.context["question"].rows == [["shop-1", "orders", "2"]]
+    assert said(quiet) == ["“shop-1” is told to claim no more."]
+    assert said(limited) == ["“shop-1” is told its credit: 7 for each consumer."]
+    assert (session.conduct, session.given_credit) == ("quiet", 7)
+    assert "alive, told to be quiet" in browse.get(list_of("workersession")).content.decode()
+
+    act(browse, "workersession", "work", [session])
+    act(browse, "workersession", "limit", [session], credit="")
+    session.refresh_from_db()
+    assert (session.conduct, session.given_credit) == ("work", None)
+    assert LogEntry.objects.filter(object_id=str(session.pk)).count() == 4
+
+
+def test_a_worker_is_told_to_stop(site: str, browse: Client, make: Make) -> None:
+    session = make.session("shop-1")
+    asked = act(browse, "workersession", "stop", [session])
+    stopped = act(browse, "workersession", "stop", [session], yes="yes")
+
+    assert "Whatever keeps your processes alive" in asked.content.decode()
+    assert said(stopped) == ["“shop-1” is told to stop."]
+    session.refresh_from_db()
+    assert session.conduct == "stop"
+
+
+@pytest.mark.parametrize("credit", ["0", "-3", "1e9", "9999999999"])
+def test_a_credit_that_makes_no_sense_is_asked_again(site: str, browse: Client, make: Make, credit: str) -> None:
+    session = make.session("shop-1")
+
+    asked = act(browse, "workersession", "limit", [session], credit=credit)
+
+    session.refresh_from_db()
+    assert asked.context["question"].form.errors
+    assert session.given_credit is None
+
+
+ACTS = [
+    ("quiet", "quiet_workersession", {"yes": "yes"}),
+    ("work", "quiet_workersession", {}),
+    ("stop", "stop_workersession", {"yes": "yes"}),
+    ("limit", "limit_workersession", {"credit": "3"}),
+]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("name", "permission", "answers"), ACTS)
+def test_each_word_to_a_worker_takes_its_own_permission(
+    name: str, permission: str, answers: dict[str, str], login_with: Callable[..., Client], make: Make
+) -> None:
+    start = "quiet" if name == "work" else "work"
+    session = make.session("shop-1", conduct=start)
+    others = {other for _, other, _ in ACTS} - {permission}
+
+    client = login_with("view_workersession", *others)
+    act(client, "workersession", name, [session], **answers)
+    session.refresh_from_db()
+    assert (session.conduct, session.given_credit) == (start, None)
+    assert name not in dict(client.get(page_of(session)).context["acts"])
+
+    User.objects.all().delete()
+    client = login_with("view_workersession", permission)
+    assert name in dict(client.get(page_of(session)).context["acts"])
+    act(client, "workersession", name, [session], **answers)
+    session.refresh_from_db()
+    assert (session.conduct, session.given_credit) != (start, None)
+
+
+def test_a_consumer_shows_what_keeps_it_from_messages(site: str, browse: Client, make: Make) -> None:
+    make.queue("mail", paused=True, paused_reason="stock take")
+    make.queue("over", paused=True, paused_until=timezone.now() - timedelta(minutes=1))
+    alive, late = make.session("alive"), make.session("late", late=True)
+    quiet = make.session("quiet", conduct="quiet")
+    for session, queue, state in (
+        (alive, "orders", "notified"),
+        (alive, "mail", "interested"),
+        (alive, "over", "busy"),
+        (late, "orders", "interested"),
+        (quiet, "orders", "stopping"),
+    ):
+        Consumer.objects.create(session=session, queue_name=queue, state=state, credit_limit=20, credit_used=3)
+
+    page = browse.get(list_of("consumer"))
+    rows = {(row.session.name, row.queue_name): state_of(row) for row in page.context["cl"].result_list}
+
+    assert rows["alive", "orders"] == "notified"
+    assert "paused" in rows["alive", "mail"]
+    assert rows["alive", "over"] == "out of credit"
+    assert "stale" in rows["late", "orders"]
+    assert rows["quiet", "orders"] == "quiet"
+    assert "3 / 20" in page.content.decode()
+
+
+def test_workers_are_filtered_by_whether_they_are_alive(site: str, browse: Client, make: Make) -> None:
+    make.session("alive")
+    make.session("late", late=True)
+
+    def names(status: str) -> list[str]:
+        found = browse.get(list_of("workersession"), {"status": status}).context["cl"].result_list
+        return [row.name for row in found]
+
+    assert (names("alive"), names("stale")) == (["alive"], ["late"])
+
+
+def test_a_worker_shows_its_slots_and_its_memory(site: str, browse: Client, make: Make) -> None:
+    session = make.session(busy=3, slots=8, memory_bytes=90 * 2**20)
+    make.session("of the version before")
+
+    for address in (list_of("workersession"), page_of(session)):
+        page = browse.get(address).content.decode().replace("\xa0", " ")
+        assert "3 / 8" in page
+        assert "90.0 MB" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from django.core.management.base import CommandError
 from django_mq.api import publish
 from django_mq.delivery.declaring import declare
 from django_mq.diagnosis.flow import Flow
-from django_mq.models import History
+from django_mq.models import History, WorkerSession
 from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat, SessionInfo, Settlement, Verdict
 from django_mq.stores.registry import shared_store
 
@@ -107,3 +108,36 @@ def test_the_longest_waiting_queue_stands_first(database: str, run: Run) -> None
 def test_it_does_not_look_without_rest(database: str, run: Run) -> None:
     with pytest.raises(CommandError, match=r"0\.2 or more"):
         run("mq_top", "--interval", "0")
+
+
+def test_a_worker_is_told_what_to_do_by_its_name_or_its_id(database: str, run: Run) -> None:
+    store = shared_store(database)
+    session = store.open_session(replace(WORKER, name="shop-1"), deadline_seconds=60)
+    other = store.open_session(replace(WORKER, name="shop-2"), deadline_seconds=60)
+    sessions = WorkerSession.objects.using(database)
+
+    assert run("mq_workers", "--quiet", "shop-1") == "Told: shop-1.\n"
+    assert json.loads(run("mq_workers", "--json", "--credit", "5", str(session), "shop-2")) == {
+        "told": ["shop-2", "shop-1"]
+    }
+    assert "told: quiet, credit 5 each" in run("mq_workers")
+    assert run("mq_workers", "--stop", "shop-2") == "Told: shop-2.\n"
+
+    found = {row.pk: (row.conduct, row.given_credit) for row in sessions.all()}
+    assert found == {session: ("quiet", 5), other: ("stop", 5)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--quiet", "nobody"], "no worker session 'nobody'"),
+        (["--credit", "many", "shop-1"], "takes a number"),
+        (["--credit", "5"], "takes a number"),
+        (["--credit", "9999999999", "shop-1"], "give 0 to"),
+    ],
+)
+def test_what_cannot_be_told_is_refused(database: str, run: Run, arguments: list[str], said: str) -> None:
+    shared_store(database).open_session(replace(WORKER, name="shop-1"), deadline_seconds=60)
+
+    with pytest.raises(CommandError, match=said):
+        run("mq_workers", *arguments)

@@ -9,17 +9,18 @@ from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
 from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
-from django_mq.notifications.base import queue_topic, volatile_topic
+from django_mq.engine.conduct import Conduct
+from django_mq.notifications.base import WORKERS_TOPIC, queue_topic, volatile_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import ANY, Wake
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Set
 
     from django_mq.notifications.base import Listener
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Claimed, ConsumerInfo
+    from django_mq.stores.records import Claimed, ConsumerInfo, Instructions
 
 
 class Intake:
@@ -31,6 +32,10 @@ class Intake:
         self._wake: Wake | None = None
         #: Set by the transport: what to show of its consumers at each heartbeat.
         self.describe: Callable[[], tuple[ConsumerInfo, ...]] = tuple
+        #: Set by the worker step: how many tasks run, and how many can; called by the keeper's thread.
+        self.measure: Callable[[], tuple[int | None, int | None]] = _unknown
+        #: Set by the worker step: ends the worker in order; called by the keeper's thread.
+        self.end: Callable[[], None] = _nothing
         self._store: Store | None = None
         self._session: Session | None = None
         self._feeder: Feeder | None = None
@@ -70,7 +75,35 @@ class Intake:
         if self._session is None:
             self._session = Session(self.alias, kind="celery", wake=self.wake)
             self._session.describe = self._describe
+            self._session.measure = self._measure
+            self._session.on_instructions = self._obey
         return self._session
+
+    def _measure(self) -> tuple[int | None, int | None]:
+        return self.measure()
+
+    def _obey(self, told: Instructions) -> None:
+        """Take what an operator says, in the keeper's thread; credit and quiet are asked for at each claim."""
+        if told.conduct is Conduct.STOP:
+            self.end()
+        wake = self._wake
+        if wake is not None:
+            wake.set("credit")
+
+    @property
+    def quiet(self) -> bool:
+        """Whether the session is told to claim no more."""
+        return self._session is not None and self._session.quiet
+
+    @property
+    def given_credit(self) -> int | None:
+        """The credit that an operator has given each consumer, None for their own."""
+        return None if self._session is None else self._session.instructions.credit
+
+    @property
+    def told(self) -> Set[str]:
+        """Queues of whose news the session was told, and which it has not seen to yet."""
+        return self._standby.told if self._standby is not None else frozenset()
 
     def _stand_by(self) -> Standby | None:
         """Return the dealings with the hint channel, once there are a feeder and a listener."""
@@ -97,9 +130,7 @@ class Intake:
             return
         if self._listener is None:
             self._listener = notifier().listen(self.wake)
-        self._listener.subscribe(
-            [queue_topic(name) for name in durable] + [volatile_topic(name) for name in volatile]
-        )
+        self._listener.subscribe([WORKERS_TOPIC, *map(queue_topic, durable), *map(volatile_topic, volatile)])
         if durable or self._feeder is not None:
             self.feeder.consume(durable)
         self.volatile_look = True
@@ -123,6 +154,8 @@ class Intake:
         if not self.wake.clear():
             return
         topics = self.wake.take_topics()
+        if WORKERS_TOPIC in topics and self._session is not None:
+            self._session.renew_soon()
         if standby := self._stand_by():
             standby.hear(topics)
         if ANY in topics or any(topic.startswith("v:") for topic in topics):
@@ -192,3 +225,12 @@ class Intake:
             session.retire()
         if wake is not None:
             wake.close()
+
+
+def _unknown() -> tuple[int | None, int | None]:
+    """What is known of the slots without a worker."""
+    return None, None
+
+
+def _nothing() -> None:
+    """How a connection that is no worker's ends."""

@@ -36,6 +36,13 @@ class Ledger:
     def __contains__(self, delivery_tag: object) -> bool:
         return delivery_tag in self._unsettled
 
+    @property
+    def limit(self) -> int:
+        """How much may be unsettled: what an operator has given, or what Celery has asked for; 0 = no limit."""
+        transport = self.channel.connection
+        given: int | None = None if transport is None else transport.intake.given_credit
+        return given or self.prefetch_count
+
     def describe(self, queue: str) -> ConsumerInfo:
         """Return what the operator sees of the consumer of a queue."""
         return ConsumerInfo(
@@ -43,7 +50,7 @@ class Ledger:
             handler="Celery tasks",
             priority=self.channel.priority_of(queue),
             state="interested" if self.can_consume() else "busy",
-            credit_limit=self.prefetch_count,
+            credit_limit=self.limit,
             credit_used=len(self._unsettled),
         )
 
@@ -67,9 +74,10 @@ class Ledger:
 
     def credit(self) -> int:
         """Return how many more messages may be delivered: computed, never counted down, so it cannot drift."""
-        if not self.prefetch_count:
+        limit = self.limit
+        if not limit:
             return UNLIMITED
-        return max(0, self.prefetch_count - len(self._unsettled))
+        return max(0, limit - len(self._unsettled))
 
     def ack(self, delivery_tag: str) -> None:
         """Settle as done. An unknown tag was settled before: nothing happens."""

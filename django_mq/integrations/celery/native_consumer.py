@@ -30,7 +30,11 @@ class NativeConsumer:
         """How many more messages the handler may be given."""
         ledger: Ledger = self._consumer.task_consumer.channel.qos
         self._tags = {tag for tag in self._tags if tag in ledger}
-        return max(0, min(ledger.credit(), self._handler.credit - len(self._tags)))
+        return max(0, min(ledger.credit(), self._limit - len(self._tags)))
+
+    @property
+    def _limit(self) -> int:
+        return self._transport.intake.given_credit or self._handler.credit
 
     def take(self, claimed: Claimed) -> None:
         """Hand a claimed message to Celery's own strategy, as any task message."""
@@ -59,7 +63,7 @@ class NativeConsumer:
             queue_name=self._handler.queue,
             handler=self._handler.name,
             priority=self._handler.priority,
-            credit_limit=self._handler.credit,
+            credit_limit=self._limit,
             credit_used=len(self._tags),
             delivered=self._delivered,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from celery import bootsteps
+from celery.platforms import EX_OK
 from celery.worker import state
 
 from django_mq import conf
@@ -27,6 +28,8 @@ class MQStep(bootsteps.StartStopStep):
         """Connect the consumer with the transport beneath it, anew after each reconnect."""
         transport = consumer.task_consumer.channel.connection
         transport.slots = lambda: consumer.pool.num_processes - len(state.reserved_requests)
+        transport.intake.measure = lambda: (len(state.active_requests), consumer.pool.num_processes)
+        transport.intake.end = _end
         transport.name_session(consumer.hostname)
         keep_given(consumer.pool)
         if conf.load().CELERY_HANDLERS:
@@ -37,6 +40,12 @@ class MQStep(bootsteps.StartStopStep):
         """Claim no more native messages."""
         if consumer.task_consumer is not None and consumer.task_consumer.channel.connection is not None:
             consumer.task_consumer.channel.connection.cancel_native()
+
+
+def _end() -> None:
+    """Have the worker end as TERM does: its loop looks at this each time round."""
+    if not state.should_terminate:
+        state.should_stop = EX_OK  # type: ignore[assignment] # the stubs know its first value only
 
 
 def install(sender: Any, **_: Any) -> None:

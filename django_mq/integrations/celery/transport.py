@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import django
@@ -194,7 +195,11 @@ class Transport(virtual.Transport):
             (queue, channel) for queue, channel in self._channel_of.items() if queue not in self.lane.queues
         ]
         tasks = [channel.qos.describe(queue) for queue, channel in channels]
-        return (*tasks, *(consumer.describe() for consumer in list(self.native.values())))
+        consumers = (*tasks, *(consumer.describe() for consumer in list(self.native.values())))
+        if self.intake.quiet:
+            return tuple(replace(info, state="stopping") for info in consumers)
+        told = self.intake.told
+        return tuple(replace(info, state="notified") if info.queue_name in told else info for info in consumers)
 
     def callback(self, queue: str) -> Callable[[dict[str, Any]], Any] | None:
         """Return what takes the queue's messages, None if nobody consumes it any more."""
@@ -228,6 +233,9 @@ class Transport(virtual.Transport):
 
     def _credit(self) -> int:
         """Return the least credit of those who have any; the queues of the others are passed over meanwhile."""
+        if self.intake.quiet:
+            self.intake.narrow(())
+            return 0
         credit = {queue: channel.qos.credit() for queue, channel in self._channel_of.items()}
         credit |= {queue: consumer.credit() for queue, consumer in self.native.items()}
         able = {queue: left for queue, left in credit.items() if left > 0 and queue not in self.lane.queues}
@@ -235,7 +243,7 @@ class Transport(virtual.Transport):
         return min(able.values(), default=0)
 
     def _window(self) -> int:
-        return min((channel.qos.prefetch_count or 1 for channel in self._consuming()), default=1)
+        return min((channel.qos.limit or 1 for channel in self._consuming()), default=1)
 
     def get_one(self, queue: str) -> dict[str, Any] | None:
         """Claim one message of a queue for ``basic_get``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq.engine.consumer import Consumer
+from django_mq.stores.records import Instructions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,7 @@ class WorkerSession:
         self.info = info
         self.deadline = deadline
         self.heartbeat: Heartbeat | None = None
+        self.instructions = Instructions()
         self._consumers: dict[BrokerQueue, Consumer] = {}
 
     def consumer_of(self, queue: BrokerQueue) -> Consumer:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.memory.session import WorkerSession
-from django_mq.stores.records import Renewal
+from django_mq.stores.records import Instructions, Renewal
 from django_mq.stores.times import later
 
 if TYPE_CHECKING:
+    from django_mq.engine.conduct import Conduct
     from django_mq.stores.memory.row import Row
     from django_mq.stores.records import Heartbeat, SessionInfo
 
@@ -33,7 +34,19 @@ class Sessions(Runner):
         now = self._now()
         session.deadline = later(now, heartbeat.deadline_seconds)
         living = [number for number, other in self.broker.sessions.items() if other.deadline >= now]
-        return Renewal(eldest=session_id == min(living, default=session_id))
+        eldest = session_id == min(living, default=session_id)
+        return Renewal(eldest=eldest, instructions=session.instructions)
+
+    @locked
+    def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
+        session = self.broker.sessions.get(session_id)
+        if session is None:
+            return False
+        told = session.instructions
+        session.instructions = Instructions(
+            told.conduct if conduct is None else conduct, told.credit if credit is None else credit or None
+        )
+        return True
 
     @locked
     def close_session(self, session_id: int) -> int:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django_mq.engine.conduct import Conduct
 from django_mq.errors import StoreError
 from django_mq.stores.features import Features
 from django_mq.stores.mysql.acting import Acting
@@ -91,6 +92,14 @@ class MySQLStore(Acting):
     @retried
     def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
         return super().renew(session_id, heartbeat)
+
+    def _answer(self, session_id: int, *_: Any) -> Renewal:
+        [told] = self._rows("told", session=session_id) or [(Conduct.WORK.value, None)]
+        return super()._answer(session_id, session_id, *told)
+
+    @retried
+    def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
+        return super().instruct(session_id, conduct=conduct, credit=credit)
 
     @retried
     def close_session(self, session_id: int) -> int:

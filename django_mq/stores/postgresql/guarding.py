@@ -10,8 +10,9 @@ from __future__ import annotations
 import select
 from typing import Any
 
+from django_mq.engine.conduct import Conduct
 from django_mq.stores.private import lock_of
-from django_mq.stores.records import Renewal
+from django_mq.stores.records import Instructions, Renewal
 from django_mq.stores.sql import SQLStore
 
 #: How long a session whose connection has ended may take to come back; hasten.sql says it, too.
@@ -37,8 +38,9 @@ class Guarding(SQLStore):
     _pooled: Any = None
 
     def _answer(self, _session_id: int, *renewed: Any) -> Renewal:
-        _, eldest, ready = renewed
-        return Renewal(eldest=bool(eldest), ready=bool(ready))
+        _, eldest, ready, conduct, credit = renewed
+        told = Instructions(Conduct(conduct), credit)
+        return Renewal(eldest=bool(eldest), ready=bool(ready), instructions=told)
 
     def guard(self, session_id: int, *, deadline_seconds: float) -> bool:
         self.connection.ensure_connection()

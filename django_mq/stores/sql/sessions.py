@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from django_mq.stores.records import Renewal
+from django_mq.engine.conduct import Conduct
+from django_mq.stores.records import Instructions, Renewal
 from django_mq.stores.sql.runner import Runner
 
 if TYPE_CHECKING:
@@ -65,13 +66,22 @@ class Sessions(Runner):
             held=heartbeat.held,
             queues=json.dumps(list(heartbeat.queues)),
             credit=heartbeat.credit,
+            busy=heartbeat.busy,
+            slots=heartbeat.slots,
+            memory_bytes=heartbeat.memory_bytes,
             look=heartbeat.look,
         )
         return self._answer(session_id, *renewed[0]) if renewed else None
 
-    def _answer(self, session_id: int, *_: Any) -> Renewal:
+    def _answer(self, session_id: int, *renewed: Any) -> Renewal:
         """Return what a renewal's row says; asked apart where it does not say who is the eldest."""
-        return Renewal(eldest=not self._rows("elder", session=session_id))
+        _, conduct, credit = renewed
+        eldest = not self._rows("elder", session=session_id)
+        return Renewal(eldest=eldest, instructions=Instructions(Conduct(conduct), credit))
+
+    def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
+        word = None if conduct is None else conduct.value
+        return bool(self._rows("instruct", session=session_id, conduct=word, credit=credit))
 
     def _show_consumers(self, session_id: int, consumers: Iterable[ConsumerInfo]) -> None:
         self._rows("drop_consumers", sessions=[session_id])

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.conduct import Conduct
 from django_mq.errors import SessionLost
 from django_mq.models import Consumer, WorkerSession
-from django_mq.stores.records import ConsumerInfo, Heartbeat, Reaped, SessionInfo
+from django_mq.stores.records import ConsumerInfo, Heartbeat, Instructions, Reaped, SessionInfo
 from tests.stores.builders import (
     DEADLINE_SECONDS,
     claim,
@@ -282,3 +283,44 @@ def ready(store: Store, session: int, beat: Heartbeat) -> bool:
     renewal = store.renew(session, beat)
     assert renewal is not None
     return renewal.ready
+
+
+def test_a_session_is_told_at_its_next_heartbeat_what_an_operator_wants(store: Store, session: int) -> None:
+    before = store.renew(session, ALIVE)
+
+    assert store.instruct(session, conduct=Conduct.QUIET)
+    assert store.instruct(session, credit=7)
+    quiet = store.renew(session, ALIVE)
+    assert store.instruct(session, conduct=Conduct.WORK, credit=0)
+    after = store.renew(session, ALIVE)
+
+    assert before
+    assert quiet
+    assert after
+    assert before.instructions == after.instructions == Instructions()
+    assert quiet.instructions == Instructions(Conduct.QUIET, 7)
+
+
+def test_a_session_that_is_gone_is_told_nothing(store: Store, session: int) -> None:
+    store.close_session(session)
+
+    assert not store.instruct(session, conduct=Conduct.STOP)
+
+
+def test_only_the_session_that_is_meant_is_told(store: Store, session: int) -> None:
+    other = open_session(store, "other")
+
+    store.instruct(other, conduct=Conduct.STOP)
+
+    told = store.renew(session, ALIVE)
+    assert told
+    assert told.instructions.conduct is Conduct.WORK
+
+
+def test_a_heartbeat_says_how_busy_the_worker_is(store: Store, session: int) -> None:
+    needs_rows(store)
+
+    store.renew(session, Heartbeat(deadline_seconds=30, busy=3, slots=4, memory_bytes=5 * 2**30))
+
+    row = WorkerSession.objects.using(store.alias).get(pk=session)
+    assert (row.busy, row.slots, row.memory_bytes) == (3, 4, 5 * 2**30)

@@ -3,5 +3,6 @@
 -- Returns: one row; none when the session was reaped.
 UPDATE django_mq_workersession
 SET heartbeat_at = {now}, deadline = {now} + INTERVAL round(%(deadline_seconds)s * 1000000) MICROSECOND,
-    held = %(held)s, queues = %(queues)s, credit = %(credit)s
+    held = %(held)s, queues = %(queues)s, credit = %(credit)s,
+    busy = %(busy)s, slots = %(slots)s, memory_bytes = %(memory_bytes)s
 WHERE id = %(session)s

@@ -1,10 +1,11 @@
 -- Moves a session's deadline, and looks for what a lost hint has left lying.
 -- Locks: the session's row. Index: the primary key, twice; django_mq_message_ready and _due, one probe for each queue.
 -- Returns: the id, whether no older session lives or its connection has ended, and whether a claim of the
--- session might find something; no row when the session was reaped.
+-- session might find something, and what it is told to do; no row when the session was reaped.
 UPDATE django_mq_workersession renewed
 SET heartbeat_at = {now}, deadline = {now} + %(deadline_seconds)s * interval '1 second',
-    held = %(held)s, queues = %(queues)s::jsonb, credit = %(credit)s
+    held = %(held)s, queues = %(queues)s::jsonb, credit = %(credit)s,
+    busy = %(busy)s, slots = %(slots)s, memory_bytes = %(memory_bytes)s
 WHERE renewed.id = %(session)s
 RETURNING renewed.id, NOT coalesce((
     SELECT NOT s.guarded OR {attended}
@@ -18,4 +19,5 @@ RETURNING renewed.id, NOT coalesce((
           AND NOT (q.paused AND coalesce(q.paused_until > {now}, true))
           AND (EXISTS (SELECT 1 FROM django_mq_message m WHERE m.queue_id = q.id AND m.state = 1)
             OR EXISTS (SELECT 1 FROM django_mq_message m
-                       WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now})))
+                       WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now}))),
+    renewed.conduct, renewed.given_credit

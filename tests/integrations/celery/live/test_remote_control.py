@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from celery.events import EventReceiver
 
+from django_mq.delivery.instructing import instruct
+from django_mq.engine.conduct import Conduct
+from django_mq.models import Consumer
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -91,3 +94,48 @@ def test_events_reach_who_listens(site: Site) -> None:
         wait_until(heard, lambda: f"events, of which came {seen}: {site.story()}")
 
     assert {"task-received", "task-started", "task-succeeded"} <= set(seen)
+
+
+def test_a_worker_obeys_what_an_operator_tells_it(site: Site) -> None:
+    """Quiet, another credit, work again, stop: through its session's row."""
+
+    def shown() -> set[tuple[str, str, int]]:
+        consumers = Consumer.objects.using(site.alias).filter(queue_name="celery")
+        return set(consumers.values_list("session__conduct", "state", "credit_limit"))
+
+    with site.worker("-c", "1", "--prefetch-multiplier", "1") as worker:
+        site.send("note", "before")
+        site.wait_for_diary(name="before")
+        [session] = site.sessions()
+        assert instruct(session.pk, conduct=Conduct.QUIET, credit=7, using=site.alias)
+        wait_until(lambda: shown() == {("quiet", "stopping", 7)}, site.story)
+
+        site.send("note", "meanwhile")
+        assert instruct(session.pk, conduct=Conduct.WORK, credit=0, using=site.alias)
+        site.wait_for_diary(name="meanwhile")
+        wait_until(lambda: {limit for _, _, limit in shown()} == {1}, site.story)
+
+        assert instruct(session.pk, conduct=Conduct.STOP, using=site.alias)
+        assert worker.wait() == 0
+    site.wait_until_settled()
+    assert site.sessions() == []
+
+
+def test_a_quiet_worker_leaves_what_is_published_to_others(site: Site) -> None:
+    with site.worker(name="quiet") as quiet:
+        site.send("note", "first")
+        site.wait_for_diary(name="first")
+        [session] = site.sessions()
+        instruct(session.pk, conduct=Conduct.QUIET, using=site.alias)
+        consumers = Consumer.objects.using(site.alias)
+        wait_until(lambda: consumers.filter(session=session, state="stopping").exists(), site.story)
+        with site.worker(name="other") as other:
+            for number in range(5):
+                site.send("note", f"later {number}")
+            site.wait_for_diary(6)
+            site.wait_until_settled()
+            workers = {row.session_id for row in site.finished()}
+            assert len(workers) == 2
+            assert len(site.finished(session_id=session.pk)) == 1
+            assert other.stop() == 0
+        assert quiet.stop() == 0

@@ -1,0 +1,132 @@
+"""What an operator tells a worker, and how it obeys while it works."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.api import publish, publish_many
+from django_mq.delivery.declaring import declare
+from django_mq.delivery.instructing import MOST_CREDIT, instruct
+from django_mq.delivery.worker import Worker
+from django_mq.engine.conduct import Conduct
+from django_mq.errors import OutOfRange
+from django_mq.models import Consumer, Message, WorkerSession
+from django_mq.stores.registry import shared_store
+from tests.delivery.builders import a_handler, running
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pytest_django import Settings
+
+CLAIMED = Message.Status.CLAIMED
+
+
+@pytest.fixture
+def alias(committed_database: str, settings: Settings) -> str:
+    """A database with the queue ``orders``; without a hint nobody would hear of anything for an hour."""
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 0.05, "SESSION_SECONDS": 10_800.0}
+    declare(shared_store(committed_database), "orders")
+    return committed_database
+
+
+class Gate:
+    """A handler that counts its messages and lets them go when it is opened."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.begun: list[Any] = []
+
+    def __call__(self, message: Any) -> None:
+        self.begun.append(message.body)
+        self.opened.wait(PATIENCE_SECONDS)
+
+    def wait_for(self, number: int) -> None:
+        wait_until(lambda: len(self.begun) >= number, lambda: f"{number} messages; came {self.begun}")
+
+
+def session_of(worker: Worker) -> int:
+    wait_until(lambda: worker.session.id is not None, lambda: "a session")
+    assert worker.session.id is not None
+    return worker.session.id
+
+
+def told(worker: Worker, **what: Any) -> None:
+    """Tell the worker, and wait until it knows."""
+    before = worker.session.instructions
+    assert instruct(session_of(worker), using=worker.session.alias, **what)
+    wait_until(lambda: worker.session.instructions != before, lambda: "the worker to hear of it")
+
+
+def test_a_quiet_worker_finishes_what_it_holds_and_claims_no_more_until_it_works_again(alias: str) -> None:
+    gate = Gate()
+    with running(a_handler(gate, credit=1), using=alias, threads=1) as worker:
+        publish("orders", "first")
+        gate.wait_for(1)
+        told(worker, conduct=Conduct.QUIET)
+        publish("orders", "second")
+        gate.opened.set()
+        wait_until(lambda: not Message.objects.using(alias).filter(state=CLAIMED), lambda: "the first to end")
+
+        rows = Message.objects.using(alias).values_list("state", flat=True)
+        assert (list(rows), gate.begun) == ([Message.Status.READY], ["first"])
+
+        told(worker, conduct=Conduct.WORK)
+        gate.wait_for(2)
+
+
+def test_a_worker_that_is_told_to_stop_ends_after_what_runs(alias: str) -> None:
+    gate = Gate()
+    worker = Worker([a_handler(gate, credit=5)], threads=1, using=alias)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        publish_many([("orders", number) for number in range(3)])
+        gate.wait_for(1)
+        told(worker, conduct=Conduct.STOP)
+    finally:
+        gate.opened.set()
+        worker.wake.set()
+        thread.join(PATIENCE_SECONDS)
+
+    assert not thread.is_alive()
+    assert gate.begun == [0]
+    left = Message.objects.using(alias).values_list("state", "attempts")
+    assert list(left) == [(Message.Status.READY, 0)] * 2
+    assert not WorkerSession.objects.using(alias).exists()
+
+
+def test_a_given_credit_bounds_what_is_held_until_the_workers_own_comes_back(alias: str) -> None:
+    gate = Gate()
+    with running(a_handler(gate, credit=4), using=alias, threads=1) as worker:
+        wait_until(lambda: worker.session.id is not None, lambda: "a session")
+        told(worker, credit=2)
+        publish_many([("orders", number) for number in range(10)])
+        gate.wait_for(1)
+        wait_until(lambda: worker.session.held == 2, lambda: f"2 held; {worker.session.held} are")
+
+        told(worker, credit=0)
+        wait_until(lambda: worker.session.held == 4, lambda: f"4 held; {worker.session.held} are")
+        gate.opened.set()
+
+
+def test_the_row_says_what_the_consumers_of_a_quiet_worker_do(alias: str) -> None:
+    with running(a_handler(), using=alias) as worker:
+        told(worker, conduct=Conduct.QUIET, credit=3)
+        consumer = Consumer.objects.using(alias)
+        wait_until(
+            lambda: consumer.filter(state="stopping", credit_limit=3).exists(), lambda: str(consumer.values())
+        )
+        row = WorkerSession.objects.using(alias).get()
+        assert (row.conduct, row.given_credit, row.slots, row.busy) == ("quiet", 3, 2, 0)
+        assert row.memory_bytes is None or row.memory_bytes > 0
+
+
+@pytest.mark.parametrize("credit", [-1, MOST_CREDIT + 1])
+def test_a_credit_out_of_range_is_refused_before_anything_is_written(credit: int) -> None:
+    with pytest.raises(OutOfRange, match="give 0 to"):
+        instruct(1, credit=credit)
