@@ -11,11 +11,12 @@ import pytest
 from django.db import connections, transaction
 
 from django_mq.errors import StoreError, StoreUnavailable
+from django_mq.stores.mysql.documents import BYTES, portions
 from django_mq.stores.mysql.retrying import TRIES, retried
 from django_mq.stores.mysql.settings import problems
 from django_mq.stores.registry import private_store, shared_store
 from django_mq.stores.sql.merging import merged
-from tests.stores.builders import a_message, declare, open_session, publish
+from tests.stores.builders import a_message, claim, declare, open_session, publish
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
@@ -206,3 +207,35 @@ def test_a_setting_that_makes_it_slow_or_fragile_is_a_problem_with_a_hint(
 
     assert said in problem
     assert hint
+
+
+# Many at once
+
+
+@pytest.mark.django_db(databases=["mariadb"])
+def test_large_messages_travel_in_several_documents(store: Store) -> None:
+    declare(store, "orders")
+    messages = [a_message(body=bytes([index]) * BYTES, headers='{"a": "\\\\"}') for index in range(3)]
+
+    assert [len(portion) for portion in portions(messages)] == [1, 1, 1]
+    numbers = store.append_many(messages)
+
+    found = {message.id: message.body for message in claim(store, open_session(store), credit=3)}
+    assert [bytes(found[number]) for number in numbers] == [message.body for message in messages]
+
+
+@pytest.mark.parametrize(("amount", "sizes"), [(0, []), (1, [1]), (2001, [1000, 1000, 1])])
+def test_small_messages_share_a_document(amount: int, sizes: list[int]) -> None:
+    messages = [a_message()] * amount
+
+    assert [len(portion) for portion in portions(messages)] == sizes
+
+
+@pytest.mark.django_db(databases=["mariadb"], transaction=True)
+def test_a_text_too_long_for_its_column_refuses_them_all(store: Store) -> None:
+    declare(store, "orders")
+
+    with pytest.raises(StoreError):
+        store.append_many([a_message(), a_message(correlation_id="x" * 256)])
+
+    assert store.counts()["orders"].ready == 0

@@ -285,6 +285,8 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
         *("walk", "walk_groups", "arrivals", "lock_chosen", "claim_chosen", "better_consumers", "busy_groups"),
     )
 } | {
+    "append_many": ({"messages": '[{"queue_id": 1, "priority": 4}]'}, "pkey"),
+    "written": ({"message_ids": ["0" * 32, "1" * 32]}, "once"),
     "claim_across": (LOCKED, "pkey"),
     "candidates": ({"queue": "q1", "candidates": 10}, "ready"),
     "in_flight": ({"queue_id": 1}, "ready"),

@@ -13,6 +13,7 @@ from django_mq.engine.conduct import Conduct
 from django_mq.errors import StoreError
 from django_mq.stores.features import Features
 from django_mq.stores.mysql.acting import Acting
+from django_mq.stores.mysql.documents import document, portions
 from django_mq.stores.mysql.retrying import retried
 from django_mq.stores.mysql.settings import problems
 from django_mq.stores.mysql.values import time_of
@@ -85,7 +86,15 @@ class MySQLStore(Acting):
         return bool(self._written("remember_duplicate", **row))
 
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
-        return [row[0] for message in messages for row in self._append_one(message)]
+        queue_ids = dict(self._rows("hold_queues", names=sorted({message.queue_name for message in messages})))
+        if any(message.queue_name not in queue_ids for message in messages):
+            return []
+        for portion in portions(messages):
+            if len(self._written("append_many", messages=document(portion, queue_ids))) < len(portion):
+                return []
+        found = self._rows("written", message_ids=[message.message_id.hex for message in messages])
+        ids = {(UUID(str(message_id)), queue_id): id_ for message_id, queue_id, id_ in found}
+        return [ids[message.message_id, queue_ids[message.queue_name]] for message in messages]
 
     # Sessions.
 

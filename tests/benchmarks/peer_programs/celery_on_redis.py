@@ -5,19 +5,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import redis
 from celery import Celery
+from common import PATIENCE_SECONDS, PAUSE_SECONDS, SAMPLES, WARM_UP, Stopwatch, answer, given
 
-QUEUE = "peer_celery"
-app = Celery("celery_on_redis", broker=os.environ.get("PEER_REDIS_URL") or sys.argv[2])
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUEUE, ARRIVALS = "peer_celery", "peer_arrivals"
+URL = os.environ.get("PEER_REDIS_URL") or sys.argv[2]
+app = Celery("celery_on_redis", broker=URL)
 app.conf.update(task_ignore_result=True, task_default_queue=QUEUE, worker_prefetch_multiplier=64)
+client = redis.Redis.from_url(URL)
 
 
 @app.task(name="peer.nothing")
@@ -25,35 +32,63 @@ def nothing(number: int) -> None:
     """Do nothing."""
 
 
-def waiting(client: redis.Redis) -> int:
+@app.task(name="peer.arrive")
+def arrive() -> None:
+    """Say when; all processes of a machine have the same clock."""
+    client.rpush(ARRIVALS, time.perf_counter())
+
+
+def waiting() -> int:
     return int(client.llen(QUEUE)) + int(client.hlen("unacked"))
 
 
+@contextmanager
+def worker() -> Iterator[subprocess.Popen]:
+    command = [sys.executable, "-m", "celery", "-A", "celery_on_redis", "worker", "-c", "2", "-l", "ERROR"]
+    environment = os.environ | {"PEER_REDIS_URL": URL, "PYTHONPATH": str(Path(__file__).parent)}
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, env=environment, **quiet)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def drained(amount: int, process: subprocess.Popen) -> float:
+    """Wait until all is done, counting from the moment at which the worker takes the first."""
+    while client.llen(QUEUE) == amount and process.poll() is None:
+        time.sleep(0.002)
+    watch = Stopwatch()
+    while waiting() and process.poll() is None:
+        time.sleep(0.01)
+    return watch.rate(amount)
+
+
+def pick_ups() -> list[float]:
+    waits = []
+    with app.producer_pool.acquire(block=True) as producer:
+        for _ in range(SAMPLES + WARM_UP):
+            begin = time.perf_counter()
+            arrive.apply_async(producer=producer)
+            found = client.blpop(ARRIVALS, timeout=PATIENCE_SECONDS)
+            waits.append((float(found[1]) - begin) * 1000)
+            time.sleep(PAUSE_SECONDS)
+    return waits[WARM_UP:]
+
+
 def main() -> None:
-    url, amount = sys.argv[2], int(sys.argv[3])
-    client = redis.Redis.from_url(url)
-    client.delete(QUEUE, "unacked", "unacked_index")
-    begin = time.perf_counter()
+    amount = given()[2]
+    client.delete(QUEUE, ARRIVALS, "unacked", "unacked_index")
+    watch = Stopwatch()
     with app.producer_pool.acquire(block=True) as producer:
         for number in range(amount):
             nothing.apply_async((number,), producer=producer)
-    published = amount / (time.perf_counter() - begin)
-    command = [sys.executable, "-m", "celery", "-A", "celery_on_redis", "worker", "-c", "2", "-l", "ERROR"]
-    environment = os.environ | {"PEER_REDIS_URL": url, "PYTHONPATH": str(Path(__file__).parent)}
-    worker = subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        while client.llen(QUEUE) == amount and worker.poll() is None:
-            time.sleep(0.002)
-        begin = time.perf_counter()
-        while waiting(client) and worker.poll() is None:
-            time.sleep(0.01)
-        drained = amount / (time.perf_counter() - begin)
-    finally:
-        worker.terminate()
-        worker.wait()
-    sys.stdout.write(json.dumps({"publish": published, "drain": drained}) + "\n")
+    published = watch.rate(amount)
+    with worker() as process:
+        rate = drained(amount, process)
+        waits = pick_ups()
+    answer(one=published, many=None, drain=rate, waits=waits)
 
 
 if __name__ == "__main__":

@@ -6,43 +6,77 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 import time
 
 import asyncpg
+from common import (
+    BATCH,
+    PATIENCE_SECONDS,
+    PAUSE_SECONDS,
+    SAMPLES,
+    SINGLES,
+    WARM_UP,
+    Stopwatch,
+    answer,
+    batches,
+    given,
+)
 from pgqueuer import PgQueuer
 from pgqueuer.db import AsyncpgDriver
 from pgqueuer.queries import Queries
 from pgqueuer.types import QueueExecutionMode
 
-BATCH = 1000
+BODY = b'{"n":12345}'
 
 
-async def run(url: str, amount: int) -> dict[str, float]:
-    connection = await asyncpg.connect(url)
-    driver = AsyncpgDriver(connection)
-    queries = Queries(driver)
-    await queries.install()
-    begin = time.perf_counter()
-    for start in range(0, amount, BATCH):
-        size = min(BATCH, amount - start)
-        await queries.enqueue(["nothing"] * size, [b'{"n":12345}'] * size, [0] * size)
-    published = amount / (time.perf_counter() - begin)
+async def publish(queries: Queries, amount: int) -> tuple[float, float]:
+    watch = Stopwatch()
+    for _ in range(SINGLES):
+        await queries.enqueue("nothing", BODY)
+    one = watch.rate(SINGLES)
+    watch = Stopwatch()
+    for batch in batches(amount - SINGLES):
+        await queries.enqueue(["nothing"] * len(batch), [BODY] * len(batch), [0] * len(batch))
+    return one, watch.rate(amount - SINGLES)
 
-    worker = PgQueuer(driver)
+
+async def drained(url: str, amount: int) -> float:
+    worker = PgQueuer(AsyncpgDriver(await asyncpg.connect(url)))
 
     @worker.entrypoint("nothing")
     async def nothing(_: object) -> None:
         """Do nothing."""
 
-    begin = time.perf_counter()
+    watch = Stopwatch()
     await worker.qm.run(batch_size=BATCH, mode=QueueExecutionMode.drain)
-    drained = amount / (time.perf_counter() - begin)
-    await queries.uninstall()
-    await connection.close()
-    return {"publish": published, "drain": drained}
+    return watch.rate(amount)
+
+
+async def pick_ups(url: str, queries: Queries) -> list[float]:
+    worker, arrived, waits = PgQueuer(AsyncpgDriver(await asyncpg.connect(url))), asyncio.Queue(), []
+
+    @worker.entrypoint("arrive")
+    async def arrive(_: object) -> None:
+        arrived.put_nowait(time.perf_counter())
+
+    running = asyncio.create_task(worker.qm.run())
+    for _ in range(SAMPLES + WARM_UP):
+        begin = time.perf_counter()
+        await queries.enqueue("arrive", BODY)
+        waits.append((await asyncio.wait_for(arrived.get(), PATIENCE_SECONDS) - begin) * 1000)
+        await asyncio.sleep(PAUSE_SECONDS)
+    worker.qm.shutdown.set()
+    await running
+    return waits[WARM_UP:]
+
+
+async def run(url: str, amount: int) -> None:
+    queries = Queries(AsyncpgDriver(await asyncpg.connect(url)))
+    await queries.install()
+    one, many = await publish(queries, amount)
+    drain = await drained(url, amount)
+    answer(one=one, many=many, drain=drain, waits=await pick_ups(url, queries))
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(asyncio.run(run(sys.argv[1], int(sys.argv[3])))) + "\n")
+    asyncio.run(run(given()[0], given()[2]))

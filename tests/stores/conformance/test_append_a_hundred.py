@@ -21,7 +21,7 @@ KINDS: list[dict[str, Any]] = [
     {},
     {"body": b"\x00\xff\\x41", "content_type": "application/octet-stream", "content_encoding": "binary"},
     {"body": b"", "headers": '{"a": "\u20ac \\"quoted\\""}'},
-    {"type": "order \u20ac", "correlation_id": "c-1", "group_key": "\t\n\\N"},
+    {"type": "order \u20ac \U0001d11e", "correlation_id": "c-1", "group_key": "\t\n\\N"},
     {"properties": '{"b": [1, 2]}', "correlation_id": "c-2"},
 ]
 #: Orders, levels and times to live.
