@@ -86,7 +86,8 @@ class MySQLStore(Acting):
         return bool(self._written("remember_duplicate", **row))
 
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
-        queue_ids = dict(self._rows("hold_queues", names=sorted({message.queue_name for message in messages})))
+        names = sorted({message.queue_name for message in messages})
+        queue_ids: dict[str, int] = dict(self._rows("hold_queues", names=names))
         if any(message.queue_name not in queue_ids for message in messages):
             return []
         for portion in portions(messages):
