@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core import checks
 from django.db import connections
+from django.utils.module_loading import import_string
 
 from django_mq import conf
 from django_mq.errors import ConfigurationError, ContradictoryOptions, StoreError, UnsupportedDatabase
@@ -24,7 +25,7 @@ def register_all() -> None:
 
 
 def check_settings(**_: Any) -> list[checks.CheckMessage]:
-    """E001: no dictionary; E002: unknown settings; E003: impossible values; E006: options that contradict."""
+    """E001: no dictionary; E002: unknown; E003: impossible; E006: options that contradict; E007: no mask."""
     try:
         unknown = conf.unknown_names()
     except ConfigurationError as error:
@@ -39,7 +40,22 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
         return [_error(str(error), hint, "E006")]
     except (ConfigurationError, TypeError) as error:
         return [_error(str(error), "See docs/reference/settings.md for the values allowed.", "E003")]
-    return []
+    return _check_mask()
+
+
+def _check_mask() -> list[checks.CheckMessage]:
+    """E007: the function that is to hide what nobody may see cannot be had."""
+    path = conf.load().MASK
+    if not isinstance(path, str):
+        return []
+    try:
+        if callable(import_string(path)):
+            return []
+        problem = "which is no function"
+    except ImportError as error:
+        problem = f"which cannot be imported: {error}"
+    hint = "Give the dotted path of a function of two arguments, or a list of keys. Until then all is hidden."
+    return [_error(f"DJANGO_MQ['MASK'] names {path!r}, {problem}.", hint, "E007")]
 
 
 def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:

@@ -166,6 +166,10 @@ class Settings:
     #: Longest time one statement of a worker's own connection may take (PostgreSQL), in seconds.
     STATEMENT_TIMEOUT_SECONDS: float = 30.0
 
+    #: What is hidden of messages in the admin and in commands: keys of JSON bodies and headers, or a
+    #: function of a decoded body or headers and the queue's name, itself or its dotted path.
+    MASK: Any = ()
+
     def problems(self) -> Iterator[str]:
         """Yield one sentence for every value that cannot work."""
         wrong = list(_wrong_types(self))
@@ -175,6 +179,8 @@ class Settings:
     def _out_of_range(self) -> Iterator[str]:
         if self.DATABASE not in django_settings.DATABASES:
             yield f"DATABASE names {self.DATABASE!r}, which is not in DATABASES"
+        if not _is_mask(self.MASK):
+            yield f"MASK is {self.MASK!r}; give a list of keys, or a function or its dotted path"
         if self.REDIS_URL and not self.REDIS_URL.startswith(REDIS_SCHEMES):
             yield f"REDIS_URL is not of the form {', '.join(REDIS_SCHEMES)}..."
         for field_ in fields(self):
@@ -225,6 +231,15 @@ def _wrong_types(settings: QueueSettings | Settings) -> Iterator[str]:
             yield f"{item.name} is {value!r}; it must be of type {item.type}"
 
 
+def _is_mask(given: Any) -> bool:
+    """Whether it is a rule of what to hide: a function, a path, or keys."""
+    if isinstance(given, str):
+        return "." in given.strip(".")
+    if isinstance(given, tuple):
+        return all(isinstance(key, str) and key for key in given)
+    return callable(given)
+
+
 def raw() -> dict[str, Any]:
     """Return the project's ``DJANGO_MQ`` as written, an empty dictionary if there is none."""
     value = getattr(django_settings, "DJANGO_MQ", {})
@@ -258,6 +273,8 @@ def load() -> Settings:
         raise ConfigurationError(f"Unknown settings in DJANGO_MQ: {', '.join(unknown)}")
     given = dict(raw())
     queues = {name: QueueSettings(**options) for name, options in given.pop("QUEUES", {}).items()}
+    if isinstance(given.get("MASK"), (list, set, frozenset)):
+        given["MASK"] = tuple(given["MASK"])
     loaded = Settings(**given, QUEUES=MappingProxyType(queues))
     problems = list(loaded.problems())
     if problems:

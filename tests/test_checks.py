@@ -28,6 +28,10 @@ def ids(found: list[checks.CheckMessage]) -> list[str | None]:
         ({"QUEUES": {"orders": {"lvels": 3}}}, "django_mq.E002"),
         ({"DATABASE": "elsewhere"}, "django_mq.E003"),
         ({"QUEUES": {"orders": {"levels": "three"}}}, "django_mq.E003"),
+        ({"MASK": "password"}, "django_mq.E003"),
+        ({"MASK": ["password", 7]}, "django_mq.E003"),
+        ({"MASK": "shop.nowhere.seen"}, "django_mq.E007"),
+        ({"MASK": "django_mq.__version__"}, "django_mq.E007"),
     ],
 )
 def test_wrong_settings_are_an_error_with_a_hint(settings: Settings, given: Any, code: str) -> None:

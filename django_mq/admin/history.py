@@ -82,7 +82,7 @@ class HistoryAdmin(ReadOnly, TableAdmin):
 
     def details(self, request: HttpRequest, row: History) -> dict[str, Any]:  # noqa: ARG002 - as everywhere
         return {
-            "headers": payload.headers(payload.raw(row, "headers")),
-            "body": None if row.body is None else payload.body(row.body),
+            "headers": payload.headers(payload.raw(row, "headers"), row.queue_name),
+            "body": None if row.body is None else payload.body(row.body, queue=row.queue_name),
             "attempts": failures.of_message(row.message_id, row.correlation_id),
         }

@@ -13,6 +13,7 @@ from django_mq.admin import payload
 from django_mq.admin.table import alias
 from django_mq.delivery.codecs import JSON, TEXT
 from django_mq.delivery.publishing import Letter
+from django_mq.diagnosis import masking
 from django_mq.models import Queue
 
 if TYPE_CHECKING:
@@ -81,18 +82,21 @@ class LetterForm(forms.Form):
 
 
 def copied(message: Message) -> dict[str, Any] | None:
-    """Return what the form shows of a message; None if its body cannot be typed: bytes, or too much of it."""
-    body = payload.body(message.body, message.content_type, message.content_encoding)
+    """Return what the form shows of a message; None if not all of it may be seen, or typed: bytes, or too much."""
+    queue = message.queue.name
+    body = payload.body(message.body, message.content_type, message.content_encoding, queue=queue)
     headers = payload.raw(message, "headers") or "{}"
-    if body.cut or body.problem or body.kind not in {"json", "text"}:
+    if body.cut or body.problem or body.masked or body.kind not in {"json", "text"}:
         return None
     try:
         known = json.loads(headers)
     except (ValueError, RecursionError):
         known = {}
+    if masking.masked_headers(known, queue) != known:
+        return None
     kept = {name: value for name, value in known.items() if name not in TRACES} if isinstance(known, dict) else {}
     return {
-        "queue": message.queue.name,
+        "queue": queue,
         "kind": JSON if body.kind == "json" else TEXT,
         "body": body.text,
         "headers": kept or None,

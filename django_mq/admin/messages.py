@@ -112,9 +112,9 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, MessageActions):
         copy = f"{self.add_address()}?{COPY}={row.pk}" if self.has_add_permission(request) else ""
         return self.buttons(self._acts_for(request, row)) | {
             "copy_address": copy,
-            "headers": payload.headers(payload.raw(row, "headers")),
-            "properties": payload.headers(payload.raw(row, "properties")),
-            "body": payload.body(row.body, row.content_type, row.content_encoding),
+            "headers": payload.headers(payload.raw(row, "headers"), row.queue.name),
+            "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
+            "body": payload.body(row.body, row.content_type, row.content_encoding, queue=row.queue.name),
             "attempts": failures.of_message(row.message_id, row.correlation_id),
         }
 

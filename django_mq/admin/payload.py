@@ -8,7 +8,7 @@ Nothing is unpickled, and the templates escape every word.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError
@@ -17,6 +17,7 @@ from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 
 from django_mq.admin.table import alias
+from django_mq.diagnosis import masking
 
 if TYPE_CHECKING:
     from django_mq.models import History, Message
@@ -39,6 +40,8 @@ class Shown:
     size: int
     cut: bool = False
     problem: str = ""
+    #: Whether something of it is hidden.
+    masked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +64,19 @@ def raw(row: Message | History, name: str) -> str | None:
         return f"\N{REPLACEMENT CHARACTER} {error}"
 
 
-def headers(text: str | None) -> Headers:
-    """Return stored headers for the page."""
+def headers(text: str | None, queue: str) -> Headers:
+    """Return stored headers for the page, as far as they may be seen."""
     if not text:
         return Headers()
     try:
-        decoded = json.loads(text)
+        decoded = masking.masked_headers(json.loads(text), queue)
         if isinstance(decoded, dict):
             return Headers([(_sendable(name), _value(value)) for name, value in decoded.items()])
         problem = _("The headers are not a JSON object.")
     except (ValueError, RecursionError):
         problem = _("The headers are not valid JSON.")
-    return Headers(broken=_cut("text", text, len(text), problem))
+    shown = masking.HIDDEN if masking.is_masking() else text
+    return Headers(broken=_cut("text", shown, len(text), problem))
 
 
 def _value(value: Any) -> str:
@@ -80,8 +84,8 @@ def _value(value: Any) -> str:
     return _sendable(text[:TEXT_LIMIT])
 
 
-def body(data: bytes | memoryview | str, content_type: str = "", encoding: str = "") -> Shown:
-    """Return a stored body for the page: pretty JSON, text, or hexadecimal bytes.
+def body(data: bytes | memoryview | str, content_type: str = "", encoding: str = "", *, queue: str) -> Shown:
+    """Return a stored body for the page: pretty JSON, text, or hexadecimal bytes; as far as it may be seen.
 
     Without a content type the body itself decides.
     """
@@ -90,9 +94,14 @@ def body(data: bytes | memoryview | str, content_type: str = "", encoding: str =
     problem = ""
     for kind in _readings(content_type):
         try:
-            return _cut(kind, _read(kind, stored, encoding), len(stored), problem)
+            value = _read(kind, stored, encoding)
+            seen = masking.masked(value, queue)
+            return replace(_cut(kind, _written(kind, seen), len(stored), problem), masked=seen != value)
         except (ValueError, RecursionError):
             problem = _("The body is not what its content type promises.") if content_type else ""
+    seen = masking.masked(stored, queue)
+    if seen != stored:
+        return replace(_cut("bytes", str(seen), len(stored), problem), masked=True)
     return _hexadecimal(stored, problem)
 
 
@@ -104,10 +113,14 @@ def _readings(content_type: str) -> tuple[str, ...]:
     return ("text",) if plain.startswith("text/") else ()
 
 
-def _read(kind: str, data: bytes, encoding: str) -> str:
+def _read(kind: str, data: bytes, encoding: str) -> Any:
     if kind == "json":
-        return json.dumps(json.loads(data), indent=2, ensure_ascii=False)
+        return json.loads(data)
     return data.decode(encoding if encoding.lower() in ENCODINGS else "utf-8")
+
+
+def _written(kind: str, value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str) if kind == "json" else str(value)
 
 
 def _hexadecimal(data: bytes, problem: str) -> Shown:

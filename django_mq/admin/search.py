@@ -14,6 +14,7 @@ from django.db.models.functions import Cast
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import TableAdmin, alias
+from django_mq.diagnosis import masking
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -59,12 +60,20 @@ def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
     header = HEADER.fullmatch(term.strip())
     if header is None or _is_id(term.strip()):
         return queryset.filter(_named(term.strip()))
+    if _is_hidden(header[1], header[2]):
+        return queryset.filter(correlation_id=term)  # or values that nobody may see could be guessed
     newest: int = queryset.model.objects.using(alias()).aggregate(newest=Max("pk"))["newest"] or 0
     # As a transform and not as a lookup's name, the header's name is a key and nothing else.
     carried = Cast(KeyTextTransform(header[1], "headers"), TextField())
     recent: Any = queryset.filter(pk__gt=newest - HEADER_SAMPLE)
     found: QuerySet[Any] = recent.alias(carried=carried).filter(Q(carried=header[2]) | Q(correlation_id=term))
     return found
+
+
+def _is_hidden(name: str, value: str) -> bool:
+    """Return whether a header may not be seen, in any queue."""
+    header = {name: value}
+    return bool(masking.masked_headers(header, "") != header)
 
 
 def _is_id(term: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.api import browse
 from django_mq.delivery.codecs import decode_body, decode_headers
+from django_mq.diagnosis import masking
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
 from django_mq.errors import CorruptMessage
 from django_mq.management.arguments import at_least_one
@@ -62,9 +63,18 @@ def _row(message: Browsed) -> tuple[str, ...]:
     )
 
 
+def _seen(message: Browsed) -> str:
+    """As much of the body as may be seen, in a line."""
+    if not masking.is_masking():
+        return message.body[: BODY_WIDTH * 4].decode("utf-8", "backslashreplace")
+    decoded = _decoded(message)
+    body = decoded.get("body", masking.HIDDEN)
+    return body if isinstance(body, str) else json.dumps(body)
+
+
 def _remark(message: Browsed) -> str:
     """What the message says, or, of a dead one, why."""
-    text = message.dead_reason or message.body[: BODY_WIDTH * 4].decode("utf-8", "backslashreplace")
+    text = message.dead_reason or _seen(message)
     return shortened(printable(text), BODY_WIDTH)
 
 
@@ -92,11 +102,13 @@ def _decoded(message: Browsed) -> dict[str, Any]:
     try:
         headers: Any = decode_headers(message.headers)
     except CorruptMessage:
-        headers = message.headers
+        headers = masking.HIDDEN if masking.is_masking() else message.headers
     try:
         body = decode_body(message.body, message.content_type, message.content_encoding)
     except CorruptMessage:
         body = message.body
+    headers = masking.masked_headers(headers, message.queue_name)
+    body = masking.masked(body, message.queue_name)
     if isinstance(body, bytes):
         return {"headers": headers, "body_base64": base64.b64encode(body).decode()}
     return {"headers": headers, "body": body}
