@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,12 @@ def tell_workers(*, using: str) -> None:
 def announce(messages: Sequence[NewMessage], store: Store) -> None:
     """Wake as many workers as messages were published, after the commit of the store's transaction."""
     _after_commit((), news_of(messages), store)
+
+
+def announce_alike(like: NewMessage, count: int, store: Store) -> None:
+    """The same for so many messages like this one."""
+    one = _news(like)
+    _after_commit((), {like.queue_name: replace(one, messages=one.messages * count)}, store)
 
 
 def news_of(messages: Sequence[NewMessage]) -> dict[str, News]:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from django_mq.errors import WrongColumns
 from django_mq.pipeline import executors, ledger
-from django_mq.pipeline.letters import check_columns
+from django_mq.pipeline.letters import check_columns, signed
 from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ def publish_frame(frame: DataFrame, key: str, alias: str, *, part_rows: int = PA
     """
     check_columns(frame.dtypes)
     with explaining():
-        rows = frame.count()
-        if frame.where("queue is null or queue = ''").limit(1).count():
+        rows, lost = frame.selectExpr("count(*)", "count_if(queue is null or queue = '')").collect()[0]
+        if lost:
             raise WrongColumns("A row has no queue; nothing was published.")
         job = ledger.job(key, alias)
         if not job.parts:
             job.parts = max(1, -(-rows // part_rows))
             job.save(using=alias, update_fields=["parts"])
-        divided = frame.repartition(job.parts, *frame.columns)
+        divided = signed(frame.repartition(job.parts, *frame.columns))
         now = executors.counted(divided, publish_task, alias, job.pk)
     job.finished_at = timezone.now()
     job.save(using=alias, update_fields=["finished_at"])

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 LOCAL = "local[*]"
 #: Only errors: Spark's log level alone lets the lines of the start through.
-LOGGING = Path(__file__).parent / "log4j2.properties"
+#: The path is absolute also where this is imported from a zip, which has no use for it.
+LOGGING = Path(__file__).absolute().parent / "log4j2.properties"
 #: What executors are told of this process.
 HANDED_ON = ("DJANGO_SETTINGS_MODULE", "DATABASE_URL")
 
@@ -87,6 +88,20 @@ def prepare(spark: SparkSession) -> SparkSession:
     for key, value in NEEDED.items():
         spark.conf.set(key, value)
     return spark
+
+
+def send_along(spark: SparkSession, *packages: str) -> None:
+    """Give the executors Python code that is not installed there: zips, or single modules.
+
+    What has been registered before knows nothing of it, so the data source is registered again.
+    Raises PipelineError for a file that there is not.
+    """
+    for package in packages:
+        if not Path(package).is_file():
+            raise PipelineError(f"There is no file {package} to send along; give a .zip or a .py of this machine.")
+    if packages:
+        spark.addArtifacts(*packages, pyfile=True)
+        prepare(spark)
 
 
 @contextmanager

@@ -8,7 +8,9 @@ help), and the publish errors that ``append`` documents.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django_mq.stores.records import Chores, Exchange
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
     from typing import Any
-    from uuid import UUID
 
     from django_mq.engine.conduct import Conduct
     from django_mq.stores.features import Features
@@ -91,6 +92,14 @@ class Store(ABC):
 
         With ``again`` an empty list says that all of them had been written before.
         """
+
+    def append_alike(self, like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[bytes]) -> None:
+        """Write messages that are like this one but for their ids, 16 bytes each, and bodies.
+
+        All or, raising as ``append`` does, none; the queue has no rules for publishers.
+        """
+        pairs = zip(message_ids, bodies, strict=True)
+        self.append_many([replace(like, message_id=UUID(bytes=id_), body=body) for id_, body in pairs])
 
     @abstractmethod
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:

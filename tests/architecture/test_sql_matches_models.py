@@ -25,6 +25,7 @@ ONLY = {
     "append_at_once": "PostgreSQL plans each publish anew, and a second statement is planned sooner",
     "append_many": "PostgreSQL takes arrays of bytes; elsewhere append.sql runs once per message",
     "copy_messages": "only PostgreSQL has a COPY from its client",
+    "copy_alike": "as above",
     "copy_targets": "as above",
     "backend": "only PostgreSQL has poolers that give each transaction another process",
     "isolation": "SQLite has one isolation, and on MariaDB it is one of its variables",

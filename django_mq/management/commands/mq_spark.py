@@ -37,6 +37,13 @@ class Command(MQCommand):
         parser.add_argument(
             "--conf", metavar="KEY=VALUE", action="append", default=[], help="A setting of Spark's."
         )
+        parser.add_argument(
+            "--py-files",
+            metavar="FILE",
+            action="append",
+            default=[],
+            help="A .zip or .py that executors import and that is not installed there.",
+        )
         jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
         jobs.add_parser("doctor", help="Say whether Spark, the executors and the database work together.")
         add_archive_jobs(jobs)
@@ -52,10 +59,11 @@ class Command(MQCommand):
             JOBS[options["job"]](self, alias, options)
 
     def session(self, options: dict[str, Any]) -> SparkSession:
-        from django_mq.pipeline.session import open_session
+        from django_mq.pipeline.session import open_session, send_along
 
         settings = dict(_setting(text) for text in options["conf"])
         spark = open_session(f"mq_spark {options['job']}", master=options["master"], options=settings)
+        send_along(spark, *options["py_files"])
         self._watching.enter_context(watched(spark, options["job"], self.tell))
         return spark
 

@@ -57,6 +57,8 @@ def what_if(
         raise PipelineError("There is nothing to simulate: name at least one scenario.")
     if len({one.name for one in scenarios} | {REALITY}) != len(scenarios) + 1:
         raise PipelineError("Two scenarios have the same name.")
+    from pyspark.sql import functions as f
+
     rows = trace.selectExpr(
         "id",
         "priority",
@@ -64,13 +66,26 @@ def what_if(
         "greatest(unix_micros(finished_at) - unix_micros(claimed_at), 0) / 1e6 service",
         "greatest(unix_micros(claimed_at) - unix_micros(ready_at), 0) / 1e6 waited",
     )
-    names = spark.createDataFrame([(one.name,) for one in scenarios] + [(REALITY,)], "scenario string")
     runner = _runner({one.name: one for one in scenarios}, levels)
+    names = [*(one.name for one in scenarios), REALITY]
     with explaining():
-        found = rows.crossJoin(names).groupBy("scenario").applyInArrow(runner, SCHEMA).collect()
+        lanes = _lanes(spark, len(names))
+        told = spark.createDataFrame(list(zip(lanes, names, strict=True)), "lane bigint, scenario string")
+        divided = rows.crossJoin(f.broadcast(told)).repartition(len(names), "lane")
+        found = divided.groupBy("lane").applyInArrow(runner, SCHEMA).collect()
     if not found:
         raise PipelineError("There is nothing to simulate: no message of that queue was done then.")
     return ranked([Outcome(*row) for row in found])
+
+
+def _lanes(spark: SparkSession, count: int) -> list[int]:
+    """Return numbers of which Spark puts each into a partition of its own.
+
+    Names would meet in one partition by chance, and be simulated one after the other.
+    """
+    numbers = spark.range(64 * count).selectExpr("id", f"pmod(hash(id), {count}) place").collect()
+    found = {row["place"]: row["id"] for row in numbers}
+    return [found.get(place, -1 - place) for place in range(count)]
 
 
 def ranked(outcomes: list[Outcome]) -> list[Outcome]:

@@ -24,6 +24,8 @@ BEGINNING, END = b"PGCOPY\n\xff\r\n\x00" + bytes(8), b"\xff\xff"
 LENGTH = Struct(">i")
 NULL = LENGTH.pack(-1)
 COLUMNS = (21).to_bytes(2, "big")
+#: Of rows whose ids the table gives, one less.
+COLUMNS_WITHOUT_ID = (20).to_bytes(2, "big")
 #: Queue, published at. Then, after the expiry: level, priority.
 QUEUE_AND_TIME, PLACE = Struct(">iqiq"), Struct(">ihih")
 TIME = Struct(">iq")
@@ -31,6 +33,8 @@ TIME = Struct(">iq")
 READY = Struct(">ihiqiii?i?i").pack(2, State.READY.value, 8, 0, 4, 0, 1, False, 1, False, 0)
 #: Id and message id, and the length of the body that follows.
 OWN = Struct(">iqi16si")
+#: The same without the id.
+OWN_WITHOUT_ID = Struct(">i16si")
 
 
 class Target:
@@ -53,10 +57,11 @@ class Target:
 
 def is_worth_copying(messages: Sequence[NewMessage]) -> bool:
     """Whether these are many, and COPY, which has no expressions for times, can write them."""
-    return len(messages) >= WORTH_COPYING and all(map(_is_ready_at_once, messages))
+    return len(messages) >= WORTH_COPYING and all(map(is_ready_at_once, messages))
 
 
-def _is_ready_at_once(message: NewMessage) -> bool:
+def is_ready_at_once(message: NewMessage) -> bool:
+    """Whether nothing is said of when the message comes and goes."""
     return (
         message.deliver_at is None
         and message.delay_seconds is None
@@ -68,6 +73,17 @@ def _is_ready_at_once(message: NewMessage) -> bool:
 def rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[str, Target]) -> bytes:
     """Return everything that COPY is to be sent."""
     return b"".join([BEGINNING, *_rows(messages, ids, targets), END])
+
+
+def rows_alike(like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[bytes], target: Target) -> bytes:
+    """Return everything that COPY is to be sent for messages that are alike; the table gives their row ids."""
+    common = COLUMNS_WITHOUT_ID + target.beginning(like.priority)[len(COLUMNS) :] + _texts(like)
+    pack = OWN_WITHOUT_ID.pack
+    parts = [BEGINNING]
+    for id_, body in zip(message_ids, bodies, strict=True):
+        parts += (common, pack(16, id_, len(body)), body)
+    parts.append(END)
+    return b"".join(parts)
 
 
 def _rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[str, Target]) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from django_mq import conf
 from django_mq.errors import SessionLost
 from django_mq.stores.features import Features
 from django_mq.stores.postgresql import copying
-from django_mq.stores.postgresql.copying import Target, is_worth_copying
+from django_mq.stores.postgresql.copying import Target, is_ready_at_once, is_worth_copying
 from django_mq.stores.postgresql.guarding import Guarding
 from django_mq.stores.postgresql.pointing import Pointer
 from django_mq.stores.postgresql.preparing import cursor_of, may_prepare, prepare_no_more, preparing
@@ -133,9 +134,21 @@ class PostgreSQLStore(Guarding):
         self._copy(copying.rows(messages, ids, {name: Target(*given) for name, *given, _ in found}))
         return ids
 
-    def _copy(self, data: bytes) -> None:
+    def append_alike(self, like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[bytes]) -> None:
+        if not is_ready_at_once(like):
+            return super().append_alike(like, message_ids, bodies)
+        with suppress(IncompleteError), self._transaction():
+            found = self._rows("copy_targets", names=[like.queue_name], amount=0)
+            if not found:
+                self._check_open(like.queue_name)
+            _, *given, _ = found[0]
+            return self._copy(copying.rows_alike(like, message_ids, bodies, Target(*given)), "copy_alike")
+        # One of the ids is taken; which one, is said there.
+        return super().append_alike(like, message_ids, bodies)
+
+    def _copy(self, data: bytes, name: str = "copy_messages") -> None:
         try:
-            with self.connection.cursor() as cursor, cursor.copy(self._text("copy_messages")) as copy:
+            with self.connection.cursor() as cursor, cursor.copy(self._text(name)) as copy:
                 copy.write(data)
         except UniqueViolation:
             raise IncompleteError from None

@@ -1,0 +1,405 @@
+"""The pipeline beside raw limits of the same run: ``python -m tests.benchmarks.spark [MEASURE...] [--quick]``.
+
+A new database on the server that DATABASE_URL names (or that the tests would start), Spark on two processors of
+this machine. In full it takes some eight minutes and 4 GB of disk; ``--json FILE`` keeps every sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import psycopg
+from psycopg import sql
+
+from tests.services.environment import Services
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+ROOT = Path(__file__).parents[2]
+DATABASE = "mq_bench_spark"
+MEBIBYTE = 1024 * 1024
+#: The columns of the history that are read unless more are asked for, as SQL.
+COLUMNS = (
+    "id, queue_name, message_id, type, correlation_id, priority, attempts, published_at, claimed_at, outcome, "
+    "ready_at, finished_at, session_id"
+)
+QUEUES, DAYS = 20, 7
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is done."""
+
+    history: int = 10_000_000
+    read: int = 1_000_000
+    publish: int = 1_000_000
+    trace: int = 40_000
+    rounds: int = 2
+
+
+QUICK = Sizes(history=200_000, read=100_000, publish=60_000, trace=4000, rounds=1)
+
+
+@dataclass
+class Figure:
+    """One line of the table: what was measured, and what it is compared with."""
+
+    name: str
+    unit: str
+    value: float
+    limit: float | None = None
+    #: What the ratio has to reach, or, where there is no limit to compare with, what the value must not exceed.
+    target: float | None = None
+    runs: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float | None:
+        """The value in parts of the raw limit."""
+        return self.value / self.limit if self.limit else None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is reached."""
+        if self.target is None:
+            return None
+        return self.value <= self.target if self.ratio is None else self.ratio >= self.target
+
+    def cells(self) -> list[str]:
+        """Return the line's cells."""
+        met = {True: "met", False: "missed", None: ""}[self.met]
+        limit = "" if self.limit is None else f"{self.limit:,.2f}"
+        ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
+        return [f"`{self.name}`", f"{self.value:,.2f} {self.unit}", limit, ratio, str(self.target or ""), met]
+
+
+class Ground:
+    """The database, the session and the data that the measures share, each made when it is first needed."""
+
+    def __init__(self, url: str, folder: Path, sizes: Sizes) -> None:
+        self.url, self.folder, self.sizes = url, folder, sizes
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """Spark on two processors, warm."""
+        from django_mq.pipeline.session import open_session
+
+        note("starting Spark")
+        options = {"spark.driver.memory": "2g", "spark.local.dir": str(self.folder / "local")}
+        session = open_session("benchmark", master="local[2]", options=options)
+        session.range(10).mapInArrow(lambda batches: batches, "id bigint").count()
+        return session
+
+    @cached_property
+    def history(self) -> tuple[date, date]:
+        """A history of so many days, filled; returns the first and the last of them."""
+        last = datetime.now(UTC).date() - timedelta(days=1)
+        first = last - timedelta(days=DAYS - 1)
+        note(f"filling a history of {self.sizes.history:,} rows")
+        with psycopg.connect(self.url) as connection:
+            indexes = connection.execute(INDEXES).fetchall()
+            for name, _ in indexes:
+                connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(name)))
+            start = datetime(first.year, first.month, first.day, tzinfo=UTC)
+            gap = DAYS * 86_400 / self.sizes.history
+            connection.execute(FILL, {"start": start, "gap": gap, "rows": self.sizes.history, "queues": QUEUES})
+            for _, definition in indexes:
+                connection.execute(definition)
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("VACUUM (ANALYZE) django_mq_history")
+        return first, last
+
+
+INDEXES = """SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
+WHERE indrelid = 'django_mq_history'::regclass AND NOT indisprimary"""
+#: Messages of all queues and priorities; one of ten has failed before, one of a hundred waits for minutes.
+FILL = """INSERT INTO django_mq_history (message_id, queue_name, type, correlation_id, priority, outcome, attempts,
+    published_at, ready_at, claimed_at, finished_at, session_id)
+SELECT lpad(to_hex(n), 32, '0')::uuid, 'queue ' || n %% %(queues)s, '', NULL, n %% 10,
+    CASE WHEN n %% 97 = 0 THEN 2 ELSE 1 END, CASE WHEN n %% 10 = 0 THEN 1 ELSE 0 END,
+    at, at, at + waited, at + waited + interval '1 millisecond' * (n * 7919 %% 3000)::float8, n %% 8
+FROM (SELECT n, %(start)s::timestamptz + n * %(gap)s * interval '1 second' AS at,
+        interval '1 millisecond' * (n * 104729 %% 5000 + CASE WHEN n %% 100 = 0 THEN 400000 ELSE 0 END)::float8
+            AS waited
+    FROM generate_series(0::bigint, %(rows)s - 1) AS n) made"""
+
+
+def note(text: str) -> None:
+    """Say on the error stream what is going on."""
+    sys.stderr.write(f"{datetime.now(UTC):%H:%M:%S} {text}\n")
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Return how long it takes."""
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+# Reading
+
+
+def read(ground: Ground) -> list[Figure]:
+    """Read history into Spark, beside fetching the same columns with the driver, by one process and by two."""
+    from django_mq.pipeline.source import read as read_frame
+
+    _, spark, rows = ground.history, ground.spark, ground.sizes.read
+
+    def ours() -> None:
+        frame = read_frame(spark, last_id=rows)
+        found = frame.selectExpr("count(*)", *(f"count({name})" for name in frame.columns)).first()
+        assert found is not None
+        assert found[0] == rows
+
+    runs: dict[str, list[float]] = {"ours": [], "one": [], "two": []}
+    halves = (1, rows // 2 + 1), (rows // 2, rows)
+    ours()
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        list(pool.map(raw_read, [ground.url] * 2, [1, 1], [1, 1]))
+        for _ in range(ground.sizes.rounds):
+            runs["one"].append(seconds(lambda: pool.submit(raw_read, ground.url, 1, rows).result()))
+            runs["ours"].append(seconds(ours))
+            runs["two"].append(seconds(lambda: list(pool.map(raw_read, [ground.url] * 2, *halves))))
+    rates = {name: [rows / taken for taken in times] for name, times in runs.items()}
+    value = statistics.median(rates["ours"])
+    return [
+        Figure("read", "rows/s", value, statistics.median(rates["one"]), 0.6, rates),
+        Figure("read, limit: two processes", "rows/s", value, statistics.median(rates["two"])),
+    ]
+
+
+def raw_read(url: str, first: int, last: int) -> int:
+    """Fetch rows with a cursor on the server, and let them go."""
+    found = 0
+    with psycopg.connect(url) as connection, connection.cursor("raw") as cursor:
+        cursor.execute(f"SELECT {COLUMNS} FROM django_mq_history WHERE id BETWEEN %s AND %s", (first, last))
+        while rows := cursor.fetchmany(20_000):
+            found += len(rows)
+    return found
+
+
+# Publishing
+
+
+def publish(ground: Ground) -> list[Figure]:
+    """Publish a directory of Parquet files, beside one COPY of the same rows into a copy of the table."""
+    from django_mq.models import BulkJob, Message, Queue
+    from django_mq.pipeline.publishing import publish_frame
+
+    amount, spark = ground.sizes.publish, ground.spark
+    Queue.objects.get_or_create(name="bench")
+    path = str(ground.folder / "letters")
+    body = "to_json(struct(id number, concat('customer ', id % 1000) name, repeat('x', 40) text)) body"
+    spark.range(amount, numPartitions=4).selectExpr("'bench' queue", body).write.parquet(path)
+    frame = spark.read.parquet(path)
+    blocks = raw_blocks(frame)
+    runs: dict[str, list[float]] = {"ours": [], "raw": []}
+    for number in range(-1, ground.sizes.rounds):
+        few = number < 0  # the first time, everything is cold
+        note("publishing" if not few else "warming up")
+        given = frame.limit(amount // 20) if few else frame
+        raw = seconds(lambda: raw_copy(ground.url, blocks[:1] if few else blocks))  # noqa: B023 - called at once
+        ours = seconds(lambda: publish_frame(given, f"benchmark {number}", "default"))  # noqa: B023 - called at once
+        if not few:
+            assert Message.objects.count() == amount
+            runs["raw"].append(amount / raw)
+            runs["ours"].append(amount / ours)
+        BulkJob.objects.all().delete()
+        with psycopg.connect(ground.url, autocommit=True) as connection:
+            connection.execute("TRUNCATE django_mq_message; DROP TABLE raw_message; CHECKPOINT")
+    value, limit = statistics.median(runs["ours"]), statistics.median(runs["raw"])
+    return [Figure("publish", "messages/s", value, limit, 0.6, runs)]
+
+
+def raw_blocks(frame: DataFrame) -> list[bytes]:
+    """Return what COPY is sent, ready before the clock starts: all raw COPY has to do is copy."""
+    from uuid import UUID
+
+    from django_mq.delivery.message_ids import new_message_ids
+    from django_mq.stores.postgresql import copying
+    from django_mq.stores.records import NewMessage
+
+    now = int((datetime.now(UTC) - datetime(2000, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
+    target = copying.Target(1, now, None, [*range(10)])
+    like = NewMessage(queue_name="bench", message_id=UUID(int=0), body=b"", content_type="application/json")
+    bodies = [body.encode() for body in frame.toPandas()["body"]]
+    parts = [bodies[start : start + 50_000] for start in range(0, len(bodies), 50_000)]
+    return [copying.rows_alike(like, new_message_ids(len(part)), part, target) for part in parts]
+
+
+def raw_copy(url: str, blocks: list[bytes]) -> None:
+    """Copy into a table with the same columns and indexes, in one transaction."""
+    from django_mq.stores.postgresql.copying import BEGINNING, END
+    from django_mq.stores.statements import statement
+
+    text = statement("django_mq.stores.postgresql", "copy_alike", "").replace("django_mq_message", "raw_message")
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE raw_message (LIKE django_mq_message INCLUDING ALL)")
+        with connection.cursor() as cursor, cursor.copy(text) as copy:
+            copy.write(BEGINNING)
+            for block in blocks:
+                copy.write(memoryview(block)[len(BEGINNING) : -len(END)])
+            copy.write(END)
+
+
+# Insights
+
+
+def insights(ground: Ground) -> list[Figure]:
+    """Compute the figures of a week, and watch the memory of this process and all below it."""
+    from django_mq.pipeline.insights.job import compute
+
+    (first, last), spark = ground.history, ground.spark
+    note("computing insights")
+    with watched_memory() as most:
+        taken = seconds(lambda: compute(spark, "default", first, last))
+    return [Figure("insights", "s", taken, target=120), Figure("insights_memory", "GiB", max(most), target=6)]
+
+
+@contextmanager
+def watched_memory() -> Iterator[list[float]]:
+    """Yield a list of the memory in use, in GiB, that grows while the block runs."""
+    over, found = threading.Event(), [0.0]
+
+    def watch() -> None:
+        while not over.wait(0.5):
+            found.append(resident() / 1024 / MEBIBYTE)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
+
+
+def resident() -> int:
+    """Return the resident bytes of this process and all below it; pages that they share count more than once."""
+    total = 0
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        try:
+            total += process.memory_info().rss
+        except psutil.NoSuchProcess:
+            continue
+    return total
+
+
+# What-if
+
+
+def what_if(ground: Ground) -> list[Figure]:
+    """Simulate four scenarios on Spark, beside one after the other in this process."""
+    from django_mq.pipeline.whatif.job import spreads
+    from django_mq.pipeline.whatif.job import what_if as run
+    from django_mq.pipeline.whatif.scenario import Scenario
+    from django_mq.pipeline.whatif.simulation import Arrival, simulate
+
+    spark, size = ground.spark, ground.sizes.trace
+    path = str(ground.folder / "trace")
+    at = "timestamp_micros(1700000000000000 + id * 100000)"
+    spark.range(size, numPartitions=1).selectExpr(
+        "id",
+        "cast(id % 10 as int) priority",
+        f"{at} ready_at",
+        f"{at} + make_dt_interval(0, 0, 0, 1) claimed_at",
+        f"{at} + make_dt_interval(0, 0, 0, 1 + (id * 7919 % 700) / 1000) finished_at",
+    ).write.parquet(path)
+    scenarios = [Scenario(name=f"{count} consumers", consumers=count) for count in (4, 5, 6, 7)]
+    columns = "priority", "unix_micros(ready_at) / 1e6 at", "(id * 7919 % 700) / 1000 service"
+    rows = spark.read.parquet(path).orderBy("id").selectExpr(*columns).collect()
+
+    def alone() -> None:
+        trace = [Arrival(row["at"], row["priority"], float(row["service"])) for row in rows]
+        for scenario in scenarios:
+            spreads(scenario.name, simulate(trace, scenario), [row["priority"] for row in rows])
+
+    runs: dict[str, list[float]] = {"ours": [], "one process": []}
+    run(spark, spark.read.parquet(path).limit(100), scenarios)
+    for _ in range(ground.sizes.rounds):
+        note("simulating")
+        runs["one process"].append(4 * size / seconds(alone))
+        runs["ours"].append(4 * size / seconds(lambda: run(spark, spark.read.parquet(path), scenarios)))
+    value, limit = (statistics.median(runs[name]) for name in ("ours", "one process"))
+    return [Figure("what_if", "messages/s", value, limit, 1.6, runs)]
+
+
+MEASURES: dict[str, Callable[[Ground], list[Figure]]] = {
+    "publish": publish,
+    "what_if": what_if,
+    "read": read,
+    "insights": insights,
+}
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=", ".join(MEASURES))
+    parser.add_argument("--quick", action="store_true", help="Small amounts: a look, whose figures say little.")
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    if strange := set(options.measures) - set(MEASURES):
+        parser.error(f"there is no measure {', '.join(sorted(strange))}; use {', '.join(MEASURES)}")
+    services = Services()
+    try:
+        with new_database(services.url("postgresql")) as url, tempfile.TemporaryDirectory() as folder:
+            ground = Ground(url, Path(folder), QUICK if options.quick else Sizes())
+            figures = measured(ground, options.measures or [*MEASURES])
+    finally:
+        services.close()
+    lines = ["| measure | figure | limit | ratio | target | |", "|---|---|---|---|---|---|"]
+    lines += [f"| {' | '.join(figure.cells())} |" for figure in figures]
+    sys.stdout.write("\n".join(lines) + "\n")
+    if options.json:
+        said = [{**asdict(figure), "ratio": figure.ratio, "met": figure.met} for figure in figures]
+        Path(options.json).write_text(json.dumps({"measures": said}, indent=1) + "\n")
+
+
+@contextmanager
+def new_database(url: str) -> Iterator[str]:
+    """Make a database on the server, yield its URL, and drop it."""
+    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(DATABASE))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(drop)
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+        yield url.rpartition("/")[0] + f"/{DATABASE}"
+        connection.execute(drop)
+
+
+def measured(ground: Ground, names: list[str]) -> list[Figure]:
+    """Set Django up on the database, and measure."""
+    os.environ |= {"DJANGO_SETTINGS_MODULE": "tests.settings.postgresql", "DATABASE_URL": ground.url}
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connections
+
+    call_command("migrate", verbosity=0)
+    found = [figure for name in names for figure in MEASURES[name](ground)]
+    ground.spark.stop()
+    connections.close_all()
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""A load's messages are checked once for each kind, and are no others than ``publish`` makes."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from django_mq import signals
+from django_mq.delivery.bulk import publish_alike
+from django_mq.delivery.message_ids import new_message_ids
+from django_mq.delivery.publishing import Letter
+from django_mq.errors import BodyTooLarge, InvalidMessage, QueueFull, UnknownQueue
+from django_mq.models import Message, Queue
+
+
+def test_ids_made_at_once_are_version_7_and_differ() -> None:
+    ids = [UUID(bytes=each) for each in new_message_ids(1000)]
+
+    assert len(set(ids)) == 1000
+    assert {(each.version, each.variant) for each in ids} == {(7, "specified in RFC 4122")}
+    assert max(each.int >> 80 for each in ids) == min(each.int >> 80 for each in ids)
+    assert new_message_ids(0) == []
+
+
+def test_messages_are_written_together(database: str) -> None:
+    Queue.objects.using(database).create(name="orders")
+
+    publish_alike(Letter(queue="orders", priority=9, headers={"a": 1}), [b"1", b"\x00"] * 40, using=database)
+    publish_alike(Letter(queue="orders"), [], using=database)
+
+    rows = Message.objects.using(database)
+    assert [*rows.order_by().values_list("priority", "headers").distinct()] == [(9, {"a": 1})]
+    assert rows.count() == 80
+    assert {bytes(row.body) for row in rows.all()} == {b"1", b"\x00"}
+
+
+def test_a_queue_of_the_settings_is_declared(database: str, settings: Any) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"declared": {}}}
+
+    publish_alike(Letter(queue="declared"), [b"1"] * 60, using=database)
+
+    assert Message.objects.using(database).count() == 60
+    with pytest.raises(UnknownQueue):
+        publish_alike(Letter(queue="nowhere"), [b"1"] * 60, using=database)
+
+
+def test_what_publish_refuses_is_refused(database: str, settings: Any) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAX_BODY_BYTES": 10}
+    Queue.objects.using(database).create(name="orders")
+
+    with pytest.raises(BodyTooLarge):
+        publish_alike(Letter(queue="orders"), [b"1"] * 60 + [b"1" * 11], using=database)
+    with pytest.raises(InvalidMessage):
+        publish_alike(Letter(queue="orders", priority=10), [b"1"], using=database)
+
+    assert Message.objects.using(database).count() == 0
+
+
+def test_a_limited_queue_is_held_to_its_limit(database: str) -> None:
+    Queue.objects.using(database).create(name="small", max_messages=50, overflow="reject")
+
+    with pytest.raises(QueueFull):
+        publish_alike(Letter(queue="small"), [b"1"] * 60, using=database)
+
+    publish_alike(Letter(queue="small"), [b"1"] * 50, using=database)
+    assert Message.objects.using(database).count() == 50
+
+
+def test_whoever_listens_sees_each_message(database: str) -> None:
+    Queue.objects.using(database).create(name="orders")
+    seen: list[str] = []
+
+    def mark(headers: dict[str, Any], queue: str, **_: Any) -> None:
+        seen.append(queue)
+        headers["marked"] = len(seen)
+
+    signals.message_publishing.connect(mark)
+    try:
+        publish_alike(Letter(queue="orders"), [b"1"] * 60, using=database)
+    finally:
+        signals.message_publishing.disconnect(mark)
+
+    assert len(seen) == 60
+    marked = [row.headers["marked"] for row in Message.objects.using(database).all()]
+    assert sorted(marked) == [*range(1, 61)]
