@@ -212,6 +212,14 @@ class WorkerLost(MQError):
     """The process that ran the handler died."""
 
 
+class UnknownTask(MQError, LookupError):
+    """A message names a task that this process does not have."""
+
+
+class MessageRemoved(MQError):
+    """The message was not handled to the end: it was cancelled, purged or replaced, has expired, or is dead."""
+
+
 # The data pipeline.
 
 

@@ -13,6 +13,7 @@ from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCa
 from django_mq.models.queue import Binding, DuplicateId, Queue
 from django_mq.models.rollup import Rollup
 from django_mq.models.session import Consumer, WorkerSession
+from django_mq.models.task_result import TaskResult
 from django_mq.models.volatile import VolatileBinding, VolatileMessage
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Ownership",
     "Queue",
     "Rollup",
+    "TaskResult",
     "Turn",
     "VolatileBinding",
     "VolatileMessage",

@@ -72,7 +72,7 @@ class Upkeep(Sessions, Steering, Rollups):
             return self._remove(ids, REPLACED, reason=BY_LATER_VALUE) + self._send_expired(ids)
 
     def prune(self, limit: int = 5000) -> int:
-        past = ("prune_history", "prune_attempts", "prune_rollups")
+        past = ("prune_history", "prune_attempts", "prune_rollups", "prune_task_results")
         names = (*past, "prune_volatile_messages", "prune_volatile_bindings")
         return sum(len(self._rows(name, limit=limit)) for name in names) + self._prune_duplicates(limit)
 

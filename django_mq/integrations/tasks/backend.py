@@ -1,0 +1,105 @@
+"""The backend of Django's tasks: enqueueing is publishing, in the caller's transaction."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.core import checks
+from django.utils import timezone
+
+from django_mq import conf
+from django_mq.delivery.declaring import declare
+from django_mq.delivery.publishing import publish
+from django_mq.errors import ConfigurationError, UnknownQueue
+from django_mq.integrations.tasks import compat
+from django_mq.integrations.tasks.envelope import pack, priority_of, time_of
+from django_mq.integrations.tasks.options import Options
+from django_mq.stores.registry import MEMORY, shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+
+class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's, or the package's
+    """Tasks as durable messages. The queues are those of ``QUEUES``; they are declared on first use."""
+
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
+        """Publish the task in the transaction that is open, and return its result, which is ready.
+
+        Raises InvalidTask, TypeError for arguments that JSON cannot say, and what ``publish`` raises.
+        """
+        self.validate_task(task)
+        envelope = pack(task, args, kwargs)
+        message_id = self._publish(task, envelope)
+        result = compat.TaskResult(
+            task=task,
+            id=str(message_id),
+            status=compat.TaskResultStatus.READY,
+            enqueued_at=time_of(envelope, "enqueued_at"),
+            started_at=None,
+            finished_at=None,
+            last_attempted_at=None,
+            args=envelope["args"],
+            kwargs=envelope["kwargs"],
+            backend=self.alias,
+            errors=[],
+            worker_ids=[],
+        )
+        compat.task_enqueued.send(type(self), task_result=result)
+        return result
+
+    def _publish(self, task: Any, envelope: dict[str, Any]) -> UUID:
+        due = task.run_after
+        if due is not None and timezone.is_naive(due):
+            due = timezone.make_aware(due)
+        given: dict[str, Any] = {"priority": priority_of(task.priority), "deliver_at": due}
+        given |= {"type": task.module_path[:255], "using": self.database}
+        try:
+            return publish(task.queue_name, envelope, **given)
+        except UnknownQueue:
+            # TASKS names the queue, which is as good as DJANGO_MQ["QUEUES"].
+            declare(shared_store(self.database), task.queue_name)
+            return publish(task.queue_name, envelope, **given)
+
+    def get_result(self, result_id: str) -> Any:
+        """Return what is known of a task. Raises TaskResultDoesNotExist."""
+        from django_mq.integrations.tasks.results import find_result  # noqa: PLC0415 - models, not loaded at @task
+
+        return find_result(result_id, backend=self)
+
+    @property
+    def database(self) -> str:
+        """The alias of the queues."""
+        return conf.load().DATABASE
+
+    @cached_property
+    def our_options(self) -> Options:
+        """OPTIONS, checked. Raises ConfigurationError."""
+        return Options.read(self.options)
+
+    def check(self, **_: Any) -> Iterator[checks.CheckMessage]:
+        """Report what a worker would stumble over, as E008."""
+        if not self.queues:
+            yield self._error("QUEUES is empty", "Name the queues: a worker must know which ones to take from.")
+        if long := [name for name in self.queues if len(name) > conf.NAME_LENGTH]:
+            yield self._error(
+                f"{long[0][:40]!r}... is too long for a queue", f"{conf.NAME_LENGTH} characters fit."
+            )
+        try:
+            in_memory = self.our_options is not None and self.database == MEMORY
+        except ConfigurationError as error:
+            yield self._error(str(error).rstrip("."), "See docs/how-to/django-tasks.md.")
+            return
+        if in_memory:
+            hint = "Use a database, or, in tests, one of Django's own backends."
+            yield self._error("the queues are in memory, where results are not kept", hint)
+
+    def _error(self, what: str, hint: str) -> checks.CheckMessage:
+        return checks.Error(f"TASKS[{self.alias!r}]: {what}.", hint=hint, id="django_mq.E008")

@@ -1,0 +1,87 @@
+"""A task as the body of a message, and back.
+
+Whoever may write into a queue names the task that runs, so a name leads to nothing but a task: a
+module of this project or of an installed app, and in it an object that the ``@task`` decorator has made.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from importlib import import_module
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.utils import timezone
+
+from django_mq.errors import UnknownTask
+from django_mq.integrations.tasks.compat import Task, normalize_json
+
+#: Django's priorities reach from -100 to 100, ours from 0 to 9; both have their usual one.
+USUAL = 4
+STEPS_DOWN, STEPS_UP = 25, 20
+
+
+def priority_of(priority: int) -> int:
+    """Return our priority for one of Django's: 0 is the usual 4, 1 to 20 is 5, -1 to -25 is 3, and so on."""
+    if priority >= 0:
+        return USUAL - (-priority // STEPS_UP)
+    return USUAL + priority // STEPS_DOWN
+
+
+def pack(task: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Return the envelope. Raises TypeError for arguments that JSON cannot say."""
+    return {
+        "task": task.module_path,
+        "args": normalize_json(list(args)),
+        "kwargs": normalize_json(dict(kwargs)),
+        "priority": task.priority,
+        "backend": task.backend,
+        "run_after": task.run_after and task.run_after.isoformat(),
+        "enqueued_at": timezone.now().isoformat(),
+    }
+
+
+def unpack(envelope: Any, *, queue: str) -> Any:
+    """Return the task that an envelope names, as it was enqueued. Raises UnknownTask."""
+    if not is_envelope(envelope):
+        raise UnknownTask("The message is no task: its body is not an envelope.")
+    task = find(envelope["task"])
+    changes = {"priority": envelope["priority"], "queue_name": queue, "backend": envelope["backend"]}
+    return task.using(**changes, run_after=time_of(envelope, "run_after"))
+
+
+def is_envelope(body: Any) -> bool:
+    """Whether a body says which task to call with what."""
+    if not isinstance(body, dict):
+        return False
+    kinds = {"task": str, "args": list, "kwargs": dict, "priority": int, "backend": str}
+    return all(isinstance(body.get(name), kind) for name, kind in kinds.items())
+
+
+def time_of(envelope: dict[str, Any], name: str) -> datetime | None:
+    """Return a time of the envelope, or None."""
+    text = envelope.get(name)
+    return datetime.fromisoformat(text) if isinstance(text, str) else None
+
+
+def find(path: str) -> Any:
+    """Return the task of this name. Raises UnknownTask."""
+    module, _, name = path.rpartition(".")
+    if module not in sys.modules and not _is_ours(module):
+        raise UnknownTask(f"{path!r} is in no installed app, and its module is not imported.")
+    try:
+        found = getattr(import_module(module), name, None)
+    except ImportError as error:
+        raise UnknownTask(f"{path!r} cannot be imported: {error}.") from error
+    if not isinstance(found, Task):
+        raise UnknownTask(f"{path!r} is no task; decorate it with @task.")
+    return found
+
+
+def _is_ours(module: str) -> bool:
+    if not all(part.isidentifier() for part in module.split(".")):
+        return False
+    project = str(getattr(settings, "SETTINGS_MODULE", "")).partition(".")[0]
+    return apps.get_containing_app_config(module) is not None or module.partition(".")[0] == project

@@ -1,0 +1,191 @@
+"""What is known of a task, put together from three places.
+
+The row of its result says what its attempts came to; the message, whether it waits or runs; the history,
+what became of a message that nobody handled. Nothing is written before the first attempt ends, so
+that enqueueing stays one statement.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db import connections
+from django.utils import timezone
+
+from django_mq import conf, errors
+from django_mq.delivery.codecs import decode_body
+from django_mq.engine.afterlife import ORIGIN_QUEUE
+from django_mq.errors import CorruptMessage, MessageRemoved, UnknownTask
+from django_mq.integrations.tasks import compat
+from django_mq.integrations.tasks.envelope import is_envelope, time_of, unpack
+from django_mq.models import Attempt, History, Message, TaskResult
+
+if TYPE_CHECKING:
+    from django_mq.integrations.tasks.backend import MQBackend
+
+READY, RUNNING = compat.TaskResultStatus.READY, compat.TaskResultStatus.RUNNING
+FAILED, SUCCESSFUL = compat.TaskResultStatus.FAILED, compat.TaskResultStatus.SUCCESSFUL
+#: Errors kept of one task, the last ones.
+ERRORS = 20
+
+
+def find_result(result_id: str, *, backend: MQBackend) -> Any:
+    """Return the result of this id. Raises TaskResultDoesNotExist."""
+    try:
+        message_id = UUID(result_id)
+    except (ValueError, TypeError, AttributeError):
+        raise compat.TaskResultDoesNotExist(result_id) from None
+    row = row_of(message_id, backend.database)
+    if row is not None and row.successful:
+        return _result(None, row.queue_name, SUCCESSFUL, row=row, result_id=message_id)
+    # Moved to a dead-letter queue, it is there under the same id.
+    messages = Message.objects.using(backend.database).select_related("queue", "session")
+    message = messages.filter(message_id=message_id).order_by("-id").first()
+    if message is not None:
+        return _waiting(message, row)
+    if row is not None:
+        return _result(None, row.queue_name, FAILED, row=row, result_id=message_id)
+    return _removed(message_id, backend.database)
+
+
+def row_of(message_id: UUID, alias: str) -> TaskResult | None:
+    """Return what has been written of a task's attempts."""
+    return TaskResult.objects.using(alias).filter(pk=message_id).first()
+
+
+def write(result: Any, envelope: Any, *, successful: bool, days: float, using: str) -> None:
+    """Write what an attempt came to, in place of what the last one did."""
+    end = result.finished_at or timezone.now()
+    row = TaskResult(
+        message_id=UUID(result.id),
+        successful=successful,
+        queue_name=result.task.queue_name,
+        record=json.dumps(_record(result, envelope)),
+        started_at=result.started_at,
+        last_attempted_at=result.last_attempted_at,
+        finished_at=end,
+        expires_at=end + timedelta(days=days),
+    )
+    changing = [field.name for field in TaskResult._meta.local_fields if not field.primary_key]
+    target = ["message_id"] if connections[using].features.supports_update_conflicts_with_target else None
+    TaskResult.objects.using(using).bulk_create(
+        [row], update_conflicts=True, update_fields=changing, unique_fields=target
+    )
+
+
+def _record(result: Any, envelope: Any) -> dict[str, Any]:
+    errors = [
+        {"exception_class_path": error.exception_class_path, "traceback": error.traceback}
+        for error in result.errors[-ERRORS:]
+    ]
+    value = result._return_value  # noqa: SLF001 - the public one raises until it has succeeded
+    return {"envelope": envelope, "value": value, "errors": errors, "worker_ids": result.worker_ids}
+
+
+def _waiting(message: Any, row: TaskResult | None) -> Any:
+    """Return the result of a task whose message is there."""
+    envelope = _body_of(message)
+    if message.state == Message.Status.DEAD or _is_letter(message):
+        return _result(envelope, _home(message), FAILED, row=row, result_id=message.message_id, cause=message)
+    status = RUNNING if message.state == Message.Status.CLAIMED else READY
+    result = _result(envelope, message.queue.name, status, row=row, result_id=message.message_id)
+    if status == RUNNING:
+        result.worker_ids.append(message.session.name if message.session else "")
+        object.__setattr__(result, "last_attempted_at", message.claimed_at)
+        object.__setattr__(result, "started_at", result.started_at or message.claimed_at)
+    return result
+
+
+def _removed(message_id: UUID, alias: str) -> Any:
+    """Return the result of a task that was removed before anybody began it, as the history has it."""
+    past = History.objects.using(alias).filter(message_id=message_id).first()
+    if past is None or past.outcome == History.Outcome.ACCEPTED:
+        raise compat.TaskResultDoesNotExist(str(message_id))
+    envelope = _decoded(past.body) if past.body is not None else None
+    if not is_envelope(envelope):
+        envelope = {"task": past.type, "args": [], "kwargs": {}, "priority": 0, "backend": "default"}
+    result = _result(envelope, past.queue_name, FAILED, row=None, result_id=message_id)
+    result.errors.append(
+        error_of(MessageRemoved(f"The message was {History.Outcome(past.outcome).name.lower()}."))
+    )
+    object.__setattr__(result, "finished_at", past.finished_at)
+    return result
+
+
+def _result(
+    envelope: Any, queue: str, status: Any, *, row: TaskResult | None, result_id: UUID, cause: Any = None
+) -> Any:
+    record = json.loads(row.record) if row else {}
+    envelope = record.get("envelope", envelope)
+    try:
+        task = unpack(envelope, queue=queue)
+    except (UnknownTask, compat.InvalidTask) as error:
+        raise compat.TaskResultDoesNotExist(f"{result_id}: {error}") from error
+    result = compat.TaskResult(
+        task=task,
+        id=str(result_id),
+        status=status,
+        enqueued_at=time_of(envelope, "enqueued_at"),
+        started_at=row and row.started_at,
+        last_attempted_at=row and row.last_attempted_at,
+        finished_at=row.finished_at if row and status in {FAILED, SUCCESSFUL} else None,
+        args=envelope["args"],
+        kwargs=envelope["kwargs"],
+        backend=task.backend,
+        errors=[compat.TaskError(**error) for error in record.get("errors", ())],
+        worker_ids=record.get("worker_ids", []),
+    )
+    if row is not None and status == SUCCESSFUL:
+        object.__setattr__(result, "_return_value", record["value"])
+    if cause is not None and not result.errors:
+        # It never came to its own end: its workers died, its time was over, or its transaction took the row along.
+        result.errors.extend(_attempts(result_id) or [error_of(MessageRemoved(cause.dead_reason or None))])
+    return result
+
+
+def _attempts(message_id: UUID) -> list[Any]:
+    """Return the errors of failed attempts, which know their exception's name only."""
+    rows = Attempt.objects.using(conf.load().DATABASE).filter(message_id=message_id).order_by("id")
+    return [
+        compat.TaskError(exception_class_path=_path_of(row.error), traceback=row.traceback or row.detail)
+        for row in rows[:ERRORS]
+    ]
+
+
+def _path_of(name: str) -> str:
+    for module in (builtins, errors):
+        if isinstance(getattr(module, name, None), type):
+            return f"{module.__name__}.{name}"
+    return f"{MessageRemoved.__module__}.{MessageRemoved.__qualname__}"
+
+
+def error_of(error: BaseException, traceback: str = "") -> Any:
+    """Return an error as a result has it."""
+    kind = type(error)
+    text = traceback or f"{kind.__module__}.{kind.__qualname__}: {error}\n"
+    return compat.TaskError(exception_class_path=f"{kind.__module__}.{kind.__qualname__}", traceback=text)
+
+
+def _body_of(message: Any) -> Any:
+    return _decoded(message.body, message.content_type, message.content_encoding)
+
+
+def _decoded(body: Any, content_type: str = "application/json", content_encoding: str = "utf-8") -> Any:
+    try:
+        return decode_body(bytes(body), content_type, content_encoding)
+    except CorruptMessage:
+        return None
+
+
+def _is_letter(message: Any) -> bool:
+    """Whether the message is in the dead-letter queue of another."""
+    return _home(message) != str(message.queue.name)
+
+
+def _home(message: Any) -> str:
+    headers = message.headers if isinstance(message.headers, dict) else {}
+    return str(headers.get(ORIGIN_QUEUE) or message.queue.name)

@@ -1,0 +1,99 @@
+"""The handler of every queue of our backends: call the task, write what it came to.
+
+The result is written before the message is acknowledged. A worker that dies in between leaves a message that
+is delivered again, and a result that says it need not run again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from django.utils import timezone
+
+from django_mq.errors import Reject, Release
+from django_mq.integrations.tasks import compat
+from django_mq.integrations.tasks.envelope import time_of, unpack
+from django_mq.integrations.tasks.results import error_of, row_of, write
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from django_mq.delivery.message import ReceivedMessage
+    from django_mq.models import TaskResult
+
+SUCCESSFUL, FAILED = compat.TaskResultStatus.SUCCESSFUL, compat.TaskResultStatus.FAILED
+
+
+def run_task(message: ReceivedMessage) -> None:
+    """Run the task that a message carries. Raises what the task raises, and UnknownTask."""
+    envelope = message.body
+    task = unpack(envelope, queue=message.queue)
+    backend = task.get_backend()
+    row = row_of(message.id, backend.database) if message.redelivered or message.attempt > 1 else None
+    if row is not None and row.successful:
+        return
+    result = _begun(task, message, envelope, row)
+    compat.task_started.send(type(backend), task_result=result)
+    try:
+        value = compat.normalize_json(_call(task, result))
+    except Release:
+        raise
+    except BaseException as error:
+        _fail(result, error, envelope, is_last=_is_last(error, message, backend))
+        raise
+    _set(result, status=SUCCESSFUL, finished_at=timezone.now(), _return_value=value)
+    write(result, envelope, successful=True, days=backend.our_options.RESULT_DAYS, using=backend.database)
+    compat.task_finished.send(type(backend), task_result=result)
+
+
+def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult | None) -> Any:
+    now, earlier = timezone.now(), json.loads(row.record) if row else {}
+    worker = f"{socket.gethostname()}:{os.getpid()}"
+    return compat.TaskResult(
+        task=task,
+        id=str(message.id),
+        status=compat.TaskResultStatus.RUNNING,
+        enqueued_at=time_of(envelope, "enqueued_at"),
+        started_at=row.started_at if row else now,
+        last_attempted_at=now,
+        finished_at=None,
+        args=envelope["args"],
+        kwargs=envelope["kwargs"],
+        backend=task.backend,
+        errors=[compat.TaskError(**error) for error in earlier.get("errors", ())],
+        worker_ids=[*earlier.get("worker_ids", ()), worker],
+    )
+
+
+def _call(task: Any, result: Any) -> Any:
+    context = [compat.TaskContext(task_result=result)] if task.takes_context else []
+    return task.call(*context, *result.args, **result.kwargs)
+
+
+def _fail(result: Any, error: BaseException, envelope: Any, *, is_last: bool) -> None:
+    """Write the error; only the last attempt is the end of the task."""
+    backend = result.task.get_backend()
+    result.errors.append(error_of(error, "".join(traceback.format_exception(error))))
+    if is_last:
+        _set(result, status=FAILED, finished_at=timezone.now())
+    if not backend.our_options.TRANSACTIONAL:  # its transaction is about to be rolled back, this row with it
+        days = backend.our_options.RESULT_DAYS
+        write(result, envelope, successful=False, days=days, using=backend.database)
+    if is_last:
+        compat.task_finished.send(type(backend), task_result=result)
+
+
+def _is_last(error: BaseException, message: ReceivedMessage, backend: Any) -> bool:
+    if isinstance(error, Reject):
+        return True
+    queue = shared_store(backend.database).queue(message.queue)
+    return queue is not None and 0 < queue.max_attempts <= message.attempt
+
+
+def _set(result: Any, **values: Any) -> None:
+    """Change a result, which is frozen for everybody else."""
+    for name, value in values.items():
+        object.__setattr__(result, name, value)

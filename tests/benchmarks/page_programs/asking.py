@@ -1,0 +1,201 @@
+"""Fill the database, ask for every page, and write the figures as JSON."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import django
+
+django.setup()
+
+from django.contrib.auth.models import User  # noqa: E402 - models want the setup first
+from django.core.management import call_command  # noqa: E402
+from django.db import connection  # noqa: E402
+from django.test import Client  # noqa: E402
+from django.test.utils import CaptureQueriesContext  # noqa: E402
+from django.urls import reverse  # noqa: E402
+
+from django_mq.models import Attempt, History, Message, Queue, WorkerSession  # noqa: E402
+from tests.benchmarks.page_programs.filling import fill  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+#: Django and a connection: what any command costs before ours begins.
+BARE = "import django; django.setup(); from django.db import connection; connection.ensure_connection()"
+MODELS = ("queue", "message", "history", "attempt", "workersession", "binding", "operation", "insighthour")
+HEALTH = "from django.core.management import execute_from_command_line as run; run(['manage.py', 'mq_health'])"
+
+
+def main() -> None:
+    """Write the figures to the standard output."""
+    messages, repeats, only = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    call_command("migrate", verbosity=0)
+    _say(f"{connection.vendor}: writing {messages:,} messages")
+    fill(messages)
+    client = Client()
+    client.force_login(User.objects.create_superuser("operator"))
+    wanted = [(name, ask) for name, ask in [*_asked(client), *_commands()] if only in name]
+    figures = [_measured(name, ask, repeats) for name, ask in wanted]
+    if only in "mq_health":
+        figures.append(_health(repeats))
+    json.dump({"messages": messages, "pages": figures}, sys.stdout)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def _measured(name: str, ask: Callable[[], Any], repeats: int) -> dict[str, Any]:
+    with CaptureQueriesContext(connection) as statements:
+        ask()
+    asked = list(statements.captured_queries)  # before the next request empties the log
+    seconds = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        ask()
+        seconds.append(time.perf_counter() - begin)
+    _say(f"  {statistics.median(seconds) * 1000:7.0f} ms  {name}")
+    slow = max(asked, key=lambda query: float(query["time"]), default={"sql": "", "time": "0"})
+    return {
+        "name": name,
+        "median": statistics.median(seconds),
+        "slowest": max(seconds),
+        "seconds": seconds,
+        "statements": len(asked),
+        "slow_statement": slow["sql"][:2000],
+        "slow_statement_seconds": float(slow["time"]),
+    }
+
+
+def _asked(client: Client) -> Iterator[tuple[str, Callable[[], Any]]]:
+    for name, address in _addresses():
+        yield name, lambda address=address: _answered(client.get(address, follow=True))
+    messages = reverse("admin:django_mq_message_changelist")
+    chosen = {"_selected_action": [Message.objects.latest("id").pk], "select_across": "1"}
+    for act in ("cancel", "move"):
+        yield (
+            f"question before '{act}' on all that match",
+            lambda act=act: _answered(client.post(f"{messages}?state=3", {"action": act, **chosen})),
+        )
+    queue = Queue.objects.earliest("name")
+    yield (
+        "question before a purge",
+        lambda: _answered(
+            client.post(
+                reverse("admin:django_mq_queue_changelist"), {"action": "purge", "_selected_action": [queue.pk]}
+            )
+        ),
+    )
+
+
+def _answered(response: Any) -> None:
+    if response.status_code != 200:
+        raise AssertionError(f"{response.status_code}: {response.headers}")
+    if response.streaming:
+        b"".join(response.streaming_content)
+
+
+def _addresses() -> Iterator[tuple[str, str]]:
+    yield "index of the admin", reverse("admin:index")
+    overview = reverse("admin:django_mq_queue_overview")
+    yield "overview, last hour", overview
+    yield "overview, last day", f"{overview}?span=day"
+    yield "overview, a queue", f"{overview}?span=day&queue=queue-03"
+    yield "overview, what refreshes", f"{overview}?part=1"
+    yield "overview as JSON", reverse("admin:django_mq_queue_overview_json")
+    for model in MODELS:
+        yield f"list of {model}", reverse(f"admin:django_mq_{model}_changelist")
+    messages = reverse("admin:django_mq_message_changelist")
+    for query in _queries():
+        yield f"messages, {query}", f"{messages}?{query}"
+    history = reverse("admin:django_mq_history_changelist")
+    for query in ("outcome__exact=2", "outcome__exact=5", "queue=queue-03", "queue=none", "p=100"):
+        yield f"history, {query}", f"{history}?{query}"
+    attempts = reverse("admin:django_mq_attempt_changelist")
+    yield "attempts, queue=queue-03", f"{attempts}?queue=queue-03"
+    yield "attempts, p=50", f"{attempts}?p=50"
+    rows = (
+        Queue.objects.latest("name"),
+        Message.objects.latest("id"),
+        Message.objects.filter(state=3).latest("id"),
+        History.objects.latest("id"),
+        Attempt.objects.latest("id"),
+        WorkerSession.objects.latest("id"),
+    )
+    for row in rows:
+        name = row._meta.model_name
+        yield f"one {name}", reverse(f"admin:django_mq_{name}_change", args=[row.pk])
+    yield "publish a message", reverse("admin:django_mq_message_add")
+
+
+def _queries() -> list[str]:
+    one = Message.objects.filter(correlation_id__isnull=False).earliest("id")
+    worker = WorkerSession.objects.latest("id").pk
+    return [
+        "p=100",
+        *(f"state={state}" for state in (0, 1, 2, 3, "letters")),
+        "queue=queue-03",
+        "queue=queue-03&state=1",
+        "queue=queue-03&state=3&p=50",
+        "type=order.paid",
+        "type=none",
+        "priority=9",
+        "priority=9&queue=queue-03",
+        "attempts=0",
+        "attempts=3",
+        "attempts=10",
+        "reason=ValueError%3A number 3",
+        "reason=none",
+        f"worker={worker}",
+        "published=hour",
+        "published=week",
+        "published=older",
+        f"q={one.message_id}",
+        f"q={one.correlation_id}",
+        "q=tenant:7",
+        "q=tenant:none",
+        "q=tenant:none&state=3",
+    ]
+
+
+def _commands() -> Iterator[tuple[str, Callable[[], Any]]]:
+    from django_mq.integrations.prometheus.collector import QueueCollector
+
+    yield "scrape of the metrics, nothing remembered", lambda: list(QueueCollector().collect())
+    for arguments in (["mq_queues"], ["mq_workers"], ["mq_browse", "queue-03"], ["mq_top", "--count=1"]):
+        yield (
+            " ".join(arguments),
+            lambda arguments=arguments: call_command(*arguments, stdout=open("/dev/null", "w")),  # noqa: SIM115, PTH123
+        )
+
+
+def _health(repeats: int) -> dict[str, Any]:
+    """Return what mq_health takes beyond Django's own start, both measured as processes, in turn."""
+    pairs = [(_process(BARE), _process(HEALTH)) for _ in range(repeats)]
+    bare, whole = (statistics.median(times) for times in zip(*pairs, strict=True))
+    _say(f"  {(whole - bare) * 1000:7.0f} ms  mq_health, our share of {whole * 1000:.0f} ms")
+    return {
+        "name": f"mq_health, our share of {whole * 1000:.0f} ms",
+        "median": whole - bare,
+        "slowest": max(whole - bare for bare, whole in pairs),
+        "seconds": [whole - bare for bare, whole in pairs],
+        "statements": 3,
+    }
+
+
+def _process(program: str) -> float:
+    begin = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", program], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True
+    )
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()

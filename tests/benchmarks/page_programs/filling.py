@@ -1,0 +1,141 @@
+"""A site that has seen much: a million live messages, as many finished ones, a fleet, two days of minutes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from django.db import connection
+from django.utils import timezone
+
+from django_mq.models import Attempt, Consumer, History, Message, Queue, Rollup, WorkerSession
+
+QUEUES = 20
+WORKERS = 50
+#: Rows written one by one; the rest are copies of them, made by the database.
+SEED = 20_000
+TYPES = ("order.placed", "order.paid", "mail.welcome", "mail.reminder", "stock.count", "shop.tasks.ship")
+#: Of each twenty messages so many are ready, scheduled, claimed and dead.
+STATES = (1,) * 14 + (0,) * 3 + (2,) + (3,) * 2
+NEW_UUID = {"postgresql": "gen_random_uuid()", "sqlite": "lower(hex(randomblob(16)))"}
+
+
+def fill(messages: int) -> None:
+    """Write it all."""
+    queues = [Queue(name=f"queue-{number:02}") for number in range(QUEUES)]
+    Queue.objects.bulk_create(queues)
+    Queue.objects.filter(name__gt="queue-09").update(dead_letter_queue=queues[0])
+    sessions = _fleet([queue.name for queue in queues])
+    Message.objects.bulk_create(
+        (_message(number, queues[number % QUEUES], sessions) for number in range(min(SEED, messages))), 1000
+    )
+    _multiply(Message, messages)
+    History.objects.bulk_create((_finished(number) for number in range(min(SEED, messages))), 1000)
+    _multiply(History, messages)
+    Attempt.objects.bulk_create((_attempt(number) for number in range(min(SEED, messages // 10))), 1000)
+    Rollup.objects.bulk_create(_minutes([queue.name for queue in queues]), 1000)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+def _fleet(names: list[str]) -> list[WorkerSession]:
+    now = timezone.now()
+    sessions = [
+        WorkerSession(
+            name=f"worker-{number}@host",
+            kind="native",
+            host="host",
+            pid=number,
+            version="1",
+            queues=names[:5],
+            credit=100,
+            started_at=now,
+            heartbeat_at=now,
+            deadline=now + timedelta(days=1),
+        )
+        for number in range(WORKERS)
+    ]
+    WorkerSession.objects.bulk_create(sessions)
+    Consumer.objects.bulk_create(
+        Consumer(session=session, queue_name=name, credit_limit=20, credit_used=3)
+        for session in sessions
+        for name in names[:5]
+    )
+    return sessions
+
+
+def _message(number: int, queue: Queue, sessions: list[WorkerSession]) -> Message:
+    now, state = timezone.now(), STATES[number // QUEUES % 20]
+    claimed, dead, due = state == 2, state == 3, state == 0
+    return Message(
+        queue=queue,
+        state=state,
+        level=number % 10,
+        priority=number % 10,
+        attempts=number % 4 if dead else 0,
+        message_id=uuid4(),
+        type=TYPES[number % len(TYPES)],
+        correlation_id=f"correlation-{number}" if number % 3 == 0 else None,
+        published_at=now - timedelta(minutes=number % 20_000),
+        deliver_at=now + timedelta(minutes=number % 5000 + 1) if due else None,
+        session=sessions[number % WORKERS] if claimed else None,
+        claim=number if claimed else None,
+        claimed_at=now if claimed else None,
+        dead_reason=f"ValueError: number {number % 7}" if dead else "",
+        dead_at=now if dead else None,
+        content_type="application/json",
+        headers={"tenant": number % 100},
+        body=b'{"id": %d, "note": "%s"}' % (number, b"x" * 120),
+    )
+
+
+def _finished(number: int) -> History:
+    end = timezone.now() - timedelta(seconds=number)
+    return History(
+        message_id=uuid4(),
+        queue_name=f"queue-{number % QUEUES:02}",
+        type=TYPES[number % len(TYPES)],
+        priority=number % 10,
+        outcome=2 if number % 50 == 0 else 1,
+        attempts=0,
+        published_at=end,
+        ready_at=end,
+        claimed_at=end,
+        finished_at=end,
+    )
+
+
+def _attempt(number: int) -> Attempt:
+    return Attempt(
+        message_id=uuid4(),
+        queue_name=f"queue-{number % QUEUES:02}",
+        number=1,
+        failed_at=timezone.now() - timedelta(seconds=number),
+        worker="worker-1@host",
+        error="ValueError",
+        detail="no",
+        traceback="Traceback\n" * 20,
+    )
+
+
+def _minutes(names: list[str]) -> list[Rollup]:
+    begin = timezone.now().replace(second=0, microsecond=0)
+    spans = {"arrived": 60, "accepted": 55, "wait_p50": 0.1, "wait_p95": 0.5, "run_p50": 0.2, "run_p95": 0.9}
+    return [
+        Rollup(minute=begin - timedelta(minutes=minute), queue_name=name, **spans if name else {})
+        for minute in range(1, 48 * 60)
+        for name in [*names, ""]
+    ]
+
+
+def _multiply(model: Any, wanted: int) -> None:
+    """Double the rows until there are enough."""
+    columns = [field.column for field in model._meta.local_concrete_fields if not field.primary_key]
+    given = [NEW_UUID[connection.vendor] if name == "message_id" else f'"{name}"' for name in columns]
+    named = ", ".join(f'"{name}"' for name in columns)
+    table = model._meta.db_table
+    copy = f"INSERT INTO {table} ({named}) SELECT {', '.join(given)} FROM {table} ORDER BY id LIMIT %s"
+    with connection.cursor() as cursor:
+        while (missing := wanted - model.objects.count()) > 0:
+            cursor.execute(copy, [missing])

@@ -1,0 +1,328 @@
+"""Tasks of Django's own interface: enqueued with the transaction, run by our worker, results from anywhere."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connections, transaction
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from django_mq.api import publish
+from django_mq.delivery.handlers import handler_of
+from django_mq.delivery.redriving import redrive
+from django_mq.delivery.worker import Worker
+from django_mq.errors import MessageRemoved, UnknownTask
+from django_mq.models import Attempt, History, Message, Queue, TaskResult
+from django_mq.stores.records import ClaimRequest, SessionInfo
+from django_mq.stores.registry import shared_store
+from tests.integrations.tasks.conftest import use
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_django import Settings
+
+    Run = Callable[[], None]
+
+WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1")
+
+
+def test_a_task_is_run_and_its_value_is_kept(work: Any, run: Run) -> None:
+    result = work.add.enqueue(1, two=2)
+    assert (result.status, result.is_finished, result.attempts) == ("READY", False, 0)
+
+    run()
+    result.refresh()
+
+    assert (result.status, result.return_value, result.attempts) == ("SUCCESSFUL", 3, 1)
+    assert result.enqueued_at <= result.started_at <= result.finished_at
+    assert work.add.get_result(result.id) == result
+    assert work.ran == [(1, 2)]
+
+
+def test_enqueueing_is_one_statement_of_the_callers_transaction(alias: str, work: Any) -> None:
+    work.add.enqueue(0)
+    with transaction.atomic(using=alias):
+        with CaptureQueriesContext(connections[alias]) as statements:
+            lost = work.add.enqueue(1)
+        transaction.set_rollback(True, using=alias)
+
+    assert len(statements) == 1
+    assert Message.objects.using(alias).count() == 1
+    with pytest.raises(LookupError):
+        find(work, lost.id)
+
+
+def find(work: Any, result_id: str) -> Any:
+    """Return a result. Raises LookupError."""
+    from django_mq.integrations.tasks.compat import TaskResultDoesNotExist
+
+    try:
+        return work.add.get_backend().get_result(result_id)
+    except TaskResultDoesNotExist as missing:
+        raise LookupError(result_id) from missing
+
+
+@pytest.mark.parametrize("result_id", ["", "7", "\x00", str(uuid4())])
+def test_an_id_that_nobody_has_is_said_to_be_none(work: Any, result_id: str) -> None:
+    with pytest.raises(LookupError):
+        find(work, result_id)
+
+
+def test_a_coroutine_is_a_task_and_async_code_enqueues(work: Any, run: Run) -> None:
+    result = async_to_sync(work.later.aenqueue)({"a": [1, None, "\x00\ud800"]})
+
+    run()
+    async_to_sync(result.arefresh)()
+
+    assert result.return_value == {"a": [1, None, "\x00\ud800"]}
+
+
+def test_a_task_that_fails_is_tried_again_and_keeps_its_errors(work: Any, run: Run) -> None:
+    result = work.which_attempt.enqueue(2)
+
+    run()
+    result.refresh()
+
+    assert (result.status, result.return_value, result.attempts) == ("SUCCESSFUL", 2, 2)
+    (error,) = result.errors
+    assert error.exception_class is ValueError
+    assert "attempt 1 of 2" in error.traceback
+
+
+def test_a_task_that_fails_every_time_has_failed(alias: str, work: Any, run: Run) -> None:
+    result = work.which_attempt.enqueue(99)
+
+    run()
+    result.refresh()
+
+    assert (result.status, result.attempts, len(result.errors)) == ("FAILED", 3, 3)
+    assert result.finished_at
+    assert Message.objects.using(alias).get().state == Message.Status.DEAD
+    with pytest.raises(ValueError, match="failed"):
+        _ = result.return_value
+
+
+def test_what_was_dead_and_is_tried_again_may_succeed(alias: str, work: Any, run: Run) -> None:
+    result = work.which_attempt.enqueue(5)
+    run()
+
+    redrive("default", using=alias)
+    result.refresh()
+    assert result.status == "READY"
+    run()
+    result.refresh()
+
+    assert (result.status, result.return_value) == ("SUCCESSFUL", 5)
+
+
+def test_a_task_in_a_dead_letter_queue_has_failed_too(alias: str, work: Any, run: Run) -> None:
+    letters = Queue.objects.using(alias).get(name="mails")
+    Queue.objects.using(alias).filter(name="default").update(dead_letter_queue=letters)
+    result = work.refuse.enqueue()
+
+    run_only_default(run, work)
+    result.refresh()
+
+    assert (result.status, result.attempts) == ("FAILED", 1)
+    assert "never again" in result.errors[0].traceback
+
+
+def run_only_default(run: Run, work: Any) -> None:
+    from django_mq.integrations.tasks.serving import serve_all
+
+    serve_all()
+    Worker([handler_of("default")], threads=1).run(until_empty=True)
+
+
+def test_a_value_that_json_cannot_say_is_a_failure(work: Any, run: Run) -> None:
+    result = work.unspeakable.enqueue()
+
+    run()
+    result.refresh()
+
+    assert result.status == "FAILED"
+    assert result.errors[0].exception_class is TypeError
+
+
+def test_arguments_that_json_cannot_say_are_refused_before_anything_is_written(alias: str, work: Any) -> None:
+    with pytest.raises(TypeError):
+        work.add.enqueue(object())
+
+    assert not Message.objects.using(alias).exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "ours"), [(-100, 0), (-26, 2), (-25, 3), (-1, 3), (0, 4), (1, 5), (20, 5), (21, 6), (100, 9)]
+)
+def test_priorities_keep_their_order(alias: str, work: Any, given: int, ours: int) -> None:
+    result = work.add.using(priority=given).enqueue(1)
+
+    assert Message.objects.using(alias).get().priority == ours
+    result.refresh()
+    assert find(work, result.id).task.priority == given
+
+
+def test_a_task_runs_not_before_its_time(alias: str, work: Any, run: Run) -> None:
+    due = timezone.now() + timedelta(hours=1)
+    result = work.add.using(run_after=due).enqueue(1)
+
+    run()
+    result.refresh()
+
+    assert result.status == "READY"
+    assert Message.objects.using(alias).get().deliver_at == due
+    assert find(work, result.id).task.run_after == due
+    assert work.ran == []
+
+
+def test_a_task_that_a_worker_holds_is_running(alias: str, work: Any) -> None:
+    result = work.add.enqueue(1)
+    store = shared_store(alias)
+    store.claim(store.open_session(WORKER, deadline_seconds=60), ClaimRequest(queues=("default",), credit=1))
+
+    result.refresh()
+
+    assert (result.status, result.worker_ids, result.attempts) == ("RUNNING", ["w"], 1)
+    assert result.last_attempted_at
+
+
+def test_a_task_that_was_cancelled_has_failed_and_says_why(alias: str, work: Any) -> None:
+    result = work.add.enqueue(1)
+    shared_store(alias).cancel([Message.objects.using(alias).get().pk])
+
+    result.refresh()
+
+    assert (result.status, result.errors[0].exception_class) == ("FAILED", MessageRemoved)
+    assert "cancelled" in result.errors[0].traceback
+
+
+def test_a_task_that_had_succeeded_is_not_run_again(alias: str, work: Any, run: Run) -> None:
+    result = work.add.enqueue(1)
+    message = Message.objects.using(alias).get()
+    run()
+    work.ran.clear()
+
+    # As after a worker's death between the result and the acknowledgement.
+    message.redelivered = True
+    message.save(using=alias, force_insert=True)
+    run()
+
+    assert work.ran == []
+    assert not Message.objects.using(alias).exists()
+    result.refresh()
+    assert result.return_value == 1
+
+
+#: Names that lead elsewhere than to a task, and bodies that are none.
+HOSTILE = [
+    "os.system",
+    "antigravity.fly",
+    f"{__package__}.work.no_task",
+    "nowhere.f",
+    "f",
+    "..",
+    "a b.c",
+]
+NONSENSE = [None, 7, [], {}, {"task": 1}, {"task": "a.b", "args": {}, "kwargs": []}]
+
+
+def test_a_message_leads_to_tasks_and_to_nothing_else(alias: str, work: Any, run: Run) -> None:
+    Queue.objects.using(alias).update(max_attempts=1)
+    rest = {"args": ["touch x"], "kwargs": {}, "priority": 0, "backend": "default"}
+    published = [publish("default", {"task": name, **rest}, using=alias) for name in HOSTILE]
+    published += [publish("default", body, using=alias) for body in NONSENSE]
+
+    run()
+
+    dead = Message.objects.using(alias).filter(state=Message.Status.DEAD, message_id__in=published)
+    assert dead.count() == len(published)
+    assert set(Attempt.objects.using(alias).values_list("error", flat=True)) == {UnknownTask.__name__}
+    assert (work.ran, "antigravity" in sys.modules) == ([], False)
+    for message_id in published:
+        with pytest.raises(LookupError):
+            find(work, str(message_id))
+
+
+def test_every_step_is_told(work: Any, run: Run) -> None:
+    from django_mq.integrations.tasks import compat
+
+    told: list[tuple[str, str]] = []
+
+    def hear(signal: str) -> Any:
+        return lambda task_result, **_: told.append((signal, str(task_result.status)))
+
+    receivers = {name: hear(name) for name in ("task_enqueued", "task_started", "task_finished")}
+    for name, receiver in receivers.items():
+        getattr(compat, name).connect(receiver)
+    try:
+        work.which_attempt.enqueue(2)
+        run()
+    finally:
+        for name, receiver in receivers.items():
+            getattr(compat, name).disconnect(receiver)
+
+    started = ("task_started", "RUNNING")
+    assert told == [("task_enqueued", "READY"), started, started, ("task_finished", "SUCCESSFUL")]
+
+
+def test_a_transactional_task_and_its_result_are_one(alias: str, work: Any, run: Run, settings: Settings) -> None:
+    use(settings, TRANSACTIONAL=True)
+    succeeds, fails = work.add.enqueue(1), work.which_attempt.enqueue(99)
+
+    run()
+
+    succeeds.refresh()
+    fails.refresh()
+    assert (succeeds.status, fails.status) == ("SUCCESSFUL", "FAILED")
+    assert TaskResult.objects.using(alias).count() == 1
+    assert fails.errors[0].exception_class is ValueError
+
+
+def test_results_are_pruned_when_their_time_is_over(alias: str, work: Any, run: Run) -> None:
+    old, new = work.add.enqueue(1), work.add.enqueue(2)
+    run()
+    past = datetime(2001, 1, 1, tzinfo=UTC)
+    TaskResult.objects.using(alias).filter(pk=old.id).update(expires_at=past)
+
+    shared_store(alias).prune()
+
+    assert str(TaskResult.objects.using(alias).get().pk) == new.id
+    with pytest.raises(LookupError):
+        old.refresh() if History.objects.using(alias).count() < 2 else find(work, old.id)
+
+
+def test_a_queue_that_is_not_there_yet_is_declared(alias: str, work: Any) -> None:
+    Queue.objects.using(alias).all().delete()
+
+    work.mail.enqueue("a@b")
+
+    assert Queue.objects.using(alias).get().name == "mails"
+
+
+@pytest.mark.parametrize(
+    ("queues", "options", "said"),
+    [
+        ([], {}, "QUEUES is empty"),
+        (["x" * 300], {}, "too long"),
+        (["a"], {"CREDITS": 1}, "OPTIONS has no 'CREDITS'"),
+        (["a"], {"CREDIT": 0}, "CREDIT is 0"),
+        (["a"], {"TIME_LIMIT_SECONDS": "soon"}, "TIME_LIMIT_SECONDS is 'soon'"),
+        (["a"], {"RESULT_DAYS": -1}, "RESULT_DAYS is -1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_found_by_a_check(
+    settings: Settings, queues: list[str], options: dict[str, Any], said: str
+) -> None:
+    from django_mq.integrations.tasks import MQBackend
+
+    (found,) = MQBackend("default", {"QUEUES": queues, "OPTIONS": options}).check()
+
+    assert said in found.msg
+    assert (found.id, bool(found.hint)) == ("django_mq.E008", True)

@@ -1,0 +1,48 @@
+"""Tasks for the tests: what they do can be seen in what they return, or raise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_mq.api import Reject
+from django_mq.integrations.tasks.compat import task
+
+ran: list[Any] = []
+
+
+@task
+def add(one: int, two: int = 0) -> int:
+    ran.append((one, two))
+    return one + two
+
+
+@task
+async def later(value: Any) -> Any:
+    return value
+
+
+@task(takes_context=True)
+def which_attempt(context: Any, until: int) -> int:
+    """Fail until an attempt."""
+    if context.attempt < until:
+        raise ValueError(f"attempt {context.attempt} of {until}")
+    return int(context.attempt)
+
+
+@task
+def refuse() -> None:
+    raise Reject("never again")
+
+
+@task
+def unspeakable() -> Any:
+    return object()
+
+
+@task(priority=50, queue_name="mails")
+def mail(to: str) -> str:
+    return to
+
+
+def no_task() -> None:
+    ran.append("no task")
