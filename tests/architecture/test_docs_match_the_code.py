@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any
 
 import pytest
