@@ -8,9 +8,10 @@ from django.contrib import admin
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
-from django_mq.admin.filters import QueueNameFilter
+from django_mq.admin.filters import ExceptionFilter, FailingWorkerFilter, QueueNameFilter
 from django_mq.admin.paging import BoundedPaginator
 from django_mq.admin.search import IdSearch
+from django_mq.admin.span_filter import FailedFilter
 from django_mq.admin.table import ReadOnly
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class AttemptAdmin(ReadOnly, IdSearch):
 
     paginator = BoundedPaginator
     list_display = ["message", "number", "queue_name", "error", "worker", "failed"]
-    list_filter = [QueueNameFilter]
+    list_filter = [QueueNameFilter, ExceptionFilter, FailingWorkerFilter, FailedFilter]
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [

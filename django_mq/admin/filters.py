@@ -14,12 +14,13 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import narrowing
 from django_mq.admin.table import alias
-from django_mq.models import Message, Queue, WorkerSession
+from django_mq.models import Attempt, Message, Queue, WorkerSession
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
     from django.contrib.admin import ModelAdmin
+    from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 TYPES_SAMPLE = 1000
 #: Most choices that a filter offers.
 CHOICES = 50
+#: The order in which messages are delivered, in the list's address.
+DELIVERY = "delivery"
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -48,20 +51,19 @@ class QueueFilter(admin.SimpleListFilter):
 
     title = _("queue")
     parameter_name = "queue"
-    #: The lookup on the filtered table that compares a queue's name.
-    lookup = "queue__name"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         return [(name, name) for name in Queue.objects.using(alias()).values_list("name", flat=True)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(**{self.lookup: self.value()}) if self.value() else queryset
+        return narrowing.by_queue(queryset, self.value() or "") if self.value() else queryset
 
 
 class QueueNameFilter(QueueFilter):
     """The same for tables that remember the queue's name only."""
 
-    lookup = "queue_name"
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(queue_name=self.value()) if self.value() else queryset
 
 
 class TypeFilter(admin.SimpleListFilter):
@@ -134,6 +136,71 @@ class ErrorFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(dead_reason=self.value()) if self.value() else queryset
+
+
+class ExceptionFilter(admin.SimpleListFilter):
+    """What attempts have failed with; offered are the exceptions of the newest failed attempts."""
+
+    title = _("exception")
+    parameter_name = "error"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        newest = Attempt.objects.using(alias()).values_list("error", flat=True)[:TYPES_SAMPLE]
+        errors = (set(newest) | set(request.GET.getlist("error"))) - {""}
+        return [(error, error) for error in sorted(errors)[:CHOICES]]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if not self.value():
+            return queryset
+        if queryset.model is Attempt:
+            return queryset.filter(error=self.value())
+        return narrowing.by_error(queryset, self.value() or "")
+
+
+class FailingWorkerFilter(admin.SimpleListFilter):
+    """The worker whose attempt failed; offered are those of the newest failed attempts."""
+
+    title = _("worker")
+    parameter_name = "worker"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        newest = Attempt.objects.using(alias()).values_list("worker", flat=True)[:TYPES_SAMPLE]
+        names = (set(newest) | set(request.GET.getlist("worker"))) - {""}
+        return [(name, name) for name in sorted(names)[:CHOICES]]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(worker=self.value()) if self.value() else queryset
+
+
+class FinishingWorkerFilter(WorkerFilter):
+    """The living worker session that finished it."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value() or ""
+        return queryset.filter(session_id=int(value[:18])) if value.isdecimal() else queryset
+
+
+class OrderFilter(admin.SimpleListFilter):
+    """In which order: only the ready messages of one queue have an index in theirs."""
+
+    title = _("order")
+    parameter_name = "order"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        return [(DELIVERY, _("as they are delivered"))] if is_in_one_line(request.GET) else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset  # the list's own ordering sees to it
+
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        newest, *others = super().choices(changelist)
+        yield newest | {"display": _("newest first")}
+        yield from others
+
+
+def is_in_one_line(address: Mapping[str, str]) -> bool:
+    """Return whether an address shows the ready messages of one queue."""
+    return bool(address.get("queue")) and address.get("state") == str(Message.Status.READY.value)
 
 
 class PublishedFilter(admin.SimpleListFilter):

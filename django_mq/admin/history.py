@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin import columns, failures, payload
+from django_mq.admin import columns, failures, payload, timeline
 from django_mq.admin.durations import duration
-from django_mq.admin.filters import QueueNameFilter
+from django_mq.admin.filters import FinishingWorkerFilter, QueueNameFilter
 from django_mq.admin.paging import BoundedPaginator
-from django_mq.admin.table import ReadOnly, TableAdmin
+from django_mq.admin.search import PastSearch
+from django_mq.admin.span_filter import FinishedFilter
+from django_mq.admin.table import ReadOnly
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from django_mq.models import History
 
 
-class HistoryAdmin(ReadOnly, TableAdmin):
+class HistoryAdmin(ReadOnly, PastSearch):
     """Finished messages, newest first."""
 
     paginator = BoundedPaginator
@@ -35,7 +37,7 @@ class HistoryAdmin(ReadOnly, TableAdmin):
         "ran",
         "finished",
     ]
-    list_filter = ["outcome", QueueNameFilter]
+    list_filter = ["outcome", QueueNameFilter, FinishingWorkerFilter, FinishedFilter]
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [
@@ -81,8 +83,10 @@ class HistoryAdmin(ReadOnly, TableAdmin):
         return duration((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else None
 
     def details(self, request: HttpRequest, row: History) -> dict[str, Any]:  # noqa: ARG002 - as everywhere
+        attempts = failures.of_message(row.message_id, row.correlation_id)
         return {
             "headers": payload.headers(payload.raw(row, "headers"), row.queue_name),
             "body": None if row.body is None else payload.body(row.body, queue=row.queue_name),
-            "attempts": failures.of_message(row.message_id, row.correlation_id),
+            "attempts": attempts,
+            "timeline": timeline.of_finished(row, attempts),
         }

@@ -9,23 +9,28 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin import columns, failures, payload
+from django_mq.admin import columns, failures, payload, timeline
 from django_mq.admin.durations import duration
 from django_mq.admin.filters import (
+    DELIVERY,
     AttemptsFilter,
     ErrorFilter,
+    ExceptionFilter,
+    OrderFilter,
     PriorityFilter,
     PublishedFilter,
     QueueFilter,
     StateFilter,
     TypeFilter,
     WorkerFilter,
+    is_in_one_line,
 )
 from django_mq.admin.message_actions import MessageActions
 from django_mq.admin.message_acts import ACTS
 from django_mq.admin.paging import BoundedPaginator
 from django_mq.admin.publishing import COPY, Publishing
 from django_mq.admin.search import HeaderSearch
+from django_mq.admin.span_filter import DueFilter, SpanFilter
 from django_mq.admin.table import ReadOnly
 from django_mq.models import Message
 
@@ -45,12 +50,16 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, MessageActions):
     list_filter = [
         StateFilter,
         QueueFilter,
+        OrderFilter,
         TypeFilter,
         PriorityFilter,
         AttemptsFilter,
         ErrorFilter,
+        ExceptionFilter,
         WorkerFilter,
         PublishedFilter,
+        SpanFilter,
+        DueFilter,
     ]
     list_select_related = ["queue", "session"]
     # Any other order would sort millions of rows for one page.
@@ -73,6 +82,12 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, MessageActions):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
         return super().get_queryset(request).select_related("queue", "session").defer(*PAYLOAD, "session__queues")
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """Newest first, or, of the ready ones of a queue, as they are delivered: both come from an index."""
+        if request.GET.get("order") == DELIVERY and is_in_one_line(request.GET):
+            return ["-level", "place", "id"]
+        return ["-id"]
 
     # Columns.
 
@@ -109,13 +124,15 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, MessageActions):
     # The detail page.
 
     def details(self, request: HttpRequest, row: Message) -> dict[str, Any]:
+        attempts = failures.of_message(row.message_id, row.correlation_id)
         copy = f"{self.add_address()}?{COPY}={row.pk}" if self.has_add_permission(request) else ""
         return self.buttons(self._acts_for(request, row)) | {
             "copy_address": copy,
             "headers": payload.headers(payload.raw(row, "headers"), row.queue.name),
             "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
             "body": payload.body(row.body, row.content_type, row.content_encoding, queue=row.queue.name),
-            "attempts": failures.of_message(row.message_id, row.correlation_id),
+            "attempts": attempts,
+            "timeline": timeline.of_message(row, attempts),
         }
 
     def _acts_for(self, request: HttpRequest, message: Message) -> list[tuple[str, str]]:

@@ -5,18 +5,19 @@ A value that makes no sense narrows nothing.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from django_mq.admin.search import matching
 from django_mq.admin.table import alias
-from django_mq.models import Message, Queue
+from django_mq.models import Attempt, Message, Queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from datetime import datetime
 
     from django.db.models import QuerySet
 
@@ -38,7 +39,9 @@ def by_state(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 
 def by_queue(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-    return rows.filter(queue__name=value)
+    # By its key: only then the rows of one queue come in delivery order from an index.
+    found = Queue.objects.using(alias()).filter(name=value).values_list("pk", flat=True).first()
+    return rows.filter(queue_id=found) if found is not None else rows.none()
 
 
 def by_type(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -59,6 +62,13 @@ def by_reason(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     return rows.filter(dead_reason=value)
 
 
+def by_error(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    """Return the messages of which an attempt has failed with this exception."""
+    failed = Attempt.objects.using(alias()).filter(error=value).order_by()
+    own = Q(message_id__in=failed.exclude(message_id=None).values("message_id"))
+    return rows.filter(own | Q(correlation_id__in=failed.exclude(correlation_id=None).values("correlation_id")))
+
+
 def by_worker(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     if not value.isdecimal():
         return rows
@@ -72,6 +82,23 @@ def by_age(rows: QuerySet[Any], value: str, now: datetime) -> QuerySet[Any]:
     return rows.filter(published_at__gte=now - span) if span else rows
 
 
+def moment(text: str) -> datetime | None:
+    """Return the time that a text says, in the site's time zone unless it says another; None if it says none."""
+    try:
+        found = parse_datetime(text.strip().replace(" ", "T", 1))
+        return timezone.make_aware(found) if found and timezone.is_naive(found) else found
+    except (ValueError, OverflowError):
+        return None
+
+
+def by_span(rows: QuerySet[Any], field: str, since: str, until: str) -> QuerySet[Any]:
+    """Return the rows from one moment until before another; a text that says none bounds nothing."""
+    begin, end = moment(since), moment(until)
+    if begin is not None:
+        rows = rows.filter(**{f"{field}__gte": begin})
+    return rows if end is None else rows.filter(**{f"{field}__lt": end})
+
+
 #: Filter by the name it has in the list's address.
 FILTERS: Mapping[str, Callable[[QuerySet[Any], str], QuerySet[Any]]] = {
     "state": by_state,
@@ -81,6 +108,11 @@ FILTERS: Mapping[str, Callable[[QuerySet[Any], str], QuerySet[Any]]] = {
     "attempts": by_attempts,
     "reason": by_reason,
     "worker": by_worker,
+    "error": by_error,
+    "since": lambda rows, value: by_span(rows, "published_at", value, ""),
+    "until": lambda rows, value: by_span(rows, "published_at", "", value),
+    "due_since": lambda rows, value: by_span(rows, "deliver_at", value, ""),
+    "due_until": lambda rows, value: by_span(rows, "deliver_at", "", value),
     "q": matching,
 }
 #: The one that needs to know when.

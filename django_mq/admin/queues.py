@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, depth
 from django_mq.admin.durations import duration
+from django_mq.admin.filters import DELIVERY
 from django_mq.admin.overview import Overview
 from django_mq.admin.queue_actions import QueueActions
 from django_mq.admin.queue_form import QueueForm
@@ -152,7 +153,9 @@ class QueueAdmin(Overview, QueueActions):
     # Changing and deleting.
 
     def details(self, request: HttpRequest, row: Queue) -> dict[str, Any]:
-        return self.buttons(self._acts_for(request, row))
+        ready = str(Message.Status.READY.value)
+        line = self.list_address(Message, queue=row.name, state=ready, order=DELIVERY)
+        return self.buttons(self._acts_for(request, row)) | {"line_address": line}
 
     def _acts_for(self, request: HttpRequest, queue: Queue) -> list[tuple[str, str]]:
         acts = []

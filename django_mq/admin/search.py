@@ -13,6 +13,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.admin.arguments import carrying
 from django_mq.admin.table import TableAdmin, alias
 from django_mq.diagnosis import masking
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 HEADER_SAMPLE = 100_000
 #: A header's name, a colon, its value.
 HEADER = re.compile(r"([^\s:]{1,100}):\s*(.{1,500})", re.DOTALL)
+
+#: An argument's name, an equals sign, its value.
+ARGUMENT = re.compile(r"([^\s:=]{1,100})=\s*(.{1,500})", re.DOTALL)
 
 
 class IdSearch(TableAdmin):
@@ -48,24 +52,44 @@ class HeaderSearch(IdSearch):
 
     search_help_text = _(
         "A whole message id or correlation id (of a Celery task: its id), or a header as name:value, "
-        "looked for among the newest 100,000."
+        "looked for among the newest 100,000; or an argument as name=value, looked for in the newest 2,000 bodies."
     )
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         return matching(queryset, term)
 
 
+class PastSearch(IdSearch):
+    """For the history, which has an index for message ids only."""
+
+    search_help_text = _("A whole message id; or a correlation id, looked for among the newest 100,000.")
+
+    def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        try:
+            return queryset.filter(message_id=UUID(term)) | _newest(queryset).filter(correlation_id=term)
+        except ValueError:
+            return _newest(queryset).filter(correlation_id=term)
+
+
+def _newest(queryset: QuerySet[Any]) -> QuerySet[Any]:
+    """Return the newest rows of the table: without an index no more can be looked through."""
+    newest: int = queryset.model.objects.using(alias()).aggregate(newest=Max("pk"))["newest"] or 0
+    return queryset.filter(pk__gt=newest - HEADER_SAMPLE)
+
+
 def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
     """Return the rows that an id, or a header as name:value, names."""
+    argument = ARGUMENT.fullmatch(term.strip())
+    if argument is not None:
+        return queryset.filter(Q(correlation_id=term) | Q(pk__in=carrying(queryset, *argument.groups())))
     header = HEADER.fullmatch(term.strip())
     if header is None or _is_id(term.strip()):
         return queryset.filter(_named(term.strip()))
     if _is_hidden(header[1], header[2]):
         return queryset.filter(correlation_id=term)  # or values that nobody may see could be guessed
-    newest: int = queryset.model.objects.using(alias()).aggregate(newest=Max("pk"))["newest"] or 0
     # As a transform and not as a lookup's name, the header's name is a key and nothing else.
     carried = Cast(KeyTextTransform(header[1], "headers"), TextField())
-    recent: Any = queryset.filter(pk__gt=newest - HEADER_SAMPLE)
+    recent: Any = _newest(queryset)
     found: QuerySet[Any] = recent.alias(carried=carried).filter(Q(carried=header[2]) | Q(correlation_id=term))
     return found
 
