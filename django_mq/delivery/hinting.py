@@ -31,7 +31,7 @@ class _AfterCommit:
 
     def __call__(self) -> None:
         if self.news:
-            notifier().announce(self.news)
+            notifier().announce(self.news, may_wait=True)
         if self.topics:
             notifier().send(self.topics)
 

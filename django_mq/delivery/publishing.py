@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -67,6 +68,10 @@ def publish(
     Raises, before anything is written: InvalidMessage, BodyNotSerialisable, BodyTooLarge,
     UnknownQueue, QueueClosed, QueueFull, DuplicateMessage; and StoreUnavailable.
     """
+    said = (exchange, routing_key, priority, headers, message_id, correlation_id, type, group_key, content_type)
+    timed = (deliver_at, delay, expires_at, ttl, dedup_id)
+    if all(map(is_, said + timed, SAID_NOTHING)) and not _is_watched():
+        return _publish_plain(queue, body, using or conf.load().DATABASE)
     letter = Letter(
         queue=queue,
         body=body,
@@ -86,6 +91,23 @@ def publish(
         content_type=content_type,
     )
     return publish_many([letter], using=using)[0]
+
+
+#: The arguments of ``publish`` that nobody gave.
+SAID_NOTHING = (None, "", 4, None, None, None, "", *(None,) * 7)
+
+
+def _is_watched() -> bool:
+    return signals.is_wanted(signals.message_publishing) or signals.is_wanted(signals.messages_published)
+
+
+def _publish_plain(queue: str, body: Any, alias: str) -> UUID:
+    """Do what ``publish_many`` does for one body and its queue, where nobody watches, in half of the time."""
+    store = shared_store(alias)
+    message = _check_body(queue, body)
+    append(store, [message])
+    hinting.announce([message], store)
+    return message.message_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,12 +178,15 @@ def _check_plain(given: Letter | tuple[str, Any]) -> tuple[Letter, NewMessage] |
     """Check a pair as ``check`` would check its letter, in a third of the time; None for anything else."""
     if type(given) is not tuple or len(given) != 2:
         return None
-    queue, body = given
+    return PLAIN, _check_body(*given)
+
+
+def _check_body(queue: str, body: Any) -> NewMessage:
     validation.check_target(queue, None)
     encoded, content_type = encode_body(body)
     validation.check_size(encoded)
     message_id = new_message_id()
-    return PLAIN, NewMessage(queue_name=queue, message_id=message_id, body=encoded, content_type=content_type)
+    return NewMessage(queue_name=queue, message_id=message_id, body=encoded, content_type=content_type)
 
 
 def as_letter(given: Letter | tuple[str, Any]) -> Letter:

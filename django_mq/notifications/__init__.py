@@ -19,5 +19,6 @@ on. Losing every hint costs at most one safety poll.
     listening.py  the same: a session's end
     scripts.py    what runs inside Redis, from lua/
     posting.py    how to send without waiting
+    gathering.py  what need not be sent one by one
     breaker.py    how not to wait for a dead server
 """

@@ -78,8 +78,11 @@ class Notifier(ABC):
     def send(self, topics: Iterable[str]) -> None:
         """Wake whoever listens to these topics, as far as possible."""
 
-    def announce(self, news: Mapping[str, News]) -> None:
-        """Wake as many interested sessions of each queue as there are messages, or everybody who listens."""
+    def announce(self, news: Mapping[str, News], *, may_wait: bool = False) -> None:  # noqa: ARG002
+        """Wake as many interested sessions of each queue as there are messages, or everybody who listens.
+
+        ``may_wait``: a moment later is as good while nobody would hear it.
+        """
         self.send([queue_topic(name) for name in news])
 
     @abstractmethod

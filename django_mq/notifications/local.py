@@ -31,7 +31,7 @@ class LocalNotifier(Notifier):
         for wake, topic in named:
             wake.set(topic)
 
-    def announce(self, news: Mapping[str, News]) -> None:
+    def announce(self, news: Mapping[str, News], *, may_wait: bool = False) -> None:  # noqa: ARG002
         with self._lock:
             told = [(self._chosen(queue, item), queue, item.back) for queue, item in news.items()]
         for listeners, queue, back in told:

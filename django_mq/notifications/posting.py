@@ -13,13 +13,14 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import redis
 from redis.exceptions import NoScriptError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 #: Posts this far apart, in seconds, are not a burst: each waits for its answer.
 SELDOM_SECONDS = 0.5
@@ -38,11 +39,18 @@ class Post:
     command: Command
     if_forgotten: Command | None = None
     if_refused: Sequence[Command] = ()
+    #: Called with the answer, by whoever reads it.
+    answered: Callable[[Any], None] | None = None
+
+    def tell(self, answer: Any) -> None:
+        """Pass the answer on to whoever wants it."""
+        if self.answered is not None:
+            self.answered(answer)
 
     def instead(self, error: redis.ResponseError) -> list[Post]:
         """Return what to send after this error. Raises it where there is nothing else."""
         if isinstance(error, NoScriptError) and self.if_forgotten:
-            return [Post(self.if_forgotten, if_refused=self.if_refused)]
+            return [Post(self.if_forgotten, if_refused=self.if_refused, answered=self.answered)]
         if not self.if_refused:
             raise error
         return [Post(command) for command in self.if_refused]
@@ -67,11 +75,19 @@ class Poster:
 
         Raises RedisError and OSError, also for what went wrong with earlier posts.
         """
+        return self._alone(partial(self._post, posts))
+
+    def catch_up(self) -> None:
+        """Read the answers that have come, waiting for none. Raises as ``post`` does."""
+        if self._unanswered:
+            self._alone(self._read_what_came)
+
+    def _alone(self, work: Callable[[], None]) -> bool:
         # Never waited for: its owner may be what a signal's handler has interrupted.
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            self._post(posts)
+            work()
         except BaseException:
             # Answers could no longer be told apart.
             self._hang_up()
@@ -120,13 +136,22 @@ class Poster:
 
     def _read_answers(self) -> None:
         while self._unanswered:
-            post = self._unanswered.popleft()
-            try:
-                self._connection.read_response()
-            except redis.ConnectionError:
-                raise
-            except redis.ResponseError as error:
-                self._send(post.instead(error))
+            self._read_answer()
+
+    def _read_what_came(self) -> None:
+        while self._unanswered and self._connection.can_read(timeout=0):
+            self._read_answer()
+
+    def _read_answer(self) -> None:
+        post = self._unanswered.popleft()
+        try:
+            answer = self._connection.read_response()
+        except redis.ConnectionError:
+            raise
+        except redis.ResponseError as error:
+            self._send(post.instead(error))
+        else:
+            post.tell(answer)
 
     def _hang_up(self) -> None:
         connection, self._connection = self._connection, None

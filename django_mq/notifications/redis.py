@@ -23,6 +23,8 @@ from __future__ import annotations
 
 import logging
 import os
+import time
+from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,7 @@ from redis.retry import Retry
 
 from django_mq.notifications.base import Notifier, notice_topic, queue_topic
 from django_mq.notifications.breaker import Breaker
+from django_mq.notifications.gathering import Gathering
 from django_mq.notifications.listening import KEEP_MS, RedisListener
 from django_mq.notifications.posting import Post, Poster
 from django_mq.notifications.scripts import script
@@ -67,19 +70,34 @@ class RedisNotifier(Notifier):
             # The client would try a dead server several times, a publisher waiting.
             retry=Retry(NoBackoff(), 0),
         )
+        self._gathering = Gathering(self._announce)
         self._poster = Poster(self._client, greeting=[script("announce").load()])
         self._breaker = Breaker()
 
     def send(self, topics: Iterable[str]) -> None:
         self._try_to_post([Post(self._publish(topic)) for topic in topics])
 
-    def announce(self, news: Mapping[str, News]) -> None:
+    def announce(self, news: Mapping[str, News], *, may_wait: bool = False) -> None:
+        if may_wait and self._is_kept(news):
+            return
+        self._announce(self._gathering.with_kept(news))
+
+    def _is_kept(self, news: Mapping[str, News]) -> bool:
+        try:
+            self._poster.catch_up()
+        except (redis.RedisError, OSError) as error:
+            self._give_up(error)
+            return False
+        return self._gathering.keep(news)
+
+    def _announce(self, news: Mapping[str, News]) -> None:
+        answered = partial(self._gathering.answered, tuple(news), time.monotonic())
         arguments: list[object] = [part for name, item in news.items() for part in _told(name, item)]
         arguments[:0] = self.prefix, ANSWER_MS, KEEP_MS
         # A Redis that may not write, or takes no scripts, still carries hints: to everybody.
         plain = [self._publish(queue_topic(name)) for name in news]
         announce = script("announce")
-        self._try_to_post([Post(announce.call(*arguments), announce.call_in_full(*arguments), plain)])
+        self._try_to_post([Post(announce.call(*arguments), announce.call_in_full(*arguments), plain, answered)])
 
     def _publish(self, topic: str) -> tuple[object, ...]:
         return ("PUBLISH", f"{self.prefix}:{topic}", b"1")
@@ -98,12 +116,14 @@ class RedisNotifier(Notifier):
 
     def _execute(self, post: Post) -> None:
         try:
-            self._client.execute_command(*post.command)
+            answer = self._client.execute_command(*post.command)
         except redis.ConnectionError:
             raise
         except redis.ResponseError as error:
             for other in post.instead(error):
                 self._execute(other)
+        else:
+            post.tell(answer)
 
     def ask(self, name: str, *arguments: object) -> Any:
         """Run a script for a session and return its answer, None while Redis cannot be asked. Never raises."""

@@ -9,6 +9,7 @@ from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_mq.errors import DuplicateMessage, StoreError, StoreUnavailable
+from django_mq.models import Message
 from django_mq.stores.postgresql.preparing import WORTH_ASKING, may_prepare
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import a_message, declare, publish
@@ -173,6 +174,7 @@ def test_in_a_transaction_that_is_an_outage_for_once(site: Store) -> None:
         cursor.execute("DISCARD ALL")
 
     with transaction.atomic(using="postgresql"):
+        site.counts()  # the transaction has begun: the first statement of one takes the driver's way
         with pytest.raises(StoreUnavailable, match="has been dropped"):
             publish(site)
         transaction.set_rollback(True, using="postgresql")
@@ -180,3 +182,80 @@ def test_in_a_transaction_that_is_an_outage_for_once(site: Store) -> None:
         publish(site)
 
     assert site.counts()["orders"].ready == WORTH_ASKING + 1
+
+
+#: Something in every field that a publish may give without a time.
+FULL: dict[str, Any] = {
+    "body": bytes(range(256)),
+    "content_type": "text/ünicode",
+    "content_encoding": "binary",
+    "headers": '{"a": [1, "ü"]}',
+    "properties": '{"b": null}',
+    "priority": 9,
+    "type": "order 🛒",
+    "correlation_id": "c-1",
+    "group_key": "g",
+}
+
+
+def written(site: Store) -> list[dict[str, Any]]:
+    """The rows, without what tells one from another."""
+    own = ("id", "message_id", "published_at")
+    rows = Message.objects.using("postgresql").order_by("id").values()
+    return [{name: value for name, value in row.items() if name not in own} for row in rows]
+
+
+@pytest.mark.parametrize("given", [{}, FULL], ids=["plain", "full"])
+def test_every_way_to_the_server_writes_the_same_row(site: Store, given: dict[str, Any]) -> None:
+    publish(site, **given)  # by Django's cursor
+    publish_often(site)
+    site.purge("orders")
+    with CaptureQueriesContext(connections["postgresql"]):
+        publish(site, **given)
+    publish(site, **given)  # through libpq
+    with transaction.atomic(using="postgresql"):
+        publish(site, **given)  # by the driver's cursor: the transaction has not begun
+        publish(site, **given)
+    with transaction.atomic(using="postgresql"), driver().pipeline():
+        publish(site, **given)
+
+    rows = written(site)
+    assert len(rows) == 5
+    assert all(row == rows[0] for row in rows)
+
+
+def test_the_number_of_a_row_is_what_the_server_said(site: Store) -> None:
+    publish_often(site)
+
+    assert publish(site) == Message.objects.using("postgresql").latest("id").id
+
+
+def test_a_text_that_the_server_cannot_hold_is_refused_and_not_cut(site: Store) -> None:
+    publish_often(site)
+
+    with pytest.raises(StoreError, match="0x00"):
+        publish(site, type="a\x00b")
+
+    assert publish(site) > 0
+
+
+def test_another_encoding_of_texts_is_the_drivers_affair(site: Store) -> None:
+    publish_often(site)
+    with connections["postgresql"].cursor() as cursor:
+        cursor.execute("SET client_encoding TO 'LATIN1'")
+
+    publish(site, type="ü")
+    connections["postgresql"].close()
+
+    assert Message.objects.using("postgresql").latest("id").type == "ü"
+
+
+def test_a_connection_that_died_is_an_outage(site: Store) -> None:
+    publish_often(site)
+    other = connections.create_connection("postgresql")
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s)", [driver().info.backend_pid])
+    other.close()
+
+    with pytest.raises(StoreUnavailable):
+        publish(site)

@@ -14,7 +14,7 @@ from psycopg.errors import InvalidSqlStatementName, UniqueViolation
 from django_mq import conf
 from django_mq.errors import SessionLost
 from django_mq.stores.features import Features
-from django_mq.stores.postgresql import copying
+from django_mq.stores.postgresql import copying, direct
 from django_mq.stores.postgresql.copying import Target, is_ready_at_once, is_worth_copying
 from django_mq.stores.postgresql.guarding import Guarding
 from django_mq.stores.postgresql.pointing import Pointer
@@ -33,9 +33,20 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import ClaimRequest, NewMessage, Settlement
 
-#: Fields of a message that say when, and the others.
-TIMES = ("deliver_at", "delay_seconds", "expires_at", "ttl_seconds")
-FIELDS_AT_ONCE = tuple(name for name in NEW_MESSAGE_FIELDS if name not in TIMES)
+#: The parameters of append_at_once.sql: what of a message does not say when, with its type.
+TYPES_AT_ONCE = (
+    ("queue_name", direct.TEXT),
+    ("message_id", direct.UUID),
+    ("body", direct.BYTES),
+    ("content_type", direct.TEXT),
+    ("content_encoding", direct.TEXT),
+    ("headers", direct.TEXT),
+    ("properties", direct.TEXT),
+    ("priority", direct.SMALL_NUMBER),
+    ("type", direct.TEXT),
+    ("correlation_id", direct.TEXT),
+    ("group_key", direct.TEXT),
+)
 #: The claims' counterparts that settle as well, and the columns before those of a claim.
 SETTLE_AND = {"claim": "settle_and_claim", "claim_across": "settle_and_claim_across"}
 ANSWER_COLUMNS = 3
@@ -49,6 +60,29 @@ DELETION_WAIT_SECONDS = 2
 def numbers(values: Iterable[int]) -> str:
     """Return an array of numbers as its text: what psycopg does for any array takes ten times as long."""
     return "{" + ",".join(map(str, values)) + "}"
+
+
+def _at_once(message: NewMessage) -> dict[str, Any]:
+    """Return the parameters of append_at_once.sql for the driver."""
+    return {name: getattr(message, name) for name, _ in TYPES_AT_ONCE}
+
+
+def _in_binary(message: NewMessage) -> list[bytes | None]:
+    """Return the same as the server reads them, in the order of their types."""
+    properties, correlation_id, group_key = message.properties, message.correlation_id, message.group_key
+    return [
+        message.queue_name.encode(),
+        message.message_id.bytes,
+        message.body,
+        message.content_type.encode(),
+        message.content_encoding.encode(),
+        message.headers.encode(),
+        None if properties is None else properties.encode(),
+        message.priority.to_bytes(2),
+        message.type.encode(),
+        None if correlation_id is None else correlation_id.encode(),
+        None if group_key is None else group_key.encode(),
+    ]
 
 
 class PostgreSQLStore(Guarding):
@@ -88,27 +122,32 @@ class PostgreSQLStore(Guarding):
         self._rows("limit_waiting", limit=before)
 
     def _append_one(self, message: NewMessage) -> list[tuple[Any, ...]]:
-        if any(getattr(message, name) is not None for name in TIMES):
+        if not is_ready_at_once(message):
             return super()._append_one(message)
-        params = {name: getattr(message, name) for name in FIELDS_AT_ONCE}
         with self._alone(), translating(self.connection):
             self.connection.ensure_connection()
-            return self._often("append_at_once", params)
+            return self._append_at_once(message)
 
-    def _often(self, name: str, params: dict[str, Any]) -> list[tuple[Any, ...]]:
-        """Run a statement that is run so often that it is prepared where that is safe."""
-        if not self._may_prepare():
-            return self._rows(name, **params)
+    def _append_at_once(self, message: NewMessage) -> list[tuple[Any, ...]]:
+        """Run the statement that is run so often that it is prepared where that is safe."""
         driver = self.connection.connection
-        try:
-            with preparing(driver):
-                return cursor_of(driver).execute(self._text(name), params, prepare=True, binary=True).fetchall()
-        except InvalidSqlStatementName:
-            # The project has dropped what was prepared; in a transaction that is an error like any other.
-            prepare_no_more(driver)
-            if self.in_transaction:
-                raise
-            return self._rows(name, **params)
+        if self._may_prepare():
+            try:
+                return self._prepared(driver, message)
+            except InvalidSqlStatementName:
+                # The project has dropped what was prepared; in a transaction that is an error like any other.
+                prepare_no_more(driver)
+                if self.in_transaction:
+                    raise
+        return self._rows("append_at_once", **_at_once(message))
+
+    def _prepared(self, driver: Any, message: NewMessage) -> list[tuple[Any, ...]]:
+        text = self._text("append_at_once")
+        if direct.is_open(driver):
+            found = direct.first_value(driver, text, TYPES_AT_ONCE, _in_binary(message))
+            return [] if found is None else [(int.from_bytes(found),)]
+        with preparing(driver):
+            return cursor_of(driver).execute(text, _at_once(message), prepare=True, binary=True).fetchall()
 
     def _may_prepare(self) -> bool:
         connection = self.connection

@@ -1,0 +1,127 @@
+"""Hints that would find nobody, gathered for a moment and sent as one.
+
+While every session of a queue is at work, a publisher's hints find nobody: the first says so in
+its answer, and those that follow within a moment need not be sent one by one. They are counted,
+and go with the first hint after that moment, or, where none follows, by a thread that lives as
+long as there is something to see to. A session that goes to sleep meanwhile has looked just
+before; what came after its look waits two moments at most.
+
+Only a publisher's plain news waits. What is due, what came back and what a session hands on is
+told at once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from django_mq.notifications.base import News
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+#: So long a hint that found nobody speaks for those after it, in seconds.
+MOMENT_SECONDS = 0.005
+#: A thread that left something waiting for so long, in seconds, does not run here (some servers let none run).
+STALLED_SECONDS = 1.0
+#: The thread ends after so many moments without anything to see to.
+QUIET_MOMENTS = 20
+#: So many queues are remembered.
+KNOWN = 256
+
+
+class Gathering:
+    """What one process has not said yet. Any thread may use it; a forked child begins with nothing."""
+
+    def __init__(self, send: Callable[[Mapping[str, News]], None]) -> None:
+        self._send = send
+        self._forget_parent()
+        os.register_at_fork(after_in_child=self._forget_parent)
+        atexit.register(self.flush)
+
+    def _forget_parent(self) -> None:
+        # Until when a queue's news would find nobody, as far as we know.
+        self._nobody_until: dict[str, float] = {}
+        self._waiting: Counter[str] = Counter()
+        self._since = 0.0
+        self._thread: threading.Thread | None = None
+        self._stalled = False
+        # A publisher never waits for it: its owner may be what a signal's handler has interrupted.
+        self._lock = threading.Lock()
+
+    def answered(self, queues: Collection[str], asked_at: float, told: object) -> None:
+        """Take Redis's answer to a hint of these queues, sent at ``asked_at``: how many sessions it told."""
+        if len(self._nobody_until) >= KNOWN:
+            self._nobody_until.clear()
+        for queue in queues:
+            self._nobody_until[queue] = 0.0 if told else asked_at + MOMENT_SECONDS
+
+    def keep(self, news: Mapping[str, News]) -> bool:
+        """Keep the news for a moment if nobody would hear it now; return whether it is kept."""
+        now = time.monotonic()
+        for queue, item in news.items():
+            if now >= self._nobody_until.get(queue, 0.0) or item.due_seconds is not None or item.back:
+                return False
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            return self._keep(news, now)
+        finally:
+            self._lock.release()
+
+    def _keep(self, news: Mapping[str, News], now: float) -> bool:
+        if not self._waiting:
+            self._since = now
+        self._stalled = self._stalled or now - self._since > STALLED_SECONDS
+        if self._stalled or not self._is_seen_to():
+            return False
+        for queue, item in news.items():
+            self._waiting[queue] += item.messages
+        return True
+
+    def _is_seen_to(self) -> bool:
+        """Whether the thread runs that sends what nothing follows."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="django_mq-gathered", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False  # no more threads, or the interpreter is on its way out
+            self._thread = thread
+        return True
+
+    def with_kept(self, news: Mapping[str, News]) -> Mapping[str, News]:
+        """Return the news with what was kept for the same queues, which is kept no more."""
+        if not self._waiting or not self._lock.acquire(blocking=False):
+            return news
+        try:
+            kept = {queue: self._waiting.pop(queue, 0) for queue in news}
+        finally:
+            self._lock.release()
+        return {queue: replace(item, messages=item.messages + kept[queue]) for queue, item in news.items()}
+
+    def flush(self) -> None:
+        """Send what is kept."""
+        with self._lock:
+            kept, self._waiting = self._waiting, Counter()
+        if kept:
+            self._send({queue: News(messages=count) for queue, count in kept.items()})
+
+    def _run(self) -> None:
+        quiet = 0
+        while quiet < QUIET_MOMENTS or not self._ends():
+            time.sleep(MOMENT_SECONDS)
+            quiet = 0 if self._waiting else quiet + 1
+            if self._waiting and time.monotonic() - self._since >= MOMENT_SECONDS:
+                self.flush()
+
+    def _ends(self) -> bool:
+        with self._lock:
+            if not self._waiting:
+                self._thread = None
+            return self._thread is None
