@@ -130,7 +130,9 @@ class ErrorFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         dead = Message.objects.using(alias()).filter(state=Message.Status.DEAD)
-        newest = dead.values_list("dead_reason", flat=True)[:TYPES_SAMPLE]
+        # Ids first, from the index of the dead alone: to sort by id, some databases would fetch every dead row.
+        newest_ids = list(dead.order_by("-id").values_list("pk", flat=True)[:TYPES_SAMPLE])
+        newest = dead.filter(pk__in=newest_ids).order_by().values_list("dead_reason", flat=True)
         reasons = (set(newest) | set(request.GET.getlist("reason"))) - {""}
         return [(reason, reason) for reason in sorted(reasons)[:CHOICES]]
 

@@ -1,28 +1,58 @@
-"""Pages over tables of millions: counted up to a bound, never to the end."""
+"""Pages over tables of millions: looked through once, up to a bound, and never to the end for what is seen.
+
+One statement reads the ids of what matches, from an index alone where one serves; the rows of the page are then
+fetched by their ids. To count and then to list would walk the table twice where a filter has no index, and an
+order by id would fetch and sort whole rows where it has one.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from django.core.paginator import Paginator
+from django.contrib.admin.views.main import ChangeList
+from django.core.paginator import Page, Paginator
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
+    from django.http import HttpRequest
 
 #: Rows counted, and so reachable by page number. Beyond it the page says "more" and filters help.
 COUNT_LIMIT = 10_000
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable at run time
-    """Counts at most COUNT_LIMIT rows, which also bounds how far the last page must skip."""
+    """Knows the ids of the first COUNT_LIMIT rows, which also bounds how far the last page must skip."""
+
+    @property
+    def _rows(self) -> QuerySet[Any]:
+        rows: QuerySet[Any] = self.object_list  # type: ignore[assignment] # the admin gives nothing else
+        return rows
+
+    @cached_property
+    def ids(self) -> list[Any]:
+        return list(self._rows.values_list("pk", flat=True)[:COUNT_LIMIT])
 
     @cached_property
     def count(self) -> int:
-        rows: QuerySet[Any] = self.object_list  # type: ignore[assignment] # the admin gives nothing else
-        return rows.order_by().values("pk")[:COUNT_LIMIT].count()
+        return len(self.ids)
+
+    def page(self, number: int | str) -> Page[Any]:
+        """Return the rows of a page; one that has gone since they were counted is missing."""
+        valid = self.validate_number(number)
+        first = (valid - 1) * self.per_page
+        return Page(self._rows.filter(pk__in=self.ids[first : first + self.per_page]), valid, self)
 
     @property
     def cut(self) -> bool:
         """Whether there may be rows beyond those counted."""
         return self.count >= COUNT_LIMIT
+
+
+class BoundedChangeList(ChangeList):
+    """Lists a single page as any other: Django would look through the table once more for it."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        if isinstance(self.paginator, BoundedPaginator) and not self.multi_page:
+            self.result_list = self.paginator.page(1).object_list

@@ -14,8 +14,10 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from django_mq import conf
+from django_mq.admin.paging import BoundedChangeList
 
 if TYPE_CHECKING:
+    from django.contrib.admin.views.main import ChangeList
     from django.db.models import ForeignKey, Model, QuerySet
     from django.forms import Field, ModelChoiceField
     from django.http import HttpRequest, HttpResponse
@@ -35,6 +37,9 @@ class TableAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # not subscriptabl
 
     class Media:
         css = {"all": ["django_mq/admin.css"]}
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return BoundedChangeList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).using(alias())
