@@ -129,7 +129,7 @@ class ErrorFilter(admin.SimpleListFilter):
     parameter_name = "reason"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        dead = Message.objects.using(alias()).filter(state=Message.Status.DEAD)
+        dead = Message.objects.using(alias()).filter(narrowing.in_state(Message.Status.DEAD))
         # Ids first, from the index of the dead alone: to sort by id, some databases would fetch every dead row.
         newest_ids = list(dead.order_by("-id").values_list("pk", flat=True)[:TYPES_SAMPLE])
         newest = dead.filter(pk__in=newest_ids).order_by().values_list("dead_reason", flat=True)

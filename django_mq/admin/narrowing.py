@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -29,13 +30,18 @@ ATTEMPTS = ("0", "1", "3", "10")
 AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 
 
+def in_state(state: Message.Status) -> Q:
+    """Say the state in the statement itself: given it beside, SQLite asks each row of a partial index for it."""
+    return Q(state=RawSQL(str(state.value), ()))  # noqa: S611 - a number of our own
+
+
 def by_state(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     if value == DEAD_LETTERS:
         takers = Queue.objects.using(alias()).filter(dead_letter_sources__isnull=False)
         in_takers = Q(queue__in=list(takers.values_list("pk", flat=True).distinct()))
-        return rows.filter(Q(state=Message.Status.DEAD) | in_takers)
-    known = {str(state.value) for state in Message.Status}
-    return rows.filter(state=value) if value in known else rows
+        return rows.filter(in_state(Message.Status.DEAD) | in_takers)
+    known = {str(state.value): state for state in Message.Status}
+    return rows.filter(in_state(known[value])) if value in known else rows
 
 
 def by_queue(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
