@@ -25,6 +25,14 @@ class Measuring:
     #: About how long a full run and a quick one take, in seconds.
     full_seconds: int
     quick_seconds: int
+    #: Whether it wants millions of rows, and so tables that are thrown away as a whole.
+    is_large: bool = False
+
+    def seconds(self, *, quick: bool, large: bool) -> int:
+        """Return about how long it takes; ``large``: whether there are such tables."""
+        if self.is_large and not large:
+            return 0
+        return self.quick_seconds if quick else self.full_seconds
 
     def run(self, ground: Ground) -> Iterator[Measure]:
         """Measure and judge; what the function leaves out is reported as not measured."""
@@ -42,12 +50,12 @@ MEASURINGS = (
     Measuring(("drain_one",), "draining", "measure_one", 45, 5),
     Measuring(("drain_two",), "draining", "measure_two", 45, 6),
     Measuring(("pickup_p50", "pickup_p99"), "picking_up", "measure", 20, 4),
-    Measuring(("claim_10m_ready",), "claiming", "measure_ready", 400, 6),
-    Measuring(("claim_1m_scheduled",), "claiming", "measure_scheduled", 80, 6),
-    Measuring(("claim_after_churn",), "churning", "measure", 700, 6),
+    Measuring(("claim_10m_ready",), "claiming", "measure_ready", 400, 6, is_large=True),
+    Measuring(("claim_1m_scheduled",), "claiming", "measure_scheduled", 80, 6, is_large=True),
+    Measuring(("claim_after_churn",), "churning", "measure", 700, 6, is_large=True),
     Measuring(("wakeups_per_message", "claims_per_message"), "waking", "measure", 40, 8),
     Measuring(("idle_statements",), "idling", "measure", 75, 8),
-    Measuring(("worker_memory_mib",), "remembering", "measure", 400, 6),
+    Measuring(("worker_memory_mib",), "remembering", "measure", 400, 6, is_large=True),
 )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.core.management import CommandError, call_command
 
+from django_mq.benchmarks.catalogue import chosen
 from django_mq.benchmarks.measuring import NAMES, measured, unmeasured
 from django_mq.benchmarks.targets import ON_POSTGRESQL, ON_SQLITE
 from django_mq.models import History, Message, Queue
@@ -50,6 +51,14 @@ def bench(environment: dict[str, str], *arguments: str) -> str:
     return subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True
     ).stdout
+
+
+def test_what_cannot_be_measured_here_takes_no_time() -> None:
+    everything = chosen(())
+
+    assert [item.names for item in everything if item.is_large and item.seconds(quick=False, large=False)] == []
+    assert sum(item.seconds(quick=False, large=True) for item in everything) > 20 * 60
+    assert sum(item.seconds(quick=False, large=False) for item in everything) < 5 * 60
 
 
 def assert_nothing_is_left(alias: str) -> None:

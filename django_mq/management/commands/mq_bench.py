@@ -17,6 +17,7 @@ from django_mq.benchmarks.catalogue import chosen
 from django_mq.benchmarks.ground import Ground, durability, tables_for
 from django_mq.benchmarks.measuring import NAMES
 from django_mq.management.command import MQCommand
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -45,7 +46,8 @@ class Command(MQCommand):
             raise CommandError(str(error)) from None
         if options["repeats"] < 1:
             raise CommandError("--repeats must be at least 1.")
-        seconds = sum(item.quick_seconds if options["quick"] else item.full_seconds for item in measurings)
+        large = shared_store(alias).features.has_schemas
+        seconds = sum(item.seconds(quick=options["quick"], large=large) for item in measurings)
         machine = _machine(alias)
         self.stdout.write(", ".join(f"{name} {value}" for name, value in machine.items()))
         self.stdout.write(f"This takes about {_time(seconds)}.")

@@ -1,0 +1,22 @@
+"""What the script for peers prints; the peers themselves are installed by whoever runs it."""
+
+from __future__ import annotations
+
+from tests.benchmarks.peers import FIGURES, HEAD, Figures, table
+
+
+def figures(*values: float | None) -> Figures:
+    return dict(zip(FIGURES, values, strict=True))
+
+
+def test_each_median_stands_beside_its_ratio_to_the_raw_loop() -> None:
+    rounds = [
+        {"raw": figures(1000, 80_000, 60_000, 2.0, 4.0), "peer": figures(500, None, drain, 3.0, 6.0)}
+        for drain in (6000, 90_000, 30_000)
+    ]
+
+    assert table(rounds).splitlines() == [
+        *HEAD.splitlines(),
+        "| raw | 1,000 | 80,000 | 60,000 | 2.0 | 4.0 |",
+        "| peer | 500 (0.5) | - | 30,000 (0.5) | 3.0 (1.5) | 6.0 (1.5) |",
+    ]
