@@ -6,8 +6,10 @@ import json
 import os
 
 from tests.settings.base import *  # noqa: F403 - settings modules are made to be completed
+from tests.settings.base import INSTALLED_APPS as USUAL_APPS
 from tests.settings.databases import from_url
 
+INSTALLED_APPS = [*USUAL_APPS, *os.environ.get("JOURNEY_APPS", "").split()]
 DATABASES = {"default": from_url(os.environ["DATABASE_URL"])}
 DJANGO_MQ = json.loads(os.environ.get("JOURNEY_MQ", "{}"))
 

@@ -1,0 +1,95 @@
+"""Programs that people run beside their workers: django-celery-beat, Flower."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.services.processes import tethered
+from tests.services.redis import find_free_port
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.journeys.conftest import Sites
+    from tests.journeys.site import Site
+
+pytestmark = pytest.mark.once
+APP = "tests.journeys.project.app"
+EVERY_SECOND = """
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+each = IntervalSchedule.objects.create(every=1, period=IntervalSchedule.SECONDS)
+PeriodicTask.objects.create(name="tick", task="note", interval=each, args='["tick"]', priority=7)
+"""
+
+
+def test_the_database_scheduler_of_django_celery_beat_publishes_what_is_due(
+    sites: Sites, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("django_celery_beat", reason="it does not take the newest Django yet")
+    monkeypatch.setenv("JOURNEY_APPS", "django_celery_beat")
+    with sites("postgresql", REDIS_URL=redis_url) as site:
+        site.migrate()
+        site.run("django", "shell", "-c", EVERY_SECOND)
+        with (
+            site.worker("-c", "1"),
+            companion(site, "beat", "-S", "django", "--max-interval", "1"),
+        ):
+            lines = site.wait_for_diary(3, name="tick")
+
+    assert {line["priority"] for line in lines} == {7}
+
+
+def test_flower_sees_the_workers_and_what_they_do(sites: Sites, redis_url: str) -> None:
+    port = find_free_port()
+    address = ["--address=127.0.0.1", f"--port={port}"]
+
+    def get(path: str) -> Any:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/{path}") as answer:
+                return json.load(answer)
+        except (urllib.error.URLError, ConnectionError):
+            return {}  # not up yet, or not yet told of any worker
+
+    with (
+        sites("postgresql", REDIS_URL=redis_url) as site,
+        site.worker("-E", "-c", "1") as worker,
+        companion(site, "flower", *address, FLOWER_UNAUTHENTICATED_API="true"),
+    ):
+        wait_until(lambda: worker.name in get("workers?refresh=1"), site.story)
+        assert get("workers")[worker.name]["active_queues"][0]["name"] == "celery"
+
+        def seen() -> bool:
+            task = site.send("note", "watched")
+            site.wait_until_settled()
+            return get(f"task/info/{task}").get("state") == "SUCCESS"
+
+        wait_until(seen, site.story)
+
+
+@contextmanager
+def companion(site: Site, *command: str, **environment: str) -> Iterator[None]:
+    """Run another Celery command as long as the block lasts; its log is the site's."""
+    with (site.directory / f"{command[0]}.log").open("ab") as log:
+        process = subprocess.Popen(
+            tethered([sys.executable, "-m", "celery", "-A", APP, *command], death_signal=signal.SIGKILL),
+            env=site.environment(**environment),
+            cwd=site.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,58 @@
+"""What is recorded of failed tasks, and over which connection."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+from django.db import connections, transaction
+from django.utils.timezone import now
+
+from django_mq.integrations.celery import failures
+from django_mq.models import Attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    #: Reports a failed run of a task; returns the task's id.
+    Fail = Callable[[], str]
+
+
+@pytest.fixture
+def fail(committed_database: str) -> Iterator[Fail]:
+    """Fails a task as Celery's pool processes tell it."""
+    failures.connect(committed_database)
+
+    def report() -> str:
+        request = SimpleNamespace(
+            id=str(uuid4()), retries=0, hostname="here", delivery_info={"routing_key": "celery"}
+        )
+        failures.on_failure(SimpleNamespace(name="note", request=request), request.id, ValueError("why"), "where")
+        return request.id
+
+    yield report
+    failures.forget(committed_database)
+
+
+def test_failures_are_recorded_over_a_connection_that_is_kept(fail: Fail, committed_database: str) -> None:
+    """Celery closes Django's after each task: another one for each failure costs more than the task."""
+    connections[committed_database].close()
+
+    tasks = {fail(), fail()}
+
+    assert connections[committed_database].connection is None
+    recorded = Attempt.objects.using(committed_database).filter(correlation_id__in=tasks)
+    assert {(line.error, line.detail, line.number) for line in recorded} == {("ValueError", "why", 1)}
+    assert len(recorded) == 2
+
+
+def test_a_task_called_in_a_transaction_fails_within_it(fail: Fail, committed_database: str) -> None:
+    """Where only one may write, a second connection would wait for the first."""
+    with transaction.atomic(using=committed_database):
+        Attempt.objects.using(committed_database).create(queue_name="celery", number=1, failed_at=now())
+        task = fail()
+        transaction.set_rollback(True, using=committed_database)
+
+    assert not Attempt.objects.using(committed_database).filter(correlation_id=task).exists()
