@@ -11,11 +11,14 @@ from django_mq.admin.history import HistoryAdmin
 from django_mq.admin.insights import InsightAdmin
 from django_mq.admin.messages import MessageAdmin
 from django_mq.admin.operations import OperationAdmin
+from django_mq.admin.pipeline import ArchiveBatchAdmin, BulkJobAdmin
 from django_mq.admin.queues import QueueAdmin
 from django_mq.admin.workers import WorkerSessionAdmin
 from django_mq.models import (
+    ArchiveBatch,
     Attempt,
     Binding,
+    BulkJob,
     Consumer,
     History,
     InsightHour,
@@ -40,3 +43,5 @@ def register(site: AdminSite) -> None:
     site.register(Attempt, AttemptAdmin)
     site.register(Operation, OperationAdmin)
     site.register(InsightHour, InsightAdmin)
+    site.register(ArchiveBatch, ArchiveBatchAdmin)
+    site.register(BulkJob, BulkJobAdmin)

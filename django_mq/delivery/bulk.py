@@ -1,7 +1,7 @@
 """Messages that differ in nothing but their bodies, checked once and written together.
 
-A load of millions has few kinds of messages. What is true of a whole kind is said, checked
-and encoded once for it, and not once for each message.
+Most messages of a load of millions are alike. What is true of all of them is said, checked
+and encoded once, and not once for each message.
 """
 
 from __future__ import annotations

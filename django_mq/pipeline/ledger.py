@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from django_mq.errors import PipelineError
 from django_mq.models import BulkJob, BulkPart
-from django_mq.pipeline import kinds
+from django_mq.pipeline import alike
 from django_mq.pipeline.letters import WORD, signature
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _publish(batches: Iterator[pa.RecordBatch], alias: str) -> tuple[int, str]:
     rows, checksum = 0, 0
     for batch in batches:
         signed, messages = signature(batch)
-        kinds.publish(messages, alias)
+        alike.publish(messages, alias)
         rows, checksum = rows + batch.num_rows, checksum + signed
     return rows, str(checksum % WORD)
 

@@ -16,6 +16,7 @@ from django_mq.errors import SparkUnavailable
 
 OLDEST_JAVA = 17
 PACKAGES = ("pyspark", "pyarrow", "pandas")
+CONNECT_PACKAGES = ("grpc", "grpc_status", "zstandard")
 HOW_TO_GET_JAVA = (
     f"install Java {OLDEST_JAVA} or newer (Debian: apt install openjdk-17-jre-headless) and set JAVA_HOME "
     "if it is not on the PATH, or name a Spark Connect server in SPARK_REMOTE"
@@ -25,8 +26,19 @@ HOW_TO_GET_JAVA = (
 def check() -> None:
     """Return if Spark can be started here. Raises SparkUnavailable."""
     check_packages()
-    if not os.environ.get("SPARK_REMOTE"):
+    remote = os.environ.get("SPARK_REMOTE", "")
+    if remote:
+        check_connect()
+    # A server that is called local starts here.
+    if not remote or remote.startswith("local"):
         check_java()
+
+
+def check_connect() -> None:
+    """Return if all that a client of Spark Connect needs is installed. Raises SparkUnavailable."""
+    missing = [name for name in CONNECT_PACKAGES if find_spec(name) is None]
+    if missing:
+        raise SparkUnavailable(f"Spark Connect needs {', '.join(missing)}: pip install 'pyspark[connect]'.")
 
 
 def check_packages() -> None:

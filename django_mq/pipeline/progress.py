@@ -1,7 +1,6 @@
 """How far a job is: a bar on a terminal, a line per stage elsewhere.
 
-Spark's own tracker is asked now and then by a thread. A Connect session has none, and
-shows nothing.
+Spark's own tracker is asked now and then by a thread. A Connect server tells by itself.
 """
 
 from __future__ import annotations
@@ -24,18 +23,35 @@ LOOK_SECONDS = 0.5
 @contextmanager
 def watched(spark: SparkSession, name: str, tell: Tell | None) -> Iterator[None]:
     """Tell how many tasks of the running stage are done, until the block is over."""
-    context = getattr(spark, "sparkContext", None) if tell is not None and not _is_remote(spark) else None
-    if context is None or tell is None:
+    if tell is None:
         yield
         return
-    over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(context.statusTracker(), name, tell, over), daemon=True)
+    if _is_remote(spark):
+        with _told_by_the_server(spark, name, tell):
+            yield
+        return
+    over, tracker = threading.Event(), spark.sparkContext.statusTracker()
+    watcher = threading.Thread(target=_watch, args=(tracker, name, tell, over), daemon=True)
     watcher.start()
     try:
         yield
     finally:
         over.set()
         watcher.join()
+
+
+@contextmanager
+def _told_by_the_server(spark: Any, name: str, tell: Tell) -> Iterator[None]:
+    def handler(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001 - Spark's names
+        tasks = sum(stage.num_tasks for stage in stages or ())
+        if tasks:
+            tell(name, sum(stage.num_completed_tasks for stage in stages), tasks)
+
+    spark.registerProgressHandler(handler)
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handler)
 
 
 def _is_remote(spark: Any) -> bool:

@@ -63,11 +63,16 @@ def open_session(
 
 
 def _starting(master: str | None) -> dict[str, str]:
-    if os.environ.get("SPARK_REMOTE") or "PYSPARK_GATEWAY_PORT" in os.environ:
+    remote = os.environ.get("SPARK_REMOTE", "")
+    if "PYSPARK_GATEWAY_PORT" in os.environ or (remote and not remote.startswith("local")):
         return {}  # a Connect server, or spark-submit, has started already, as its owner wanted
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = python_path()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if remote:
+        # A Connect server of our own takes settings from its environment only: it is like anybody's.
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", STARTED_WITH["spark.driver.extraJavaOptions"])
+        return {}
     handed = {f"spark.executorEnv.{key}": os.environ[key] for key in HANDED_ON if key in os.environ}
     return {"spark.master": master or LOCAL, **STARTED_WITH, **handed}
 
@@ -122,6 +127,9 @@ MEANINGS = {
     "database's driver, for the Python that PYSPARK_PYTHON names on every worker.",
     "No module named 'django'": "The executors have no Django: install the project's requirements for the Python "
     "that PYSPARK_PYTHON names on every worker.",
+    "no such table: django_mq": "The executors find no tables of django_mq: they need the settings of this "
+    "process, and SQLite only where all of them run on one machine.",
+    "unable to open database file": "The executors cannot open the SQLite file: it has to be on their machine.",
     "is not a Parquet file": "A file of the archive is damaged: it is no Parquet file; run mq_spark verify.",
     "PATH_NOT_FOUND": "A directory that should be read does not exist; run mq_spark verify.",
     "Permission denied": "A directory cannot be written or read: its permissions do not allow it.",

@@ -1,4 +1,4 @@
-"""A load's messages are checked once for each kind, and are no others than ``publish`` makes."""
+"""A load's messages that are alike are checked once, and are no others than ``publish`` makes."""
 
 from __future__ import annotations
 

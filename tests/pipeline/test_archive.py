@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,6 +77,20 @@ def test_an_empty_history_needs_no_spark(committed_database: str, tmp_path: Path
         raise AssertionError("Spark was started for nothing")
 
     assert job.archive(session, committed_database, str(tmp_path), older_than=timedelta(0)) == job.NOTHING
+
+
+def test_s3_is_spelt_as_spark_spells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyarrow import fs
+
+    from django_mq.pipeline.archive import files
+
+    asked = []
+    monkeypatch.setattr(fs.FileSystem, "from_uri", lambda address: asked.append(address) or (None, "bucket/x"))
+    files.opened("s3a://bucket/x")
+    files.opened("gs://bucket/x")
+
+    assert asked == ["s3://bucket/x", "gs://bucket/x"]
+    assert files.absolute("s3a://bucket/x/") == "s3a://bucket/x"
 
 
 @pytest.mark.django_db(databases=["default"], transaction=True)
@@ -200,6 +215,44 @@ class TestOnOneDatabase:
         assert History.objects.count() == 10
         assert ArchiveBatch.objects.get().state == ArchiveBatch.State.WRITTEN
         assert any(faults for _, faults in verifying.verify(spark, "default"))
+
+    def test_a_root_may_be_an_address(self, spark: SparkSession, past: Any, tmp_path: Path) -> None:
+        root = (tmp_path / "archive").as_uri()
+        for number in range(2):
+            past(5, published_at=MORNING + timedelta(days=number))
+            job.archive(lambda: spark, "default", root, older_than=timedelta(0))
+        new = keeping.compact(spark, "default")
+        assert new is not None
+
+        assert new.path.startswith("file:///")
+        assert len(keeping.vacuum("default", grace_hours=0)) == 2
+        assert [faults for _, faults in verifying.verify(spark, "default")] == [[]]
+        assert restore(spark, "default", DAY) == 5
+        assert len(ids(spark, "default")) == 5
+        assert json.loads((tmp_path / "archive" / "_manifest" / f"{new.pk}.json").read_text())["rows"] == 5
+
+    @pytest.mark.parametrize("harm", ["cut", "empty", "inside"])
+    def test_a_damaged_file_is_said_in_one_sentence(
+        self, spark: SparkSession, past: Any, archive: Any, harm: str
+    ) -> None:
+        past(2000)
+        archive()
+        file = next(Path(ArchiveBatch.objects.get().path).rglob("*.parquet"))
+        whole = file.read_bytes()
+        middle = len(whole) // 4
+        damaged = {
+            "cut": whole[: len(whole) // 2],
+            "empty": b"",
+            "inside": whole[:middle] + bytes(400) + whole[middle + 400 :],
+        }[harm]
+        file.write_bytes(damaged)
+        Path(f"{file.parent}/.{file.name}.crc").unlink(missing_ok=True)
+
+        [(_, [fault])] = verifying.verify(spark, "default")
+
+        assert re.fullmatch(r"Batch \d+.* (cannot be read: .*|has \d+ rows or other ones, .*)", fault)
+        assert "\n" not in fault
+        assert len(fault) < 400
 
     def test_small_batches_become_one(self, spark: SparkSession, past: Any, archive: Any) -> None:
         for number in range(3):

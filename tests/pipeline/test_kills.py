@@ -37,11 +37,13 @@ PATIENCE_SECONDS = 300
 
 
 class Command:
-    """``mq_spark`` in a process of its own, which can be killed with all it has started."""
+    """``mq_spark``, or another module, in a process of its own, which can be killed with all it has started."""
 
-    def __init__(self, environment: dict[str, str], *arguments: str) -> None:
+    def __init__(
+        self, environment: dict[str, str], *arguments: str, module: tuple[str, ...] = ("django", "mq_spark")
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "django", "mq_spark", "--master", "local[2]", *arguments],
+            [sys.executable, "-m", *module, *arguments],
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -76,7 +78,7 @@ def start(spark_environment: dict[str, str]) -> Iterator[Callable[..., Command]]
     started: list[Command] = []
 
     def run(*arguments: str) -> Command:
-        started.append(Command(spark_environment, *arguments))
+        started.append(Command(spark_environment, "--master", "local[2]", *arguments))
         return started[-1]
 
     yield run
@@ -138,3 +140,30 @@ def test_a_load_that_is_killed_has_every_message_once(start: Callable[..., Comma
     assert sum(json.loads(bytes(body)) for body in Message.objects.values_list("body", flat=True)) == sum(
         range(2 * ROWS)
     )
+
+
+def test_a_stream_that_is_killed_three_times_has_every_row_once(
+    spark_environment: dict[str, str], tmp_path: Path
+) -> None:
+    Queue.objects.create(name="followed")
+    History.objects.bulk_create([finished(number) for number in range(1, 6001)], batch_size=2000)
+    ids = [*History.objects.values_list("id", flat=True)]
+    checkpoint = tmp_path / "checkpoint"
+
+    def start() -> Command:
+        module = ("tests.pipeline.programs.following",)
+        return Command(spark_environment, str(checkpoint), "followed", "1500", module=module)
+
+    # When a batch is planned; when its messages are there; when those of a later one are there.
+    for reached in (
+        lambda: any(checkpoint.glob("offsets/[0-9]*")),
+        BulkPart.objects.exists,
+        BulkPart.objects.filter(batch__gte=2).exists,
+    ):
+        command = start()
+        command.killed_when(reached)
+    command = start()
+    said = command.finish()
+
+    numbers = [json.loads(bytes(body))["id"] for body in Message.objects.values_list("body", flat=True)]
+    assert (len(numbers), len(set(numbers)), sum(numbers)) == (6000, 6000, sum(ids)), said

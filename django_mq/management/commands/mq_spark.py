@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,9 @@ class Command(MQCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--master", metavar="URL", help="Spark's master; this process and all its processors.")
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument("--master", metavar="URL", help="Spark's master; this process and all its processors.")
+        where.add_argument("--remote", metavar="URL", help="A Spark Connect server, sc://HOST[:PORT].")
         parser.add_argument(
             "--conf", metavar="KEY=VALUE", action="append", default=[], help="A setting of Spark's."
         )
@@ -52,6 +55,8 @@ class Command(MQCommand):
         add_whatif_jobs(jobs)
 
     def run(self, alias: str, **options: Any) -> None:
+        if options["remote"]:
+            os.environ["SPARK_REMOTE"] = options["remote"]
         if options["job"] != "export":
             preflight.check_packages()
         self._told: tuple[int, int] | None = None

@@ -21,10 +21,18 @@ def absolute(root: str) -> str:
     return root.rstrip("/") if "://" in root else str(Path(root).absolute())
 
 
+def opened(path: str) -> tuple[fs.FileSystem, str]:
+    """Return the file system of an address, and the path in it. Raises OSError and ValueError."""
+    # Hadoop's own name for S3, which Spark wants and Arrow does not know.
+    address = f"s3://{path.removeprefix('s3a://')}" if path.startswith("s3a://") else path
+    system, inner = fs.FileSystem.from_uri(address)
+    return system, inner
+
+
 def check_writable(root: str) -> None:
     """Write a file and remove it, before anything is planned. Raises PipelineError."""
     try:
-        system, path = fs.FileSystem.from_uri(root)
+        system, path = opened(root)
         system.create_dir(path, recursive=True)
         with system.open_output_stream(f"{path}/_writable") as file:
             file.write(b"")
@@ -35,13 +43,13 @@ def check_writable(root: str) -> None:
 
 def exists(path: str) -> bool:
     """Return whether there is such a directory."""
-    system, inner = fs.FileSystem.from_uri(path)
+    system, inner = opened(path)
     return bool(system.get_file_info(inner).type == fs.FileType.Directory)
 
 
 def directories(root: str) -> dict[str, float]:
     """Return the batch directories below the root, and the time at which each last changed."""
-    system, path = fs.FileSystem.from_uri(root)
+    system, path = opened(root)
     found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
     return {
         f"{root}/{info.base_name}": info.mtime.timestamp() if info.mtime else 0.0
@@ -52,14 +60,14 @@ def directories(root: str) -> dict[str, float]:
 
 def delete(path: str) -> None:
     """Delete a directory with all that is in it; a directory that is not there is none the worse."""
-    system, inner = fs.FileSystem.from_uri(path)
+    system, inner = opened(path)
     if system.get_file_info(inner).type == fs.FileType.Directory:
         system.delete_dir(inner)
 
 
 def write_text(path: str, text: str) -> None:
     """Write a small file."""
-    system, inner = fs.FileSystem.from_uri(path)
+    system, inner = opened(path)
     system.create_dir(inner.rpartition("/")[0], recursive=True)
     with system.open_output_stream(inner) as file:
         file.write(text.encode())

@@ -1,4 +1,4 @@
-"""Rows of one kind are found by columns, and make the messages that each row alone would make."""
+"""Rows that are alike are found by columns, and make the messages that each row alone would make."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from django_mq.delivery.publishing import publish_many
 from django_mq.errors import BodyNotSerialisable, WrongColumns
 from django_mq.models import Message, Queue
-from django_mq.pipeline import kinds
+from django_mq.pipeline import alike
 from django_mq.pipeline.letters import SIGNATURE, letters, signature
 
 MESSAGE = ("queue__name", "priority", "headers", "type", "content_type", "body", "group_key", "correlation_id")
@@ -28,8 +28,8 @@ def looks(alias: str) -> list[tuple[Any, ...]]:
 
 
 BATCHES = {
-    "one kind": table(90, queue=lambda _: "orders", body=lambda n: f'{{"n": {n}}}'),
-    "six kinds": table(
+    "one group": table(90, queue=lambda _: "orders", body=lambda n: f'{{"n": {n}}}'),
+    "six groups": table(
         120,
         queue=lambda n: ("orders", "bills")[n % 2],
         body=str,
@@ -59,20 +59,20 @@ def test_the_messages_are_those_that_each_row_makes(database: str, name: str) ->
     one_by_one = looks(database)
     Message.objects.using(database).all().delete()
 
-    kinds.publish(BATCHES[name], database)
+    alike.publish(BATCHES[name], database)
 
     assert looks(database) == one_by_one
 
 
-def test_kinds_are_told_by_every_column_but_the_body() -> None:
-    found = kinds.kinds(BATCHES["six kinds"])
+def test_groups_are_told_by_every_column_but_the_body() -> None:
+    found = alike.groups(BATCHES["six groups"])
 
     assert found is not None
     assert sorted(len(rows) for rows in found) == [20] * 6
     assert sorted(number for rows in found for number in rows.tolist()) == [*range(120)]
-    assert kinds.kinds(BATCHES["all of their own"]) is None
+    assert alike.groups(BATCHES["all of their own"]) is None
     due = table(50, queue=lambda _: "q", body=lambda _: "1", message_id=lambda n: None if n else "x")
-    assert kinds.kinds(due) is None
+    assert alike.groups(due) is None
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_a_row_that_makes_no_message_is_refused(
     Queue.objects.using(database).create(name="orders")
 
     with pytest.raises(error):
-        kinds.publish(table(80, **columns), database)
+        alike.publish(table(80, **columns), database)
 
 
 def test_signatures_do_not_depend_on_the_order_of_rows() -> None:
-    batch = BATCHES["six kinds"]
+    batch = BATCHES["six groups"]
     turned = batch.take(pa.array(reversed(range(120))))
     numbers = pa.array([2**63 - 1, 2**62, -5], pa.int64())
     signed = pa.RecordBatch.from_arrays([pa.array(["a", "b", "c"]), numbers], names=["queue", SIGNATURE])

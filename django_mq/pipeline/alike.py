@@ -1,7 +1,7 @@
-"""Rows of a batch that are messages of one kind: alike in everything but their bodies.
+"""Rows of a batch whose messages are alike: in everything but their bodies.
 
-Columns are compared by Arrow, all rows at once; in Python, work is done once for each kind,
-and once for each body that has to be JSON.
+Columns are compared by Arrow, all rows at once; in Python, work is done once for each group
+of them, and once for each body that has to be JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Columns in which every message is another one.
 OWN = ("message_id", "deliver_at", "expires_at")
-#: A kind of fewer rows is not worth its own statement.
+#: A group of fewer rows is not worth its own statement.
 WORTH_ROWS = 8
 
 #: Finds where a value ends. The attribute is as old as the module, and unknown to the type stubs.
@@ -34,11 +34,11 @@ def publish(batch: pa.RecordBatch, alias: str) -> None:
     from django_mq.delivery.bulk import publish_alike
     from django_mq.delivery.publishing import publish_many
 
-    groups = kinds(batch)
-    if groups is None:
+    divided = groups(batch)
+    if divided is None:
         publish_many(letters(batch), using=alias)
         return
-    for rows in groups:
+    for rows in divided:
         like, bodies = _alike(batch.take(rows))
         if bodies is None:
             publish_many(letters(batch.take(rows)), using=alias)
@@ -46,8 +46,8 @@ def publish(batch: pa.RecordBatch, alias: str) -> None:
             publish_alike(like, bodies, using=alias)
 
 
-def kinds(batch: pa.RecordBatch) -> list[NDArray[Any]] | None:
-    """Return the numbers of the rows of each kind; None where nearly every row is a kind of its own."""
+def groups(batch: pa.RecordBatch) -> list[NDArray[Any]] | None:
+    """Return the numbers of the rows of each group; None where nearly every row is one of its own."""
     import numpy as np
     import pyarrow.compute as pc
 
