@@ -1,0 +1,263 @@
+"""Pictures for the documentation: ``python -m tests.screenshots [--folder docs/how-to/images]``.
+
+A site of its own, on SQLite, with a shop's queues on a busy morning; a headless Chromium looks at it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+from uuid import uuid4
+
+from tests.services.processes import tethered
+from tests.services.redis import find_free_port
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import FloatRect, Page
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs/how-to/images"
+WIDTH, HEIGHT = 1200, 750
+TRACEBACK = """Traceback (most recent call last):
+  File "shop/consumers.py", line 31, in send_invoice
+    customer = Customer.objects.get(pk=message.body["customer"])
+shop.models.Customer.DoesNotExist: Customer matching query does not exist.
+"""
+
+
+def main() -> None:
+    """Make every picture, or, in a process of its own, fill the site."""
+    parser = argparse.ArgumentParser(description="Make the pictures of the documentation.")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--fill", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.fill:
+        fill()
+        return
+    options.folder.mkdir(parents=True, exist_ok=True)
+    from tests.admin.browser import browsing, log_in
+
+    with site() as address, browsing(address) as page:
+        page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+        log_in(page)
+        take_all(page, options.folder)
+
+
+def take_all(page: Page, folder: Path) -> None:
+    """Walk through an operator's tasks, a picture for each."""
+    page.evaluate("localStorage.setItem('django.admin.navSidebarIsOpen', 'false')")
+
+    def take(name: str, *, top: float = 0, height: int = HEIGHT) -> None:
+        page.wait_for_load_state("load")
+        clip: FloatRect = {"x": 0, "y": top, "width": WIDTH, "height": height}
+        page.screenshot(path=folder / f"{name}.png", full_page=True, clip=clip)
+
+    page.goto("/admin/django_mq/queue/overview/")
+    take("overview", height=720)
+    choose(page, "orders", "pause")
+    page.get_by_label("Reason").fill("stock taking until noon")
+    take("pause", height=480)
+    page.goto("/admin/django_mq/message/?state=3&queue=invoices")
+    take("dead-letters", height=620)
+    page.locator("#result_list th a").first.click()
+    take("dead-letter", height=450)
+    timeline = page.get_by_role("heading", name="Timeline").bounding_box()
+    take("attempts", top=timeline["y"] - 10 if timeline else 0, height=430)
+    choose(page, "invoices", "redrive")
+    take("redrive", height=340)
+    choose(page, "reports", "purge")
+    take("purge", height=460)
+    page.goto("/admin/django_mq/message/add/")
+    page.get_by_label("Queue").select_option("orders")
+    page.get_by_label("Body", exact=False).last.fill('{"order": 7012, "customer": 312}')
+    take("publish", height=760)
+    page.goto("/admin/django_mq/workersession/")
+    take("workers", height=480)
+
+
+def choose(page: Page, queue: str, action: str) -> None:
+    """Choose an act for a queue in their list."""
+    page.goto("/admin/django_mq/queue/")
+    page.get_by_role("checkbox", name=f"Select this object for an action - {queue}").check()
+    page.locator("select[name=action]").select_option(action)
+    page.get_by_role("button", name="Go", exact=True).click()
+
+
+@contextmanager
+def site() -> Iterator[str]:
+    """A running site with the shop's data; yields its address."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "DATABASE_URL": f"sqlite:///{folder}/shop.sqlite3", "PYTHONPATH": str(ROOT)}
+        environment |= {"DJANGO_SETTINGS_MODULE": "tests.settings.sqlite"}
+        fill_it = [sys.executable, "-m", "tests.screenshots", "--fill"]
+        subprocess.run(fill_it, env=environment, stdin=subprocess.DEVNULL, check=True)
+        address = f"127.0.0.1:{find_free_port()}"
+        serve = [sys.executable, "-m", "django", "runserver", "--noreload", "--insecure", address]
+        server = subprocess.Popen(
+            tethered(serve, death_signal=signal.SIGKILL),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            wait_until(lambda: answers(f"http://{address}/admin/login/"), "the site")
+            yield f"http://{address}"
+        finally:
+            server.kill()
+            server.wait()
+
+
+def answers(address: str) -> bool:
+    """Whether somebody serves the address."""
+    try:
+        with urlopen(address, timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def fill() -> None:
+    """Write the shop: four queues, one of them in trouble, three workers, and the last hour."""
+    import django
+
+    django.setup()
+    from django.contrib.auth.models import User
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    User.objects.create_superuser("operator", password="operator")
+    random.seed(7)
+    sessions = make_workers()
+    make_messages(sessions)
+    make_past()
+
+
+def make_workers() -> list[int]:
+    """Write two workers that live and one that does not."""
+    from django.utils import timezone
+
+    from django_mq.models import Consumer, WorkerSession
+
+    now, made = timezone.now(), []
+    for name, kind, queues, late in (
+        ("celery@web-1", "celery", ["mails", "reports"], False),
+        ("native@web-2:4711", "native", ["orders", "invoices"], False),
+        ("native@web-3:812", "native", ["orders"], True),
+    ):
+        beat = now - timedelta(minutes=4 if late else 0, seconds=3)
+        times = {"started_at": beat - timedelta(hours=7), "heartbeat_at": beat}
+        times |= {"deadline": beat + timedelta(minutes=2 if late else 60)}
+        host, pid = name.split("@")[1].split(":")[0], 4711
+        seen = {"queues": queues, "credit": 40, "held": 6, "version": "0.1.0", "host": host, "pid": pid}
+        seen |= {"busy": 3, "slots": 4, "memory_bytes": 61_000_000}
+        session = WorkerSession.objects.create(name=name, kind=kind, **seen, **times)
+        for queue in queues:
+            Consumer.objects.create(
+                session=session, queue_name=queue, credit_limit=20, credit_used=7, delivered=8131
+            )
+        made.append(session.pk)
+    return made
+
+
+def make_messages(sessions: list[int]) -> None:
+    """Write what waits, runs and is dead."""
+    from django.utils import timezone
+
+    from django_mq.models import Attempt, Message, Queue
+
+    now = timezone.now()
+    names = ("orders", "mails", "invoices", "reports")
+    queues = {name: Queue.objects.create(name=name, max_attempts=3) for name in names}
+    Queue.objects.filter(name="reports").update(paused=True, paused_reason="the new scheme is being copied")
+    states = {
+        "orders": (14, 3, 5, 0),
+        "mails": (120, 40, 7, 2),
+        "invoices": (31, 0, 2, 9),
+        "reports": (4, 2, 0, 0),
+    }
+    types = {
+        "orders": "order.placed",
+        "mails": "mail.welcome",
+        "invoices": "invoice.send",
+        "reports": "report.day",
+    }
+    for name, (ready, scheduled, claimed, dead) in states.items():
+        for number, state in enumerate((1,) * ready + (0,) * scheduled + (2,) * claimed + (3,) * dead):
+            priority = random.choice((4, 4, 4, 7, 9))
+            message = Message.objects.create(
+                queue=queues[name],
+                state=state,
+                level=priority,
+                priority=priority,
+                attempts=3 if state == 3 else 0,
+                message_id=uuid4(),
+                type=types[name],
+                published_at=now - timedelta(seconds=15 + 7 * number + (3600 if state == 3 else 0)),
+                deliver_at=now + timedelta(minutes=10 + number) if state == 0 else None,
+                session_id=sessions[number % 2] if state == 2 else None,
+                claim=number if state == 2 else None,
+                claimed_at=now - timedelta(seconds=4) if state == 2 else None,
+                dead_reason="DoesNotExist: Customer matching query does not exist." if state == 3 else "",
+                dead_at=now - timedelta(minutes=number) if state == 3 else None,
+                content_type="application/json",
+                headers={"tenant": "blue"},
+                body=b'{"order": %d, "customer": %d}' % (7000 + number, 300 + number),
+            )
+            for attempt in range(3 if state == 3 else 0):
+                Attempt.objects.create(
+                    message_id=message.message_id,
+                    queue_name=name,
+                    number=attempt + 1,
+                    failed_at=now - timedelta(minutes=number, seconds=40 - 10 * attempt),
+                    worker="native@web-2:4711",
+                    error="DoesNotExist",
+                    detail="Customer matching query does not exist.",
+                    traceback=TRACEBACK,
+                )
+
+
+def make_past() -> None:
+    """Write the minutes of the last day, busier towards noon."""
+    from django.utils import timezone
+
+    from django_mq.models import Rollup
+
+    begin = timezone.now().replace(second=0, microsecond=0)
+    rows = []
+    for minute in range(1, 24 * 60):
+        rows.append(Rollup(minute=begin - timedelta(minutes=minute), queue_name=""))
+        for share, name in enumerate(("orders", "mails", "invoices", "reports"), 1):
+            wave = 1.4 + math.sin(minute / 9 + share) + random.random() / 2
+            rows.append(
+                Rollup(
+                    minute=begin - timedelta(minutes=minute),
+                    queue_name=name,
+                    arrived=int(260 * wave / share),
+                    accepted=int(255 * wave / share),
+                    failed=int(3 * wave),
+                    wait_p50=0.02 * wave,
+                    wait_p95=0.2 * wave,
+                    run_p50=0.05 * wave,
+                    run_p95=0.4 * wave,
+                )
+            )
+    Rollup.objects.bulk_create(rows, 1000)
+
+
+if __name__ == "__main__":
+    main()
