@@ -58,6 +58,9 @@ ONLY = {
     "change_marker": "only SQLite has one",
     "journal_mode": "only SQLite's may be off",
     # MariaDB and MySQL: rows are locked by one statement and written by another.
+    "told": "renew.sql returns it elsewhere",
+    "written": "append_many.sql returns the ids elsewhere",
+    "hold_queues": "the second half of append.sql's lock, for a statement that names many queues",
     "settle_finished": "lock_held.sql, remember_finished.sql and drop_messages.sql there",
     "lock_held": "the first half of every settlement",
     "remove": "lock_unheld.sql, remember_removed.sql and drop_messages.sql there",
