@@ -27,7 +27,7 @@ from django_mq.errors import (
     Release,
     Retry,
 )
-from django_mq.stores.records import Failure, Lease, Settlement, Verdict
+from django_mq.stores.records import ACCEPT, Failure, Lease, Settlement, Verdict
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Attempt:
         """Turn what happened into a settlement."""
         error = self.error
         if error is None:
-            return Settlement(self.claimed.id, self.claimed.claim, Verdict.ACCEPT)
+            return Settlement(self.claimed.id, self.claimed.claim, ACCEPT)
         if isinstance(error, Release):
             return self._settle(Verdict.RELEASE)
         if isinstance(error, Reject | CorruptMessage):

@@ -31,7 +31,16 @@ from django_mq.engine.conduct import Conduct
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
-from django_mq.stores.records import Exchange, Instructions, Lease, SessionInfo, Settlement, Verdict
+from django_mq.stores.records import (
+    ACCEPT,
+    RELEASE,
+    Exchange,
+    Instructions,
+    Lease,
+    SessionInfo,
+    Settlement,
+    Verdict,
+)
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -143,13 +152,11 @@ class Session:
 
     def accept(self, message: Claimed) -> None:
         """Settle a message as done."""
-        self.settle(Settlement(message.id, message.claim, Verdict.ACCEPT))
+        self.settle(Settlement(message.id, message.claim, ACCEPT))
 
     def release(self, message: Claimed, *, counted: bool = False, delay_seconds: float = 0.0) -> None:
         """Give a message back to its place."""
-        self.settle(
-            Settlement(message.id, message.claim, Verdict.RELEASE, counted=counted, delay_seconds=delay_seconds)
-        )
+        self.settle(Settlement(message.id, message.claim, RELEASE, counted=counted, delay_seconds=delay_seconds))
 
     def expire(self, message: Claimed) -> None:
         """Settle a message whose time to live is over."""
@@ -222,9 +229,7 @@ class Session:
 
     def _written(self, batch: list[Settlement], void: frozenset[int]) -> None:
         self._held.difference_update(item.id for item in batch)
-        given_back = [
-            item.delay_seconds for item in batch if item.verdict is Verdict.RELEASE and item.id not in void
-        ]
+        given_back = [item.delay_seconds for item in batch if item.verdict is RELEASE and item.id not in void]
         if given_back:
             self.on_given_back(min(given_back))
         if given_back or (batch and self._ruled):
@@ -319,7 +324,7 @@ class Session:
         """
         self.retired = True
         for message in unstarted:
-            self.settlements.add(Settlement(message.id, message.claim, Verdict.RELEASE))
+            self.settlements.add(Settlement(message.id, message.claim, RELEASE))
         self.flush()
         if self.over:
             self.close()

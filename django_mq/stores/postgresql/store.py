@@ -20,7 +20,7 @@ from django_mq.stores.postgresql.guarding import Guarding
 from django_mq.stores.postgresql.pointing import Pointer
 from django_mq.stores.postgresql.preparing import cursor_of, may_prepare, prepare_no_more, preparing
 from django_mq.stores.postgresql.settings import bounded, problems
-from django_mq.stores.records import Exchange, Verdict
+from django_mq.stores.records import ACCEPT, Exchange, Verdict
 from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS, IncompleteError
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
 from django_mq.stores.sql.steering import ACCEPTED
@@ -195,14 +195,14 @@ class PostgreSQLStore(Guarding):
     def exchange(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> Exchange:
-        # Verdicts that write more than the message's own row need answers in between.
-        if any(item.verdict is Verdict.RELEASE for item in settlements):
+        accepted = all(item.verdict is ACCEPT and item.failure is None for item in settlements)
+        if not accepted and any(item.verdict is Verdict.RELEASE for item in settlements):
             self._pointers.clear()  # what is given back stands at a place that was passed
-        plain = all(item.verdict not in ASKING and item.failure is None for item in settlements)
+        # Verdicts that write more than the message's own row need answers in between.
+        plain = accepted or all(item.verdict not in ASKING and item.failure is None for item in settlements)
         ruled = request is not None and self._has_rules(request.queues, idle=not settlements)
         if ruled or not (self.private and plain):
             return super().exchange(session_id, settlements, request)
-        accepted = all(item.verdict is Verdict.ACCEPT for item in settlements)
         with self._alone(), translating(self.connection):
             if request is not None and accepted and not request.promote:
                 return self._one_statement(session_id, settlements, request)
@@ -227,8 +227,8 @@ class PostgreSQLStore(Guarding):
         alive, due, void = rows[0][:ANSWER_COLUMNS]
         if not alive:
             raise SessionLost
-        found = [row[ANSWER_COLUMNS:] for row in rows]
-        result = self._exchange_of([row for row in found if row[0] is not None], request, due)
+        found = [row[ANSWER_COLUMNS:] for row in rows if row[ANSWER_COLUMNS] is not None]
+        result = self._exchange_of(found, request, due)
         result.void = frozenset(void or ())
         return result
 
