@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
+from psycopg import IsolationLevel
 
 from django_mq.errors import DuplicateMessage, StoreError, StoreUnavailable
 from django_mq.models import Message
@@ -174,7 +175,6 @@ def test_in_a_transaction_that_is_an_outage_for_once(site: Store) -> None:
         cursor.execute("DISCARD ALL")
 
     with transaction.atomic(using="postgresql"):
-        site.counts()  # the transaction has begun: the first statement of one takes the driver's way
         with pytest.raises(StoreUnavailable, match="has been dropped"):
             publish(site)
         transaction.set_rollback(True, using="postgresql")
@@ -214,13 +214,15 @@ def test_every_way_to_the_server_writes_the_same_row(site: Store, given: dict[st
         publish(site, **given)
     publish(site, **given)  # through libpq
     with transaction.atomic(using="postgresql"):
-        publish(site, **given)  # by the driver's cursor: the transaction has not begun
+        publish(site, **given)  # with the BEGIN before it
         publish(site, **given)
     with transaction.atomic(using="postgresql"), driver().pipeline():
         publish(site, **given)
+    driver().prepare_threshold = 1
+    publish(site, **given)  # by the driver's cursor
 
     rows = written(site)
-    assert len(rows) == 5
+    assert len(rows) == 6
     assert all(row == rows[0] for row in rows)
 
 
@@ -228,6 +230,49 @@ def test_the_number_of_a_row_is_what_the_server_said(site: Store) -> None:
     publish_often(site)
 
     assert publish(site) == Message.objects.using("postgresql").latest("id").id
+
+
+def test_a_rollback_leaves_what_was_prepared(site: Store) -> None:
+    publish_often(site)
+    for _ in range(2):
+        with transaction.atomic(using="postgresql"):
+            publish(site)
+            transaction.set_rollback(True, using="postgresql")
+    with transaction.atomic(using="postgresql"):
+        publish(site)
+
+    assert site.counts()["orders"].ready == WORTH_ASKING + 1
+
+
+@pytest.mark.parametrize("project", [1, 5])
+def test_a_project_whose_driver_prepares_and_drops_by_itself_notices_nothing(site: Store, project: int) -> None:
+    publish_often(site)
+    for _ in range(3):
+        driver().prepare_threshold = project
+        with transaction.atomic(using="postgresql"):
+            publish(site)
+            site.counts()
+            transaction.set_rollback(True, using="postgresql")
+        with transaction.atomic(using="postgresql"):
+            site.counts()
+            publish(site)
+
+    assert site.counts()["orders"].ready == WORTH_ASKING + 3
+
+
+def test_a_transaction_of_a_kind_begins_as_the_driver_says(site: Store) -> None:
+    publish_often(site)
+    driver().isolation_level = IsolationLevel.SERIALIZABLE
+
+    with transaction.atomic(using="postgresql"):
+        publish(site)
+        with connections["postgresql"].cursor() as cursor:
+            cursor.execute("SHOW transaction_isolation")
+            assert cursor.fetchone() == ("serializable",)
+        transaction.set_rollback(True, using="postgresql")
+    with transaction.atomic(using="postgresql"):
+        site.counts()
+        publish(site)
 
 
 def test_a_text_that_the_server_cannot_hold_is_refused_and_not_cut(site: Store) -> None:

@@ -28,17 +28,40 @@ BYTES, SMALL_NUMBER, TEXT, UUID = 17, 21, 25, 2950
 DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 #: Where a connection keeps the names of what was prepared here: they end with it.
 PREPARED = "_django_mq_prepared"
+#: Where it keeps that this is over.
+LEFT_TO_CURSORS = "_django_mq_left_to_cursors"
 
 PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
 def is_open(driver: Connection[Any]) -> bool:
-    """Whether a statement may be sent now: the driver would send nothing before it, and texts are UTF-8."""
+    """Whether a statement may be sent now, and what is prepared here will be there the next time.
+
+    A driver that has prepared statements itself drops all that are prepared on its connection after
+    any rollback: there its cursors, which know of that, must be used.
+    """
     pg = driver.pgconn
-    status = pg.transaction_status
-    if status != TransactionStatus.INTRANS and not (status == TransactionStatus.IDLE and driver.autocommit):
+    if (
+        getattr(driver, LEFT_TO_CURSORS, False)
+        or driver.prepare_threshold is not None
+        or pg.pipeline_status != PipelineStatus.OFF
+    ):
         return False
-    return pg.pipeline_status == PipelineStatus.OFF and pg.parameter_status(b"client_encoding") == b"UTF8"
+    if pg.parameter_status(b"client_encoding") != b"UTF8":
+        return False
+    if pg.transaction_status == TransactionStatus.IDLE:
+        return driver.autocommit or _begins_plainly(driver)
+    return pg.transaction_status == TransactionStatus.INTRANS
+
+
+def leave_to_cursors(driver: Connection[Any]) -> None:
+    """Send nothing past the cursors any more: one of them is about to prepare a statement."""
+    setattr(driver, LEFT_TO_CURSORS, True)
+
+
+def _begins_plainly(driver: Connection[Any]) -> bool:
+    """Whether the driver would begin a transaction without saying of what kind."""
+    return driver.isolation_level is None and driver.read_only is None and driver.deferrable is None
 
 
 def first_value(
@@ -50,6 +73,10 @@ def first_value(
     server's binary format. Raises psycopg's errors.
     """
     with driver.lock:
+        if not driver.autocommit and driver.pgconn.transaction_status == TransactionStatus.IDLE:
+            # As the driver does before the first statement of a transaction.
+            driver.pgconn.send_query(b"BEGIN")
+            _result(driver)
         name = _prepared(driver, text, types)
         driver.pgconn.send_query_prepared(name, values, [Format.BINARY] * len(values), Format.BINARY)
         result = _result(driver)

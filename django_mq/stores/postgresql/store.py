@@ -146,6 +146,7 @@ class PostgreSQLStore(Guarding):
         if direct.is_open(driver):
             found = direct.first_value(driver, text, TYPES_AT_ONCE, _in_binary(message))
             return [] if found is None else [(int.from_bytes(found),)]
+        direct.leave_to_cursors(driver)
         with preparing(driver):
             return cursor_of(driver).execute(text, _at_once(message), prepare=True, binary=True).fetchall()
 
