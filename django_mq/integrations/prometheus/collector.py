@@ -37,12 +37,17 @@ class QueueCollector(Collector):
     """Reads the figures of one database alias; register it with a ``CollectorRegistry``.
 
     The answer is kept for ``cache_seconds``, so that several scrapers cost as much as one.
-    A database that cannot be read yields ``django_mq_up 0`` and nothing else.
+    A database that cannot be read yields ``django_mq_up 0`` and nothing else. One that hangs
+    holds the scrape that asks it as long as its driver waits; the others give up after
+    ``patience_seconds`` and say the same, so a site never has more than one thread in it.
     """
 
-    def __init__(self, alias: str | None = None, *, cache_seconds: float = 5.0) -> None:
+    def __init__(
+        self, alias: str | None = None, *, cache_seconds: float = 5.0, patience_seconds: float = 3.0
+    ) -> None:
         self._alias = alias
         self._cache_seconds = cache_seconds
+        self._patience_seconds = patience_seconds
         self._lock = threading.Lock()
         self._metrics: list[Metric] = []
         self._read_at = float("-inf")
@@ -53,24 +58,31 @@ class QueueCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Return the figures as they are now, or were a moment ago."""
-        with self._lock:
+        if not self._lock.acquire(timeout=self._patience_seconds):
+            return [_up(readable=False)]
+        try:
             if time.monotonic() - self._read_at >= self._cache_seconds:
                 self._metrics = self._read()
                 self._read_at = time.monotonic()
             return list(self._metrics)
+        finally:
+            self._lock.release()
 
     def _read(self) -> list[Metric]:
         alias = self._alias or conf.load().DATABASE
-        up = GaugeMetricFamily("django_mq_up", "1 if the queues' database could be read.")
         try:
             with translating(connections[alias]):
                 found = [*_queue_metrics(overview(using=alias), recent_rates(using=alias))]
                 found += _worker_metrics(fleet(using=alias))
         except MQError:
-            up.add_metric([], 0)
-            return [up]
-        up.add_metric([], 1)
-        return [up, *found]
+            return [_up(readable=False)]
+        return [_up(readable=True), *found]
+
+
+def _up(*, readable: bool) -> Metric:
+    up = _gauge("up", "1 if the queues' database could be read.")
+    up.add_metric([], float(readable))
+    return up
 
 
 def _queue_metrics(queues: Sequence[QueueState], rates: dict[str, Rates]) -> Iterator[Metric]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -125,3 +128,41 @@ def test_tables_that_are_not_there_are_down_and_no_error(settings: Settings) -> 
     assert value(registry, "up") == 0
     assert value(registry, "queues") is None
     assert not WorkerSession.objects.exists()
+
+
+SCRAPES = """
+import os, sys, threading, time
+from django.conf import settings
+settings.configure(
+    INSTALLED_APPS=["django.contrib.contenttypes", "django_mq"],
+    DATABASES={"default": {
+        "ENGINE": "django.db.backends.postgresql", "NAME": "x", "HOST": "127.0.0.1", "PORT": sys.argv[1],
+    }},
+    # As deaf as the database: a scrape never asks it.
+    DJANGO_MQ={"REDIS_URL": f"redis://127.0.0.1:{sys.argv[1]}"},
+)
+import django
+django.setup()
+from django_mq.integrations.prometheus.collector import QueueCollector
+collector = QueueCollector(patience_seconds=0.1)
+threading.Thread(target=collector.collect, daemon=True).start()
+while not collector._lock.locked():
+    time.sleep(0.01)
+figures = [(metric.name, metric.samples[0].value) for metric in collector.collect()]
+print(figures, "redis" in sys.modules, flush=True)
+os._exit(0)
+"""
+
+
+def test_a_database_that_hangs_holds_one_scrape_and_no_other() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        scraped = subprocess.run(
+            [sys.executable, "-c", SCRAPES, str(deaf.getsockname()[1])],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    assert scraped.stdout == "[('django_mq_up', 0.0)] False\n", scraped.stderr
