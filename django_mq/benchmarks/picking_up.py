@@ -116,7 +116,8 @@ def _claiming(raw: RawLimits, client: Redis, clock: Clock) -> Iterator[None]:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    ready.wait()
+    if not ready.wait(PATIENCE_SECONDS):
+        raise RuntimeError("The raw loop that waits for Redis did not begin.")
     try:
         yield
     finally:

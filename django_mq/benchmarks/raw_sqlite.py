@@ -52,6 +52,8 @@ class RawFile:
         self._site = connections[alias]
         self._site.ensure_connection()
         self._path = Path(f"{self._site.settings_dict['NAME']}.mq_bench")
+        with self._site.cursor() as cursor:  # now, because a thread may not use another one's connection later
+            self._pragmas = {pragma: _value_of(pragma, cursor) for pragma in DURABILITY}
         if make:
             self._remove()
         self.driver = self.connection()
@@ -61,9 +63,8 @@ class RawFile:
     def connection(self) -> sqlite3.Connection:
         """Return another connection, each statement a transaction by itself."""
         driver = sqlite3.connect(self._path, PATIENCE_SECONDS, isolation_level=None, check_same_thread=False)
-        with self._site.cursor() as cursor:
-            for pragma in DURABILITY:
-                driver.execute(f"PRAGMA {pragma} = {_value_of(pragma, cursor)}")
+        for pragma, value in self._pragmas.items():
+            driver.execute(f"PRAGMA {pragma} = {value}")
         return driver
 
     @staticmethod

@@ -46,6 +46,21 @@ def test_every_measure_is_reported_in_a_table_and_as_json(
     assert_nothing_is_left(committed_database)
 
 
+@pytest.mark.django_db(databases=["default"], transaction=True)
+def test_a_pick_up_stands_beside_a_raw_one_where_redis_carries_the_hints(
+    process_environment: Callable[[str], dict[str, str]], redis_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "bench.json"
+
+    bench(
+        process_environment("default") | {"REDIS_URL": redis_url}, "pickup_p50", "pickup_p99", "--json", str(file)
+    )
+
+    measures = json.loads(file.read_text())["measures"]
+    assert [measure["name"] for measure in measures] == ["pickup_p50", "pickup_p99"]
+    assert all(measure["ratio"] > 0 and measure["target"] is None for measure in measures)
+
+
 def bench(environment: dict[str, str], *arguments: str) -> str:
     command = [sys.executable, "-m", "django", "mq_bench", "--quick", "--repeats", "1", *arguments]
     return subprocess.run(

@@ -104,6 +104,8 @@ class MariaDB(Server):
             "datadir": str(self.data),
             "socket": str(self.socket),
             "pid-file": str(self.directory / "pid"),
+            # A server that starts removes what looks like another one's temporary tables.
+            "tmpdir": str(self.directory),
             "max-connections": str(MAX_CONNECTIONS),
             "innodb-buffer-pool-size": "64M",
             "innodb-flush-log-at-trx-commit": "2",

@@ -21,6 +21,7 @@ from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.consuming import SEEN_COLUMN
 from django_mq.stores.sqlite.settings import problems, with_patience
 from django_mq.stores.sqlite.values import parameters, time_of
+from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -97,9 +98,19 @@ class SQLiteStore(SQLStore):
     # Publishing.
 
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
-        # A body cannot travel as JSON; the statement is compiled once and costs no round trip.
-        rows = (self._rows("append", **self._message_params(message)) for message in messages)
-        return [row[0] for found in rows for row in found]
+        if not messages:
+            return []
+        now = datetime.now(UTC) + self.clock_offset
+        rows = [parameters(self._message_params(message), now) for message in messages]
+        with self._alone(), translating(self.connection), self.connection.cursor() as cursor:
+            # A body cannot travel as JSON; the statement is compiled once and costs no round trip.
+            cursor.executemany(self._text("append_many"), rows)
+            written = cursor.rowcount
+        if written < len(rows):
+            return []
+        # Nobody else has written meanwhile, and all were: a row refused would have left a gap.
+        last = self._rows("last_id")[0][0]
+        return list(range(last - written + 1, last + 1))
 
     # Consuming.
 
