@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
+from django_mq.admin.base import base_of
 from django_mq.admin.filters import QueueNameFilter
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.models import Consumer, Queue, WorkerSession
@@ -47,7 +48,13 @@ def credit_of(consumer: Consumer) -> str:
     return f"{consumer.credit_used} / {consumer.credit_limit or _('no limit')}"
 
 
-class ConsumerInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg] # not subscriptable at run time
+if TYPE_CHECKING:
+    BaseInline = admin.TabularInline[Consumer, WorkerSession]
+else:
+    BaseInline = base_of("TabularInline")
+
+
+class ConsumerInline(ReadOnly, BaseInline):
     """The consumers of a session, as of its last heartbeat."""
 
     model = Consumer

@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from django_mq.admin.lines import Chart, chart
+from django_mq.admin.charts import Chart, Line, draw
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.insights import reading
 from django_mq.models import InsightHour
@@ -83,23 +83,45 @@ def charts(rows: list[InsightHour], since: datetime, until: datetime) -> list[Ch
     """Return the queue's charts, hour by hour."""
     hours = [since + number * HOUR for number in range(round((until - since) / HOUR))]
     known = {row.hour: row for row in rows}
-    labels = [hour.strftime("%Y-%m-%d %H:00") for hour in hours]
+    labels = [hour.strftime("%Y-%m-%d %H:00 UTC") for hour in hours]
 
     def values(name: str, otherwise: float | None = 0) -> list[float | None]:
         return [getattr(known[hour], name) if hour in known else otherwise for hour in hours]
 
+    def picture(title: str, unit: str, *lines: Line) -> Chart:
+        return draw(title, lines, unit=unit, begins=labels[0], ends=labels[-1])
+
     return [
-        chart(_("Traffic"), "/h", labels, arrived=values("arrivals"), done=values("completions")),
-        chart(_("Depth"), "", labels, greatest=values("depth_max"), mean=values("depth_mean")),
-        chart(_("Wait"), "s", labels, p95=values("wait_p95", None), median=values("wait_p50", None)),
-        chart(_("Work"), "s", labels, p95=values("run_p95", None), median=values("run_p50", None)),
-        chart(
+        picture(
+            _("Traffic"),
+            "/h",
+            Line("arrived", _("arrived"), values("arrivals")),
+            Line("accepted", _("done"), values("completions")),
+        ),
+        picture(
+            _("Depth"),
+            "",
+            Line("p95", _("greatest"), values("depth_max")),
+            Line("p50", _("mean"), values("depth_mean")),
+        ),
+        picture(
+            _("Wait"),
+            "s",
+            Line("p95", _("95 %"), values("wait_p95", None)),
+            Line("p50", _("median"), values("wait_p50", None)),
+        ),
+        picture(
+            _("Work"),
+            "s",
+            Line("p95", _("95 %"), values("run_p95", None)),
+            Line("p50", _("median"), values("run_p50", None)),
+        ),
+        picture(
             _("Trouble"),
             "/h",
-            labels,
-            too_late=values("slo_misses"),
-            inverted=values("inversions"),
-            starved=values("starved"),
+            Line("failed", _("too late"), values("slo_misses")),
+            Line("p95", _("inverted"), values("inversions")),
+            Line("p50", _("starved"), values("starved")),
         ),
     ]
 

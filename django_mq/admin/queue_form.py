@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import TableForm, alias
 from django_mq.conf import QueueSettings
+from django_mq.delivery.circles import leads_back
 from django_mq.models import Queue
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class QueueForm(TableForm):
             return None
         if chosen.pk == self.instance.pk:
             raise ValidationError(_("A queue cannot be its own dead-letter queue."))
-        if self.instance.pk in _chain_from(chosen.pk):
+        if self.instance.pk is not None and leads_back(self.instance.name, chosen.name, using=alias()):
             raise ValidationError(
                 _("Dead letters of “%(queue)s” lead back to this queue."), params={"queue": chosen.name}
             )
@@ -107,15 +108,3 @@ class QueueForm(TableForm):
         same = Queue.objects.using(alias()).filter(name=self.cleaned_data.get("name")).exclude(pk=self.instance.pk)
         if same.exists():
             self.add_error("name", self.instance.unique_error_message(Queue, ("name",)))
-
-
-def _chain_from(start: int) -> set[int]:
-    """Return the queues that dead letters reach from this one, itself included."""
-    named = Queue.objects.using(alias()).exclude(dead_letter_queue=None)
-    following = dict(named.values_list("pk", "dead_letter_queue"))
-    chain: set[int] = set()
-    step: int | None = start
-    while step is not None and step not in chain:
-        chain.add(step)
-        step = following.get(step)
-    return chain

@@ -41,6 +41,7 @@ class QueueAdmin(Overview, QueueActions):
     """Create, edit and delete queues; see their depth; pause, resume and purge them."""
 
     form = QueueForm
+    change_form_template = "admin/django_mq/row.html"
     list_display = ["name", "ready", "oldest_ready", "scheduled", "claimed", "dead", "pausing", "role"]
     list_filter = ["paused", "closed", "kind"]
     search_fields = ["name"]

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from django_mq import conf
+from django_mq.admin.base import base_of
 from django_mq.admin.paging import BoundedChangeList
 
 if TYPE_CHECKING:
@@ -28,7 +29,13 @@ def alias() -> str:
     return conf.load().DATABASE
 
 
-class TableAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # not subscriptable at run time
+if TYPE_CHECKING:
+    BaseAdmin = admin.ModelAdmin[Any]
+else:
+    BaseAdmin = base_of("ModelAdmin")
+
+
+class TableAdmin(BaseAdmin):
     """A page over one table of django_mq."""
 
     # A second count, of the unfiltered table, would walk millions of rows.

@@ -53,7 +53,7 @@ class WorkerSessionAdmin(ReadOnly, WorkerActions):
         (gettext_lazy("Told by an operator"), {"fields": [("conduct", "given_credit")]}),
         (gettext_lazy("Life"), {"fields": ["started_at", "heartbeat", "deadline"]}),
     ]
-    change_form_template = "admin/django_mq/workersession/change_form.html"
+    change_form_template = "admin/django_mq/row.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkerSession]:
         # The database's clock decides, as it does for those who reap.

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 
 from django_mq.conf import QueueSettings
 from django_mq.delivery import limits
+from django_mq.delivery.circles import leads_back
 from django_mq.errors import ConfigurationError
 from django_mq.models import Queue
 from django_mq.stores.refusals import no_such_queue
@@ -95,11 +96,7 @@ def _lead_back(queue: Queue, *, using: str) -> list[str]:
     """Refuse a chain of dead-letter queues that leads back: dead letters would travel for ever."""
     if queue.expiry_queue is not None and queue.expiry_queue.name == queue.name:
         return ["it cannot be its own expiry queue"]
-    seen = {queue.name}
-    step = queue.dead_letter_queue
-    while step is not None:
-        if step.name in seen:
-            return [f"with {queue.dead_letter_queue} as its dead-letter queue, dead letters would come back"]
-        seen.add(step.name)
-        step = Queue.objects.using(using).filter(dead_letter_sources=step).first()
+    target = queue.dead_letter_queue
+    if target is not None and leads_back(queue.name, target.name, using=using):
+        return [f"with {target} as its dead-letter queue, dead letters would come back"]
     return []

@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.utils import timezone
 
 from django_mq.admin.insights import harmless
-from django_mq.admin.lines import chart, pieces
 from django_mq.models import InsightCause, InsightHour
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def test_a_queue_has_a_page_with_charts(browse: Client, known: str, address: str
     page = browse.get(address, {"days": 1, "queue": known}).content.decode()
 
     assert page.count("<svg viewBox") == 5
-    assert "<polyline points=" in page
+    assert "mq-drawn mq-arrived" in page
     assert "&lt;script&gt;" in page
     assert "<script>" not in page.replace("<script>alert", "")
     assert "dead letter" in page
@@ -87,10 +86,3 @@ def test_the_pages_start_no_spark(browse: Client, known: str, address: str) -> N
     browse.get(address, {"queue": known})
 
     assert {name for name in sys.modules if name.startswith("pyspark")} == loaded
-
-
-def test_a_line_breaks_where_nothing_is_known() -> None:
-    assert pieces([0, 5, None, 10], 10) == ["0.0,120.0 240.0,60.0", "720.0,0.0"]
-    assert pieces([], 0) == []
-    assert pieces([0, 0], 0) == ["0.0,120.0 720.0,120.0"]
-    assert chart("t", "", [], a=[]).lines[0].pieces == []

@@ -32,7 +32,7 @@ def test_a_session_past_its_deadline_is_marked(site: str, browse: Client, make: 
 
     assert page.count("mq-bad") == 1
     assert "stale for 2 min" in page
-    assert "3 min ago" in page
+    assert "3 min" in page
 
 
 def test_a_session_shows_its_consumers_with_their_credit(site: str, browse: Client, make: Make) -> None:

@@ -4,6 +4,14 @@
 (() => {
     const SECONDS = 5;
 
+    // The workers, and the queues with something in red or paused.
+    const told = (figures) => {
+        const line = figures.querySelector("[data-mq-news]");
+        const rows = [...figures.querySelectorAll("tbody tr")].filter((row) => row.querySelector(".mq-bad, .mq-warn"));
+        const names = rows.map((row) => row.querySelector("th").textContent.trim());
+        return [line ? line.textContent.replace(/\s+/g, " ").trim() : "", ...names].join("; ");
+    };
+
     const start = () => {
         const figures = document.getElementById("mq-figures");
         const button = document.getElementById("mq-pause");
@@ -13,6 +21,9 @@
 
         const address = new URL(window.location.href);
         address.searchParams.set("part", "1");
+
+        const news = document.getElementById("mq-news");
+        let heard = told(figures);
 
         const renew = async () => {
             // Who reads or tabs through the figures must not lose the place.
@@ -24,6 +35,8 @@
                 const text = await answer.text();
                 if (standing) return;
                 figures.innerHTML = text;
+                // Heard is only what has become another trouble, not every figure every few seconds.
+                if (news && told(figures) !== heard) news.textContent = heard = told(figures);
                 said.textContent = `${said.dataset.label} ${new Date().toLocaleTimeString()}`;
                 figures.dataset.renewed = String(Number(figures.dataset.renewed || 0) + 1);
             } catch {
