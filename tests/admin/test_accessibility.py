@@ -128,7 +128,7 @@ def test_the_overview_says_aloud_what_becomes_trouble_and_nothing_else(
         expect(other.get_by_text("“orders” is paused")).to_be_visible()
         other.close()
 
-        expect(page.get_by_role("status")).to_contain_text("orders")
+        expect(page.get_by_role("status")).to_contain_text("orders paused: stock take")
 
 
 @pytest.mark.django_db(transaction=True)

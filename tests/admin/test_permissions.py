@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
 
-from django_mq.models import History, Message, Queue
+from django_mq.models import History, Message, Operation, Queue
 from tests.admin.conftest import act, list_of, page_of
 
 if TYPE_CHECKING:
@@ -93,6 +95,26 @@ def test_its_permission_is_all_that_an_act_on_messages_takes(
     assert picture() != before
 
 
+@on_messages
+def test_an_operation_on_all_that_match_takes_the_same_permission(
+    case: Case, login_with: Callable[..., Client], make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django_mq.admin.selection.LIMIT", 1)
+    chosen = [make.message(case.state) for _ in range(3)]
+    make.queue("elsewhere")
+    answers = {"action": case.name, "select_across": "1", "_selected_action": [chosen[0].pk], "confirmed": "yes"}
+
+    def ask(*permissions: str) -> list[str]:
+        User.objects.all().delete()
+        client = login_with("view_message", *permissions)
+        client.post(list_of("message"), answers | case.answers, follow=True)
+        return list(Operation.objects.values_list("act", flat=True))
+
+    assert ask(*(other.permission for other in MESSAGE_ACTS if other != case)) == []
+    assert ask(case.permission) == [case.name]
+    assert LogEntry.objects.count() == 1
+
+
 @on_queues
 def test_without_its_permission_an_act_on_queues_is_not_there(
     case: Case, login_with: Callable[..., Client], make: Make
@@ -130,7 +152,7 @@ def test_without_the_permission_to_view_there_is_nothing_to_see(
     assert client.get(page_of(message)).status_code == 403
 
 
-@pytest.mark.parametrize("model", ["workersession", "consumer", "history", "attempt"])
+@pytest.mark.parametrize("model", ["workersession", "consumer", "history", "attempt", "archivebatch", "bulkjob"])
 def test_nobody_adds_changes_or_deletes_what_is_only_looked_at(model: str, browse: Client) -> None:
     assert browse.get(f"/admin/django_mq/{model}/").status_code == 200
     assert browse.get(f"/admin/django_mq/{model}/add/").status_code == 403

@@ -8,7 +8,8 @@
     const told = (figures) => {
         const line = figures.querySelector("[data-mq-news]");
         const rows = [...figures.querySelectorAll("tbody tr")].filter((row) => row.querySelector(".mq-bad, .mq-warn"));
-        const names = rows.map((row) => row.querySelector("th").textContent.trim());
+        const names = rows.map((row) => [row.querySelector("th"), row.querySelector(".mq-warn")]
+            .map((part) => part ? part.textContent.trim() : "").join(" "));
         return [line ? line.textContent.replace(/\s+/g, " ").trim() : "", ...names].join("; ");
     };
 
