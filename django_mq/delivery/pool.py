@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from django_mq.delivery.executing import Attempt
     from django_mq.stores.records import Settlement
 
+#: Whoever is patient waits at most so long, in seconds, until a thread that was idle has taken a message.
+BEGIN_SECONDS = 0.005
+
 
 class Pool:
     """A fixed number of slots."""
@@ -37,6 +40,8 @@ class Pool:
         self._running: dict[int, Attempt] = {}
         self._news = 0
         self._changed = threading.Condition()
+        self._parked = 0
+        self._begun = threading.Event()
         self._stopping = False
         for _ in range(slots):
             self._start_thread()
@@ -51,11 +56,18 @@ class Pool:
         """How many attempts could begin now."""
         return self.slots - self.running
 
-    def wake(self) -> None:
-        """Tell idle threads that there are messages."""
+    def wake(self, *, patient: bool = False) -> None:
+        """Tell idle threads that there are messages; if ``patient``, let one of them begin first.
+
+        Who goes on at once keeps the interpreter to itself while the message waits for it.
+        """
         with self._changed:
             self._news += 1
+            self._begun.clear()
+            idle = self._parked
             self._changed.notify_all()
+        if patient and idle:
+            self._begun.wait(BEGIN_SECONDS)
 
     def abandon_overdue(self) -> list[tuple[Attempt, Settlement]]:
         """Give up the attempts whose time limit is over; a new thread takes each one's place."""
@@ -97,6 +109,8 @@ class Pool:
             # Read before looking: messages offered after the look must not find this thread asleep.
             news = self._news
             attempt = self._next_attempt()
+            if not self._begun.is_set():
+                self._begun.set()
             if attempt is None:
                 self._on_idle()
                 self._park(news)
@@ -105,8 +119,10 @@ class Pool:
 
     def _park(self, news: int) -> None:
         with self._changed:
+            self._parked += 1
             while self._news == news and not self._stopping:
                 self._changed.wait()
+            self._parked -= 1
 
     def _run(self, attempt: Attempt) -> bool:
         """Run an attempt; False if it was given up meanwhile, and another thread has taken this one's place."""

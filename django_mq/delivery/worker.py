@@ -221,7 +221,8 @@ class Worker:
                 self.session.expire(message)
         self.dispatcher.offer(message for message in claimed if not message.expired)
         if claimed:
-            self._pool.wake()
+            # With more to claim, the driver is in as much of a hurry as the threads.
+            self._pool.wake(patient=not self._feeder.backlog)
         return len(claimed)
 
     def _hungry(self) -> tuple[tuple[str, ...], int]:

@@ -78,6 +78,27 @@ def test_an_idle_thread_begins_when_it_is_woken() -> None:
         wait_until(lambda: counter.done)
 
 
+def test_who_offers_messages_waits_for_no_thread_for_long() -> None:
+    looking, go_on = threading.Event(), threading.Event()
+
+    def look() -> None:
+        if woken:
+            looking.set()
+            go_on.wait(PATIENCE_SECONDS)
+
+    woken: list[bool] = []
+    pool = Pool(1, next_attempt=look, on_done=lambda *_: None, on_idle=lambda: None)
+    try:
+        woken.append(True)
+        pool.wake(patient=True)
+        assert looking.wait(PATIENCE_SECONDS)
+        pool.wake(patient=True)
+        assert not go_on.is_set()
+    finally:
+        go_on.set()
+        pool.stop()
+
+
 def test_a_handler_that_never_returns_is_given_up_and_others_go_on() -> None:
     counter, never = Counter(), threading.Event()
     stuck = counter.add(lambda _: never.wait(PATIENCE_SECONDS), time_limit_seconds=0.01)

@@ -47,8 +47,14 @@ TYPES_AT_ONCE = (
     ("correlation_id", direct.TEXT),
     ("group_key", direct.TEXT),
 )
-#: The claims' counterparts that settle as well, and the columns before those of a claim.
-SETTLE_AND = {"claim": "settle_and_claim", "claim_across": "settle_and_claim_across"}
+#: The claims' counterparts that answer everything at once: those that settle as well, and those that need not.
+SETTLE_AND = {
+    "claim": "settle_and_claim",
+    "claim_across": "settle_and_claim_across",
+    "claim_onward": "settle_and_claim_onward",
+}
+ALONE = {"claim": "claim_alone", "claim_across": "claim_alone_across", "claim_onward": "claim_alone_onward"}
+#: The columns before those of a claim.
 ANSWER_COLUMNS = 3
 #: Verdicts that need answers before they are written: where the message goes.
 ASKING = (Verdict.DEAD, Verdict.EXPIRE)
@@ -214,17 +220,19 @@ class PostgreSQLStore(Guarding):
     ) -> Exchange:
         """Do what a busy worker does all the time; a statement alone is a transaction."""
         name, params = self._claim_statement(session_id, request)
-        params |= self._fence(session_id, settlements) | {"outcome": ACCEPTED, "queues": list(request.queues)}
-        params |= {name: numbers(params[name]) for name in ("ids", "claims")}
+        params["queues"] = list(request.queues)
+        if settlements:
+            params |= self._fence(session_id, settlements) | {"outcome": ACCEPTED}
+            params |= {name: numbers(params[name]) for name in ("ids", "claims")}
         if name != "claim":
-            return self._answered(SETTLE_AND[name], params, request)
+            return self._answered(name, params, request)
         return self._from_pointer(params, request)
 
     def _answered(self, name: str, params: dict[str, Any], request: ClaimRequest) -> Exchange:
-        """Run a statement that settles and claims. Raises SessionLost."""
+        """Run a claim in the form that settles as well, if there is anything to settle. Raises SessionLost."""
         self.connection.ensure_connection()
-        text = self._text(name)
-        rows = Cursor(self.connection.connection).execute(text, params, prepare=True, binary=True).fetchall()
+        text = self._text((SETTLE_AND if "ids" in params else ALONE)[name])
+        rows = cursor_of(self.connection.connection).execute(text, params, prepare=True, binary=True).fetchall()
         alive, due, void = rows[0][:ANSWER_COLUMNS]
         if not alive:
             raise SessionLost
@@ -239,12 +247,12 @@ class PostgreSQLStore(Guarding):
         if pointer.wants_step(begin):
             pointer.step(frozenset(row[0] for row in self._rows("writers")), begin)
         if request.whole or pointer.seconds_until_look(begin) <= 0:
-            result = self._answered("settle_and_claim", params, request)
+            result = self._answered("claim", params, request)
             self._has_looked(request, result, begin)
             return result
         columns = zip(("levels", "places", "passed"), zip(*pointer.places(), strict=True), strict=True)
         spots = {name: numbers(column) for name, column in columns}
-        result = self._answered("settle_and_claim_onward", params | spots, request)
+        result = self._answered("claim_onward", params | spots, request)
         pointer.advance(result.claimed, cut=result.more)
         if not result.more:
             # Something may have come back to a place that was passed, and nobody says so in time.

@@ -1,0 +1,10 @@
+-- Claims the next of several queues when nothing is to be settled, as claim_alone.sql does of one.
+-- Locks: the rows it takes, skipping locked ones.
+-- Index: django_mq_message_ready, the primary key, django_mq_message_due.
+-- Returns: as settle_and_claim.sql; the last column is the rank, and nothing was void.
+WITH {first_across}, claimed AS (
+    {lease}
+    RETURNING m.id, m.claim, (SELECT name FROM django_mq_queue WHERE id = m.queue_id), {claimed_columns},
+        (SELECT count(*) FROM locked), array_position(ARRAY(SELECT id FROM chosen ORDER BY rank), m.id)
+)
+{answer_alone}
