@@ -23,7 +23,7 @@ TABLES = {model._meta.db_table: model for model in apps.get_app_config("django_m
 #: Statements that not every folder has, and why.
 ONLY = {
     "append_at_once": "PostgreSQL plans each publish anew, and a second statement is planned sooner",
-    "append_many": "PostgreSQL takes arrays of bytes; elsewhere append.sql runs once per message",
+    "last_id": "only SQLite numbers the rows of one connection without a gap",
     "copy_messages": "only PostgreSQL has a COPY from its client",
     "copy_alike": "as above",
     "copy_targets": "as above",
