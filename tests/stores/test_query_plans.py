@@ -75,7 +75,6 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "remove": ({"ids": [1, 2], "outcome": 1, "reason": None}, "pkey"),
     "prioritise": ({"ids": [1, 2], "priority": 9}, "pkey"),
     "deliver_now": ({"ids": [1, 2]}, "pkey"),
-    "instruct": ({"session": 1, "conduct": "quiet", "credit": 5}, "pkey"),
     "reschedule": ({"ids": [1, 2], "deliver_at": datetime(2031, 1, 1, tzinfo=UTC)}, "pkey"),
     "retry_dead": ({"ids": [1, 2]}, "pkey"),
     "release_held": ({"ids": [1, 2]}, "pkey"),
