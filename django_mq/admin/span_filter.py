@@ -25,7 +25,7 @@ class SpanFilter(admin.ListFilter):
     """Rows whose time lies between two moments of the site's time zone, the first one included."""
 
     template = "admin/django_mq/span_filter.html"
-    title: StrOrPromise = _("published between")
+    title: StrOrPromise = _("time published")
     #: The parameters of the address, and the field that is compared.
     names: ClassVar[tuple[str, str]] = ("since", "until")
     field = "published_at"
@@ -74,7 +74,7 @@ class SpanFilter(admin.ListFilter):
 class DueFilter(SpanFilter):
     """The time a message is, or was, to be delivered at."""
 
-    title = _("due between")
+    title = _("time due")
     names = ("due_since", "due_until")
     field = "deliver_at"
 
@@ -82,14 +82,14 @@ class DueFilter(SpanFilter):
 class FinishedFilter(SpanFilter):
     """When a message came to its end."""
 
-    title = _("finished between")
+    title = _("time finished")
     field = "finished_at"
 
 
 class FailedFilter(SpanFilter):
     """When an attempt failed."""
 
-    title = _("failed between")
+    title = _("time failed")
     field = "failed_at"
 
 

@@ -83,13 +83,13 @@ class WorkerSessionAdmin(ReadOnly, WorkerActions):
         address = self.list_address(Message, state=Message.Status.CLAIMED.value, worker=session.pk)
         return format_html('<a href="{}">{} / {}</a>', address, session.held, session.credit or _("no limit"))
 
-    @admin.display(description=gettext_lazy("busy slots"), empty_value="-")
-    def working(self, session: WorkerSession) -> str | None:
-        return None if session.slots is None else f"{session.busy or 0} / {session.slots}"
+    @admin.display(description=gettext_lazy("busy slots"))
+    def working(self, session: WorkerSession) -> str:
+        return "-" if session.slots is None else f"{session.busy or 0} / {session.slots}"
 
-    @admin.display(description=gettext_lazy("memory"), empty_value="-")
-    def memory(self, session: WorkerSession) -> str | None:
-        return None if session.memory_bytes is None else filesizeformat(session.memory_bytes)
+    @admin.display(description=gettext_lazy("memory"))
+    def memory(self, session: WorkerSession) -> str:
+        return "-" if session.memory_bytes is None else filesizeformat(session.memory_bytes)
 
     @admin.display(description=gettext_lazy("last heartbeat"))
     def heartbeat(self, session: WorkerSession) -> str:
