@@ -6,6 +6,7 @@ There is no COPY: the quickest way to load rows that any user may go is one INSE
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import connections
@@ -14,11 +15,13 @@ from django_mq.benchmarks.targets import ON_MYSQL
 from django_mq.delivery.message_ids import new_message_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 TABLE = "mq_bench_raw"
 #: Rows of one statement.
 BATCH = 1000
+#: The server's number for it.
+DEADLOCK = 1213
 COLUMNS = (
     "queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type,"
     " published_at, dead_reason, content_type, content_encoding, headers, body"
@@ -104,13 +107,24 @@ class RawTable:
     def drain(self) -> None:
         """Claim 1,000 and delete them, each in a transaction, until none is left."""
         with self.driver.cursor() as cursor:
-            while True:
-                self.driver.begin()
-                ids = _claim(cursor, BATCH)
-                self.driver.commit()
-                if not ids:
-                    return
-                cursor.execute(DELETE, (ids,))
+            while ids := self._again(partial(self._claimed, cursor)):
+                self._again(partial(cursor.execute, DELETE, (ids,)))
+
+    def _claimed(self, cursor: Any) -> list[int]:
+        self.driver.begin()
+        ids = _claim(cursor, BATCH)
+        self.driver.commit()
+        return ids
+
+    def _again(self, work: Callable[[], Any]) -> Any:
+        """Do it until no dead-lock ends it: two loops side by side meet in the indexes."""
+        while True:
+            try:
+                return work()
+            except self._site.Database.OperationalError as error:
+                if error.args[0] != DEADLOCK:
+                    raise
+                self.driver.rollback()
 
     def empty(self) -> None:
         """Throw all rows away."""
