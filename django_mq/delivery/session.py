@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from django_mq import __version__, conf
+from django_mq.delivery import ownerless
 from django_mq.delivery.keeper import Keeper
 from django_mq.delivery.settling import Settlements, given_back, without_details
 from django_mq.engine.conduct import Conduct
@@ -74,12 +75,12 @@ class Session:
         #: Set by the owner: what to show of its consumers at each heartbeat.
         self.describe: Callable[[], tuple[ConsumerInfo, ...]] = tuple
         #: Set by the owner: how many messages are being handled now, and how many can be at a time.
-        self.measure: Callable[[], tuple[int | None, int | None]] = _unknown
+        self.measure: Callable[[], tuple[int | None, int | None]] = ownerless.unknown_slots
         #: Set by the owner: called by the keeper's thread when the session is told something else.
-        self.on_instructions: Callable[[Instructions], None] = _nobody_obeys
+        self.on_instructions: Callable[[Instructions], None] = ownerless.nobody_obeys
         self.instructions = Instructions()
         #: Set by the feeder: told in how many seconds a message that was given back is due again.
-        self.on_given_back: Callable[[float], None] = _nobody_waits
+        self.on_given_back: Callable[[float], None] = ownerless.nobody_waits
         #: When the keeper has looked for this session, on the monotonic clock: the driver need not, for a while.
         self.looked_at = float("-inf")
         self.lost = False
@@ -371,19 +372,6 @@ class Session:
             logger.warning("The session will be reaped, the database cannot be written: %s", error)
         finally:
             self.store.close()
-
-
-def _unknown() -> tuple[int | None, int | None]:
-    """What is known of the slots of a session whose owner has not said."""
-    return None, None
-
-
-def _nobody_obeys(_: Instructions) -> None:
-    """What a session without an owner does about instructions."""
-
-
-def _nobody_waits(_: float) -> None:
-    """What a session without a feeder does about due times."""
 
 
 def close_all() -> None:
