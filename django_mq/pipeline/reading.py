@@ -9,13 +9,14 @@ text, a naive or an aware datetime); a column is converted by what its first val
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.db import connections
 from django.db.models import Max, Min, Q
+
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -86,11 +87,10 @@ def read(
 
 
 def _fetch(page: Any, alias: str) -> list[tuple[Any, ...]]:
-    """Fetch what the driver answers: the ORM's converters, value by value, would double the time."""
-    sql, params = page.query.get_compiler(using=alias).as_sql()
-    with connections[alias].cursor() as cursor:
-        cursor.execute(sql, params)
-        return list(cursor.fetchall())
+    """Fetch what the driver answers: the ORM's converters, value by value, would take most of the time."""
+    store: Any = shared_store(alias)
+    rows: list[tuple[Any, ...]] = store.fetch(*page.query.get_compiler(using=alias).as_sql())
+    return rows
 
 
 def convert(column: Column, values: list[Any]) -> pa.Array:
@@ -116,7 +116,7 @@ def _times(values: list[Any], sample: Any, kind: pa.DataType) -> pa.Array:
         return pa.array(values, pa.string()).cast(pa.timestamp("us")).cast(kind)
     if isinstance(sample, datetime) and sample.tzinfo is None:
         return pa.array(values, pa.timestamp("us")).cast(kind)
-    return pa.array([value and value.astimezone(UTC) for value in values], kind)
+    return pa.array(values, kind)
 
 
 def _texts(values: list[Any], sample: Any, kind: pa.DataType) -> pa.Array:

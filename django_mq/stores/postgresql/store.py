@@ -156,6 +156,13 @@ class PostgreSQLStore(Guarding):
         with preparing(driver):
             return cursor_of(driver).execute(text, _at_once(message), prepare=True, binary=True).fetchall()
 
+    def fetch(self, query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+        # Django gives each time its zone in Python, and that takes longer than all the rest. In the binary
+        # format the driver makes it so by itself.
+        with self._alone(), translating(self.connection):
+            self.connection.ensure_connection()
+            return Cursor(self.connection.connection).execute(query, params, binary=True).fetchall()
+
     def _may_prepare(self) -> bool:
         connection = self.connection
         connection.validate_no_broken_transaction()
