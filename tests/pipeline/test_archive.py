@@ -236,9 +236,10 @@ class TestOnOneDatabase:
         file = next(Path(ArchiveBatch.objects.get().path).rglob("*.parquet"))
         Path(f"{file.parent}/.{file.name}.crc").unlink()
         whole = file.read_bytes()
-        middle = len(whole) // 4
+        # A file ends with its footer, that one's length and four letters; before it are the columns.
+        footer = 8 + int.from_bytes(whole[-8:-4], "little")
 
-        for harm in (whole[: len(whole) // 2], b"", whole[:middle] + bytes(400) + whole[middle + 400 :]):
+        for harm in (whole[: len(whole) // 2], whole[:4] + bytes(len(whole) - 4 - footer) + whole[-footer:]):
             file.write_bytes(harm)
             [(_, [fault])] = verifying.verify(spark, "default")
 

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from psycopg import Cursor, IsolationLevel
+from psycopg.adapt import Loader
 from psycopg.errors import InvalidSqlStatementName, UniqueViolation
+from psycopg.pq import Format
 
 from django_mq import conf
 from django_mq.errors import SessionLost
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from django.db.backends.base.base import BaseDatabaseWrapper
+    from psycopg.abc import Buffer
 
     from django_mq.stores.records import ClaimRequest, NewMessage, Settlement
 
@@ -89,6 +92,15 @@ def _in_binary(message: NewMessage) -> list[bytes | None]:
         None if correlation_id is None else correlation_id.encode(),
         None if group_key is None else group_key.encode(),
     ]
+
+
+class JSONText(Loader):
+    """Leaves JSON the text that it is, as Django does: a number read and written would be another one."""
+
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> str:
+        return bytes(data[1:]).decode()  # a version stands before the text
 
 
 class PostgreSQLStore(Guarding):
@@ -161,7 +173,9 @@ class PostgreSQLStore(Guarding):
         # format the driver makes it so by itself.
         with self._alone(), translating(self.connection):
             self.connection.ensure_connection()
-            return Cursor(self.connection.connection).execute(query, params, binary=True).fetchall()
+            cursor = Cursor(self.connection.connection)
+            cursor.adapters.register_loader("jsonb", JSONText)
+            return cursor.execute(query, params, binary=True).fetchall()
 
     def _may_prepare(self) -> bool:
         connection = self.connection
