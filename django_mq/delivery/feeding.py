@@ -46,7 +46,11 @@ class Feeder:
         session.on_given_back = self._expect
 
     def _expect(self, seconds: float) -> None:
-        """A message of this session was given back: claim when it is due, which may be now."""
+        """A message of this session was given back: claim when it is due, which may be now.
+
+        It stands where this session has been, and the keeper, who may have written it, claims nothing.
+        """
+        self._whole = True
         self._due_at = min(self._due_at, time.monotonic() + seconds)
 
     def look(self, *, whole: bool = False) -> None:

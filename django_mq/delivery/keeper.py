@@ -86,6 +86,7 @@ class Keeper:
 
     def _round(self) -> None:
         session = self._session
+        session.mind()
         if session.settlements.age_seconds() > STALE_SECONDS:
             session.flush()
         if session.retired and not session.lost:

@@ -19,3 +19,7 @@ def nobody_obeys(_: Instructions) -> None:
 
 def nobody_waits(_: float) -> None:
     """What is done about due times."""
+
+
+def nothing_to_mind() -> None:
+    """What there is to mind for a session whose owner has claimed nothing ahead."""

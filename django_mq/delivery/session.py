@@ -79,6 +79,8 @@ class Session:
         #: Set by the owner: called by the keeper's thread when the session is told something else.
         self.on_instructions: Callable[[Instructions], None] = ownerless.nobody_obeys
         self.instructions = Instructions()
+        #: Set by the owner: called in each round of the keeper, for what the driver may be too busy to see to.
+        self.mind: Callable[[], None] = ownerless.nothing_to_mind
         #: Set by the feeder: told in how many seconds a message that was given back is due again.
         self.on_given_back: Callable[[float], None] = ownerless.nobody_waits
         #: When the keeper has looked for this session, on the monotonic clock: the driver need not, for a while.

@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from django.db import connections
+from kombu.exceptions import OperationalError
+
 from django_mq.errors import BrokerURLError
 from django_mq.integrations.celery.alias import SCHEME
+from django_mq.stores.registry import has_store
 
 #: Options of the URL and of ``broker_transport_options``.
 OPTIONS = ("priority_order", "queue_order")
@@ -20,6 +24,14 @@ CHOICES = {
     #: ``fair``: queues with heads of equal priority take turns. ``listed``: the order of -Q is strict.
     "queue_order": ("fair", "listed"),
 }
+
+
+class WrongAddress(BrokerURLError, OperationalError):  # noqa: N818 - named as all errors of django_mq
+    """The broker URL leads nowhere; a Kombu connection error that trying again does not mend."""
+
+
+class WrongAddressOfSeveral(WrongAddress, ConnectionError):  # noqa: N818 - as above
+    """The same where there are other URLs: Kombu goes on to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +94,21 @@ def _options(given: dict[str, str], transport_options: dict[str, Any]) -> dict[s
         if value not in CHOICES[name]:
             raise BrokerURLError(f"{name}={value} is not possible; use {' or '.join(CHOICES[name])}.")
     return known
+
+
+def check_alias(alias: str | None) -> None:
+    """Raise BrokerURLError for an alias that is none."""
+    if alias is not None and not has_store(alias):
+        known = ", ".join(sorted(connections))
+        raise BrokerURLError(f"There is no database alias {alias!r}; DATABASES has {known}.")
+
+
+def read(client: Any) -> tuple[Address, WrongAddress | None]:
+    """Return where a Kombu connection leads, and what is wrong with its URL: told when somebody connects."""
+    try:
+        address = current(client)
+        check_alias(address.alias)
+    except BrokerURLError as error:
+        several = len(client.alt or ()) > 1
+        return Address(), WrongAddressOfSeveral(str(error)) if several else WrongAddress(str(error))
+    return address, None

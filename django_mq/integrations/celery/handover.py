@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.backoff import Backoff
 from django_mq.errors import CorruptMessage
+from django_mq.integrations.celery.ahead import STALE_SECONDS
 from django_mq.integrations.celery.message import payload_of
 from django_mq.stores.records import Failure, Settlement, Verdict
 
@@ -37,23 +38,36 @@ class Handover:
         self._transport = transport
         self._redis_order = redis_order
         self._waiting: deque[Claimed] = deque()
+        # When anything was last handed over, or came while nothing was waiting.
+        self._moved_at = 0.0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def add(self, claimed: Iterable[Claimed]) -> None:
         """Let freshly claimed messages wait for their callbacks."""
+        if not self._waiting:
+            self._moved_at = time.monotonic()
         self._waiting.extend(claimed)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next message's channel has credit for it."""
+        try:
+            return self._transport.has_credit(self._waiting[0].queue_name)
+        except IndexError:  # the keeper, or a signal's handler, gives back at any moment
+            return False
 
     def queues(self) -> set[str]:
         """Return the queues that anything waiting came from."""
-        return {claimed.queue_name for claimed in self._waiting}
+        return {claimed.queue_name for claimed in tuple(self._waiting)}
 
     def portion(self, seconds: float = PORTION_SECONDS) -> int:
-        """Hand over what is waiting, for a moment; return how many."""
+        """Hand over what is waiting, within the credit and for a moment; return how many."""
         until = time.monotonic() + seconds
         count = 0
-        while self._waiting and not told_to_stop():
+        while self.ready and not told_to_stop():
+            self._moved_at = time.monotonic()
             count += self.one()
             if time.monotonic() >= until:
                 break
@@ -99,10 +113,36 @@ class Handover:
 
     def release(self, queue: str | None = None) -> None:
         """Give back, uncounted, what is waiting for a queue's callback, or for any."""
-        given_back = [claimed for claimed in self._waiting if queue in (None, claimed.queue_name)]
-        for claimed in given_back:
-            self._waiting.remove(claimed)
-            self._transport.intake.session.release(claimed)
+        others = []
+        while self._waiting:
+            try:
+                claimed = self._waiting.popleft()
+            except IndexError:  # the keeper has just given it back
+                break
+            if queue in (None, claimed.queue_name):
+                self._transport.intake.session.release(claimed)
+            else:
+                others.append(claimed)
+        self._waiting.extend(others)
+
+    def stale_seconds(self) -> float | None:
+        """Return when what is waiting goes back, None if nothing is or it need not."""
+        if len(self._waiting) <= self._transport.credit_now():
+            return None
+        return max(0.0, self._moved_at + STALE_SECONDS - time.monotonic())
+
+    def give_back_stale(self) -> None:
+        """Give back what waits beyond the credit, where nothing moves: a slow task is in front.
+
+        Called by the keeper too, for a loop that is blocked by that task.
+        """
+        if self.stale_seconds() != 0.0:
+            return
+        for _ in range(len(self._waiting) - self._transport.credit_now()):
+            try:
+                self._transport.intake.session.release(self._waiting.pop())
+            except IndexError:  # the task has just ended
+                return
 
 
 def told_to_stop() -> bool:

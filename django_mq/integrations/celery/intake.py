@@ -36,6 +36,8 @@ class Intake:
         self.measure: Callable[[], tuple[int | None, int | None]] = _unknown
         #: Set by the worker step: ends the worker in order; called by the keeper's thread.
         self.end: Callable[[], None] = _nothing
+        #: Set by the transport: called by the keeper, too, when the loop may be blocked.
+        self.mind: Callable[[], None] = _nothing
         self._store: Store | None = None
         self._session: Session | None = None
         self._feeder: Feeder | None = None
@@ -77,6 +79,7 @@ class Intake:
             self._session.describe = self._describe
             self._session.measure = self._measure
             self._session.on_instructions = self._obey
+            self._session.mind = self._mind
         return self._session
 
     def _measure(self) -> tuple[int | None, int | None]:
@@ -111,6 +114,9 @@ class Intake:
             priority = max((consumer.priority for consumer in self.describe()), default=0)
             self._standby = Standby(self._listener, self._feeder, priority=priority)
         return self._standby
+
+    def _mind(self) -> None:
+        self.mind()
 
     def _describe(self) -> tuple[ConsumerInfo, ...]:
         return self.describe()
@@ -195,6 +201,16 @@ class Intake:
         self._able = credit > 0 and slots > 0
         return self._feeder.pump(credit=credit, slots=slots, refill=refill)
 
+    @property
+    def may_claim_ahead(self) -> bool:
+        """Whether neither the queues' rules nor an operator say how much may be held."""
+        ruled = self._feeder is not None and self._feeder.ruled
+        return not ruled and self.given_credit is None
+
+    def busy(self) -> None:
+        """Nothing could begin at once: enough is claimed already."""
+        self._able = False
+
     def settle_down(self) -> bool:
         """Before waiting, let others count on us, or not; False if there is something to claim first."""
         standby = self._stand_by()
@@ -233,4 +249,4 @@ def _unknown() -> tuple[int | None, int | None]:
 
 
 def _nothing() -> None:
-    """How a connection that is no worker's ends."""
+    """What an intake does of its own, without a worker or a transport."""

@@ -29,6 +29,8 @@ class Ledger:
         self.channel = channel
         self.prefetch_count = prefetch_count or 0
         self._unsettled: dict[str, Message] = {}
+        #: How many were settled ever, about: threads may count one another's away.
+        self.settled = 0
 
     def __len__(self) -> int:
         return len(self._unsettled)
@@ -117,6 +119,7 @@ class Ledger:
         message = self._unsettled.pop(delivery_tag, None)
         if message is None or message.claimed is None:
             return None
+        self.settled += 1
         # Pool threads settle too: the loop must learn that credit has come back.
         self.channel.wake_driver()
         return message

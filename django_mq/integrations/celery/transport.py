@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import django
 from django.apps import apps
-from django.db import connections
-from kombu.exceptions import OperationalError
 from kombu.transport import virtual
 
 import django_mq
 from django_mq import conf
 from django_mq.delivery.message_ids import new_message_id
-from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
-from django_mq.integrations.celery.address import Address, current
+from django_mq.errors import SessionLost, StoreError, StoreUnavailable, TablesMissing
+from django_mq.integrations.celery.address import read
+from django_mq.integrations.celery.ahead import Ahead
 from django_mq.integrations.celery.apart import apart_from_event_loops
 from django_mq.integrations.celery.channel import Channel as MQChannel
 from django_mq.integrations.celery.committing import Committing
@@ -30,9 +29,9 @@ from django_mq.integrations.celery.declarations import Declarations
 from django_mq.integrations.celery.handover import Handover, told_to_stop
 from django_mq.integrations.celery.intake import Intake
 from django_mq.integrations.celery.lane import VolatileLane
+from django_mq.integrations.celery.ledger import UNLIMITED
 from django_mq.integrations.celery.publisher import Publisher
 from django_mq.stores.records import ClaimRequest
-from django_mq.stores.registry import has_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,14 +42,6 @@ if TYPE_CHECKING:
 
 #: ``drain_events`` delivers for so long, in seconds, before its caller may look at the time.
 BLOCKING_SECONDS = 1.0
-
-
-class WrongAddress(BrokerURLError, OperationalError):  # noqa: N818 - named as all errors of django_mq
-    """The broker URL leads nowhere; a Kombu connection error that trying again does not mend."""
-
-
-class WrongAddressOfSeveral(WrongAddress, ConnectionError):  # noqa: N818 - as above
-    """The same where there are other URLs: Kombu goes on to the next."""
 
 
 class Transport(virtual.Transport):
@@ -77,8 +68,7 @@ class Transport(virtual.Transport):
 
     def __init__(self, client: Any, **options: Any) -> None:
         super().__init__(client, **options)
-        self._wrong: WrongAddress | None = None
-        address = self._read_address(client)
+        address, self._wrong = read(client)
         self.alias = address.alias or conf.load().DATABASE
         self.intake = Intake(self.alias, listed=address.listed)
         self.intake.describe = self._describe
@@ -89,7 +79,11 @@ class Transport(virtual.Transport):
             self.alias, self.declarations, self._committing.private, redis_order=address.redis_order
         )
         self.handover = Handover(self, redis_order=address.redis_order)
+        self.intake.mind = self.handover.give_back_stale
+        self._ahead = Ahead()
         self._channel_of: dict[str, MQChannel] = {}
+        # Those of them that consume durable queues.
+        self._consuming: frozenset[MQChannel] = frozenset()
         self._loop: Any = None
         self._poll_timer: Any = None
         self._armed_for = 0.0
@@ -98,17 +92,6 @@ class Transport(virtual.Transport):
         self.slots: Callable[[], int] | None = None
         #: Queues of native handlers, with the consumers that take their messages; set by the worker step.
         self.native: dict[str, NativeConsumer] = {}
-
-    def _read_address(self, client: Any) -> Address:
-        """Read the URL; what is wrong with it is told when somebody connects."""
-        try:
-            address = current(client)
-            _check_alias(address.alias)
-        except BrokerURLError as error:
-            several = len(client.alt or ()) > 1
-            self._wrong = WrongAddressOfSeveral(str(error)) if several else WrongAddress(str(error))
-            return Address()
-        return address
 
     # Connecting.
 
@@ -181,6 +164,7 @@ class Transport(virtual.Transport):
     def _changed(self) -> None:
         volatile = [queue for queue in self._channel_of if queue in self.lane.queues]
         durable = [queue for queue in self._channel_of if queue not in self.lane.queues]
+        self._consuming = frozenset(self._channel_of[queue] for queue in durable)
         self.intake.consume([*durable, *self.native], volatile)
 
     @property
@@ -218,32 +202,55 @@ class Transport(virtual.Transport):
         return delivered + self.handover.portion()
 
     def _claim(self) -> None:
-        """Claim when everything claimed before has been handed over."""
+        """Claim when everything claimed before has been handed over, or has gone back."""
         if self.handover:
+            self.handover.give_back_stale()
+            self.intake.busy()
             return
-        credit = self._credit()
+        settled = self._settled()
+        ahead = self._ahead.amount(settled) if self._may_claim_ahead() else 0
+        credit = self._credit(ahead)
         slots = credit if self.slots is None else self.slots()
-        refill = max(1, self._window() // 2)
-        self.handover.add(self.intake.claim(credit=credit, slots=slots, refill=refill))
-        # Settling asks what is remembered only: it may happen anywhere, in signal handlers too.
-        self.declarations.refresh(self.handover.queues())
+        refill = max(1, max(self._window(), ahead) // 2)
+        claimed = self.intake.claim(credit=credit, slots=slots, refill=refill)
+        if claimed:
+            self._ahead.claimed(settled, len(claimed))
+            self.handover.add(claimed)
+            # Settling asks what is remembered only: it may happen anywhere, in signal handlers too.
+            self.declarations.refresh(self.handover.queues())
 
-    def _consuming(self) -> set[MQChannel]:
-        return {channel for queue, channel in self._channel_of.items() if queue not in self.lane.queues}
+    def _may_claim_ahead(self) -> bool:
+        """Whether one window is all that limits what is claimed: no handler's, no other channel's, no queue's."""
+        return len(self._consuming) == 1 and not self.native and self.intake.may_claim_ahead
 
-    def _credit(self) -> int:
-        """Return the least credit of those who have any; the queues of the others are passed over meanwhile."""
+    def _settled(self) -> int:
+        return sum(channel.qos.settled for channel in self._consuming)
+
+    def has_credit(self, queue: str) -> bool:
+        """Whether the channel that consumes a queue may be given a message; True where none does."""
+        channel = self._channel_of.get(queue)
+        return channel is None or channel.qos.credit() > 0
+
+    def credit_now(self) -> int:
+        """Return how many messages the channels may be given now."""
+        return min((channel.qos.credit() for channel in self._consuming), default=UNLIMITED)
+
+    def _credit(self, ahead: int) -> int:
+        """Return the least credit of those who have any; the queues of the others are passed over meanwhile.
+
+        As many as are claimed ahead need none.
+        """
         if self.intake.quiet:
             self.intake.narrow(())
             return 0
-        credit = {queue: channel.qos.credit() for queue, channel in self._channel_of.items()}
+        credit = {queue: max(channel.qos.credit(), ahead) for queue, channel in self._channel_of.items()}
         credit |= {queue: consumer.credit() for queue, consumer in self.native.items()}
         able = {queue: left for queue, left in credit.items() if left > 0 and queue not in self.lane.queues}
         self.intake.narrow(tuple(able))
         return min(able.values(), default=0)
 
     def _window(self) -> int:
-        return min((channel.qos.limit or 1 for channel in self._consuming()), default=1)
+        return min((channel.qos.limit or 1 for channel in self._consuming), default=1)
 
     def get_one(self, queue: str) -> dict[str, Any] | None:
         """Claim one message of a queue for ``basic_get``."""
@@ -303,7 +310,7 @@ class Transport(virtual.Transport):
         if not self.intake.settle_down():
             return
         interval = self.intake.poll_interval_seconds()
-        waits = [seconds for seconds in (left, interval, self.intake.timer_seconds()) if seconds is not None]
+        waits = [seconds for seconds in (left, interval, self._timer_seconds()) if seconds is not None]
         self.intake.wake.wait(min(waits), clear=False)
         self.intake.hear()
         self.intake.poll()
@@ -326,7 +333,7 @@ class Transport(virtual.Transport):
 
     def _on_tick(self) -> None:
         """Run before every wait of the loop: constant time when there is nothing to do."""
-        if self.work() or self.handover:
+        if self.work() or self.handover.ready:
             # The pool's own tick, which writes to its processes, may have had its turn before
             # this one (ticks are a set): without another turn the task waits for the next event.
             self._turn_again()
@@ -338,13 +345,18 @@ class Transport(virtual.Transport):
     def _turn_again(self) -> None:
         self.intake.wake.set("turn")
 
+    def _timer_seconds(self) -> float | None:
+        """Return when to turn although nothing happens, None if never."""
+        times = [self.intake.timer_seconds(), self.handover.stale_seconds()]
+        return min((seconds for seconds in times if seconds is not None), default=None)
+
     def _arm_timer(self) -> None:
         """Have the loop turn when something is due before the next poll: one timer at a time.
 
         The poll turns the loop anyway. A timer for each far-off due time would stay in the
         loop's heap until then, even if cancelled.
         """
-        seconds = self.intake.timer_seconds()
+        seconds = self._timer_seconds()
         now = time.monotonic()
         if seconds is None or seconds > self.intake.poll_interval_seconds() or self._loop is None:
             return
@@ -364,12 +376,6 @@ class Transport(virtual.Transport):
         loop.remove_reader(self.intake.wake.fileno())
         if self._poll_timer is not None:
             self._poll_timer.cancel()
-
-
-def _check_alias(alias: str | None) -> None:
-    if alias is not None and not has_store(alias):
-        known = ", ".join(sorted(connections))
-        raise BrokerURLError(f"There is no database alias {alias!r}; DATABASES has {known}.")
 
 
 def _nothing() -> None:
