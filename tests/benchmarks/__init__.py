@@ -1,0 +1,1 @@
+"""Measurements: ``mq_bench`` itself, and what is compared with other products."""
