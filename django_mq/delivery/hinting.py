@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -59,20 +60,28 @@ def announce_alike(like: NewMessage, count: int, store: Store) -> None:
 
 def news_of(messages: Sequence[NewMessage]) -> dict[str, News]:
     """Return what these messages are to the workers of each queue."""
-    news: dict[str, News] = {}
-    for message in messages:
-        item = _news(message)
-        known = news.get(message.queue_name)
-        news[message.queue_name] = item if known is None else together(known, item)
+    at_once = Counter(message.queue_name for message in messages if _is_at_once(message))
+    news = {name: News(messages=count) for name, count in at_once.items()}
+    if at_once.total() < len(messages):
+        for message in messages:
+            if not _is_at_once(message):
+                known = news.get(message.queue_name, NOTHING)
+                news[message.queue_name] = together(known, _news(message))
     return news
 
 
+NOTHING = News()
 #: A message that may be claimed at once.
 READY = News(messages=1)
 
 
+def _is_at_once(message: NewMessage) -> bool:
+    """Whether nothing is said of when it is due."""
+    return message.delay_seconds is None and message.deliver_at is None
+
+
 def _news(message: NewMessage) -> News:
-    if message.delay_seconds is None and message.deliver_at is None:
+    if _is_at_once(message):
         return READY
     seconds = message.delay_seconds
     if message.deliver_at is not None:

@@ -16,14 +16,14 @@ from django_mq.delivery import hinting, validation
 from django_mq.delivery.codecs import encode_body, encode_json
 from django_mq.delivery.declaring import declare, may_declare
 from django_mq.delivery.limits import rules_of, waiting_for_room
-from django_mq.delivery.message_ids import new_message_id
+from django_mq.delivery.message_ids import new_message_id, new_uuids
 from django_mq.delivery.routing import route
 from django_mq.errors import InvalidMessage, StoreUnavailable, UnknownQueue
 from django_mq.stores.records import NewMessage
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime, timedelta
     from uuid import UUID
 
@@ -104,7 +104,7 @@ def _is_watched() -> bool:
 def _publish_plain(queue: str, body: Any, alias: str) -> UUID:
     """Do what ``publish_many`` does for one body and its queue, where nobody watches, in half of the time."""
     store = shared_store(alias)
-    message = _check_body(queue, body)
+    message = _check_body(queue, body, new_message_id())
     append(store, [message])
     hinting.announce([message], store)
     return message.message_id
@@ -141,7 +141,9 @@ def publish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | No
     store = shared_store(alias)
     if signals.is_wanted(signals.message_publishing):
         letters = [_announced(as_letter(given), alias) for given in letters]
-    checked = [_check_plain(given) or check(as_letter(given)) for given in letters]
+    given_all = list(letters)
+    ids = new_uuids(len(given_all))
+    checked = [_check_plain(given, ids) or check(as_letter(given)) for given in given_all]
     routed = [
         copy for letter, message in checked for copy in route(store, letter.exchange, letter.routing_key, message)
     ]
@@ -174,18 +176,17 @@ def _announced(letter: Letter, alias: str) -> Letter:
 PLAIN = Letter()
 
 
-def _check_plain(given: Letter | tuple[str, Any]) -> tuple[Letter, NewMessage] | None:
+def _check_plain(given: Letter | tuple[str, Any], ids: Iterator[UUID]) -> tuple[Letter, NewMessage] | None:
     """Check a pair as ``check`` would check its letter, in a third of the time; None for anything else."""
     if type(given) is not tuple or len(given) != 2:
         return None
-    return PLAIN, _check_body(*given)
+    return PLAIN, _check_body(*given, next(ids))
 
 
-def _check_body(queue: str, body: Any) -> NewMessage:
+def _check_body(queue: str, body: Any, message_id: UUID) -> NewMessage:
     validation.check_target(queue, None)
     encoded, content_type = encode_body(body)
     validation.check_size(encoded)
-    message_id = new_message_id()
     return NewMessage(queue_name=queue, message_id=message_id, body=encoded, content_type=content_type)
 
 
