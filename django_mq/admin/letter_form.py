@@ -34,6 +34,7 @@ class LetterForm(forms.Form):
     )
     headers = forms.JSONField(
         required=False,
+        initial=dict,  # without it the field shows the word null
         widget=forms.Textarea(attrs={"rows": 4, "cols": 80}),
         label=_("Headers"),
         help_text=_("A JSON object, or nothing."),
@@ -99,7 +100,7 @@ def copied(message: Message) -> dict[str, Any] | None:
         "queue": queue,
         "kind": JSON if body.kind == "json" else TEXT,
         "body": body.text,
-        "headers": kept or None,
+        "headers": kept,
         "type": message.type,
         "priority": message.priority,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,6 +38,13 @@ def test_a_message_is_published_and_logged(site: str, browse: Client, make: Make
     assert (message.state, message.priority, message.type, message.headers) == (SCHEDULED, 7, "sale", {"a": "b"})
     assert said(response) == [f"Published to “orders”: {message.message_id}"]
     assert LogEntry.objects.get().object_repr == str(message.message_id)
+
+
+def test_a_new_message_has_no_headers_and_says_so(site: str, browse: Client) -> None:
+    page = browse.get(FORM)
+
+    [field] = re.findall(r'<textarea name="headers".*?>(.*?)</textarea>', page.content.decode(), re.DOTALL)
+    assert field.strip() == "{}"
 
 
 def test_text_is_published_as_it_stands(site: str, browse: Client, make: Make) -> None:

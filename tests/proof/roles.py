@@ -53,16 +53,19 @@ def consume(
     credit: int = 20,
     clock_hours: float = 0.0,
     file_bytes: int | None = None,
+    hold: bool = False,
 ) -> None:
     """Handle messages, leaving a note of each, until told to stop.
 
-    Its machine's clock may be off, and its files may not be allowed to grow.
+    Its machine's clock may be off, and its files may not be allowed to grow; it may never be done with a message.
     """
     set_clock(timedelta(hours=clock_hours))
     if file_bytes is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
 
     def handle(message: ReceivedMessage) -> None:
+        if hold:
+            threading.Event().wait()
         if noting:
             note(DONE, [message.id])
 
