@@ -23,10 +23,13 @@ def absolute(root: str) -> str:
 
 def opened(path: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of an address, and the path in it. Raises OSError and ValueError."""
-    # Hadoop's own name for S3, which Spark wants and Arrow does not know.
-    address = f"s3://{path.removeprefix('s3a://')}" if path.startswith("s3a://") else path
-    system, inner = fs.FileSystem.from_uri(address)
+    system, inner = fs.FileSystem.from_uri(spelt_for_arrow(path))
     return system, inner
+
+
+def spelt_for_arrow(address: str) -> str:
+    """Return the address without Hadoop's own name for S3, which Spark wants and Arrow does not know."""
+    return f"s3://{address.removeprefix('s3a://')}" if address.startswith("s3a://") else address
 
 
 def check_writable(root: str) -> None:
