@@ -247,8 +247,9 @@ def test_a_worker_holds_no_more_than_its_prefetch(site: Site, worker: Worker, na
         site.send("gated", name, f"gate of {name}")
     try:
         site.wait_for_diary(2, name=name)
-        # Prefetch is refilled by halves: more than half of the window is held, never more than all.
-        wait_until(lambda: site.states(type="gated")["claimed"] > 4)
+        # Prefetch is refilled by halves: more than half of the window is held. What quick tasks before made
+        # it claim beyond the window goes back.
+        wait_until(lambda: 4 < site.states(type="gated")["claimed"] <= 8)
         assert worker.ask("ping", site.app)  # its loop has turned since
 
         held = site.states(type="gated")

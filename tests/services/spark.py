@@ -42,7 +42,16 @@ class Daemon(Server):
     def command_line(self) -> list[str]:
         """Return the command of the wheel that runs the class."""
         said = [f"SPARK_DAEMON_MEMORY={DAEMON_MEMORY}", "SPARK_LOCAL_IP=127.0.0.1", f"SPARK_HOME={home()}"]
-        return ["/usr/bin/env", *said, str(home() / "bin" / "spark-class"), self.main, *self.arguments()]
+        # What is on our path is on no executor's: it has what it is sent.
+        return [
+            "/usr/bin/env",
+            "-u",
+            "PYTHONPATH",
+            *said,
+            str(home() / "bin" / "spark-class"),
+            self.main,
+            *self.arguments(),
+        ]
 
 
 class Master(Daemon):
