@@ -22,7 +22,7 @@ TABLES = {model._meta.db_table: model for model in apps.get_app_config("django_m
 
 #: Statements that not every folder has, and why.
 ONLY = {
-    "append_at_once": "PostgreSQL plans each publish anew, and a second statement is planned sooner",
+    "append_at_once": "PostgreSQL plans each publish anew, SQLite hears of parameters by name: short is quick",
     "last_id": "only SQLite numbers the rows of one connection without a gap",
     "copy_messages": "only PostgreSQL has a COPY from its client",
     "copy_alike": "as above",

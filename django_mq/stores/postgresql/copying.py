@@ -10,6 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from django_mq.engine.states import State
+from django_mq.stores.sql.appending import is_ready_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,16 +59,6 @@ class Target:
 def is_worth_copying(messages: Sequence[NewMessage]) -> bool:
     """Whether these are many, and COPY, which has no expressions for times, can write them."""
     return len(messages) >= WORTH_COPYING and all(map(is_ready_at_once, messages))
-
-
-def is_ready_at_once(message: NewMessage) -> bool:
-    """Whether nothing is said of when the message comes and goes."""
-    return (
-        message.deliver_at is None
-        and message.delay_seconds is None
-        and message.expires_at is None
-        and message.ttl_seconds is None
-    )
 
 
 def rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[str, Target]) -> bytes:

@@ -17,13 +17,13 @@ from django_mq import conf
 from django_mq.errors import SessionLost
 from django_mq.stores.features import Features
 from django_mq.stores.postgresql import copying, direct
-from django_mq.stores.postgresql.copying import Target, is_ready_at_once, is_worth_copying
+from django_mq.stores.postgresql.copying import Target, is_worth_copying
 from django_mq.stores.postgresql.guarding import Guarding
 from django_mq.stores.postgresql.pointing import Pointer
 from django_mq.stores.postgresql.preparing import cursor_of, may_prepare, prepare_no_more, preparing
 from django_mq.stores.postgresql.settings import bounded, problems
 from django_mq.stores.records import ACCEPT, Exchange, Verdict
-from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS, IncompleteError
+from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS, IncompleteError, is_ready_at_once
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
 from django_mq.stores.sql.steering import ACCEPTED
 from django_mq.stores.translation import translating

@@ -37,6 +37,16 @@ NEW_MESSAGE_FIELDS = (
 )
 
 
+def is_ready_at_once(message: NewMessage) -> bool:
+    """Whether nothing is said of when the message comes and goes."""
+    return (
+        message.deliver_at is None
+        and message.delay_seconds is None
+        and message.expires_at is None
+        and message.ttl_seconds is None
+    )
+
+
 class IncompleteError(Exception):
     """Not every message could be written: the transaction must go."""
 

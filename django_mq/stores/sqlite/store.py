@@ -18,9 +18,10 @@ from django.db import transaction
 from django_mq.stores.features import Features
 from django_mq.stores.records import Browsed, Claimed, Exchange
 from django_mq.stores.sql import SQLStore
+from django_mq.stores.sql.appending import is_ready_at_once
 from django_mq.stores.sql.consuming import SEEN_COLUMN
 from django_mq.stores.sqlite.settings import problems, with_patience
-from django_mq.stores.sqlite.values import parameters, time_of
+from django_mq.stores.sqlite.values import at_once, parameters, time_of
 from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
@@ -96,6 +97,11 @@ class SQLiteStore(SQLStore):
             yield
 
     # Publishing.
+
+    def _append_one(self, message: NewMessage) -> list[tuple[Any, ...]]:
+        if not is_ready_at_once(message):
+            return super()._append_one(message)
+        return self._run("append_at_once", at_once(message, datetime.now(UTC) + self.clock_offset))
 
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if not messages:

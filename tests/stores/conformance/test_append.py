@@ -20,7 +20,11 @@ DUE = datetime(2031, 4, 5, 6, 7, 8, 901234, tzinfo=UTC)
 PAST = datetime(2021, 4, 5, 6, 7, 8, 901234, tzinfo=UTC)
 
 
-def test_every_property_of_a_message_comes_back_as_it_was_stored(store: Store, orders: str, session: int) -> None:
+# Without times, it is another statement.
+@pytest.mark.parametrize("times", [{"deliver_at": PAST, "expires_at": DUE}, {}], ids=["times", "no times"])
+def test_every_property_of_a_message_comes_back_as_it_was_stored(
+    store: Store, orders: str, session: int, times: dict[str, datetime]
+) -> None:
     message = a_message(
         message_id=uuid4(),
         body=b"\x00\xff body",
@@ -32,8 +36,7 @@ def test_every_property_of_a_message_comes_back_as_it_was_stored(store: Store, o
         type="thing",
         correlation_id="c-1",
         group_key="g-1",
-        deliver_at=PAST,
-        expires_at=DUE,
+        **times,
     )
 
     id_ = store.append(message)
