@@ -60,6 +60,8 @@ def announce_alike(like: NewMessage, count: int, store: Store) -> None:
 
 def news_of(messages: Sequence[NewMessage]) -> dict[str, News]:
     """Return what these messages are to the workers of each queue."""
+    if len(messages) == 1:  # by far the most frequent
+        return {messages[0].queue_name: _news(messages[0])}
     at_once = Counter(message.queue_name for message in messages if _is_at_once(message))
     news = {name: News(messages=count) for name, count in at_once.items()}
     if at_once.total() < len(messages):
