@@ -8,7 +8,9 @@ is a prefix of ours and sorts just before it, which is right for every ``<=`` he
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -45,6 +47,12 @@ def parameters(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         return fitted | {"given": json.dumps([_object(row, now) for row in rows])}
     return fitted | {name: json.dumps(value) for name, value in columns.items()}
+
+
+@cache
+def as_driver_reads(text: str) -> str:
+    """Return a statement with its parameters named as the driver has them, ``:name``."""
+    return re.sub(r"%\((\w+)\)s", r":\1", text).replace("%%", "%")
 
 
 def at_once(message: NewMessage, now: datetime) -> dict[str, Any]:
