@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ class Worker:
         self.name = f"{name}@journey"
         self._environment = environment
         self._log = directory / f"{name}.log"
+        self._log_start = 0
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
         self._children: list[psutil.Process] = []
@@ -40,6 +42,8 @@ class Worker:
         command = [sys.executable, "-m", "celery", "-A", self.app, "worker"]
         options = ["--loglevel", "info", "--hostname", self.name, *self._options]
         with self._log.open("ab") as log:
+            # A worker before this one may have had the same name, and its "ready" says nothing of this one.
+            self._log_start = log.seek(0, os.SEEK_END)
             self._process = subprocess.Popen(
                 tethered([*command, *options], death_signal=signal.SIGKILL),
                 env=self._environment,
@@ -58,8 +62,8 @@ class Worker:
 
     @property
     def log(self) -> str:
-        """All it has said."""
-        return self._log.read_text(errors="replace") if self._log.exists() else ""
+        """All it has said since it was started."""
+        return self._log.read_bytes()[self._log_start :].decode(errors="replace") if self._log.exists() else ""
 
     @property
     def process(self) -> psutil.Process:
