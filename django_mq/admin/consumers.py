@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.db.models import BooleanField, ExpressionWrapper, F, OuterRef, Q, Subquery
-from django.db.models.functions import Now
+from django.db.models import F, OuterRef, Subquery
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
@@ -16,6 +15,8 @@ from django_mq.admin import columns
 from django_mq.admin.base import base_of
 from django_mq.admin.filters import QueueNameFilter
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
+from django_mq.diagnosis.fleet import is_late
+from django_mq.diagnosis.overview import is_paused
 from django_mq.models import Consumer, Queue, WorkerSession
 
 if TYPE_CHECKING:
@@ -25,27 +26,31 @@ if TYPE_CHECKING:
 
 def with_states(consumers: QuerySet[Any]) -> QuerySet[Any]:
     """Return them with what their own rows do not say: whether their queue is paused and their worker stale."""
-    open_ended = Q(paused_until__isnull=True) | Q(paused_until__gt=Now())
-    paused = Queue.objects.filter(open_ended, name=OuterRef("queue_name"), paused=True).values("pk")[:1]
-    late = ExpressionWrapper(Q(session__deadline__lt=Now()), output_field=BooleanField())
-    told: QuerySet[Any] = consumers.annotate(pausing=Subquery(paused), stale=late, conduct=F("session__conduct"))
+    paused = Queue.objects.filter(is_paused(), name=OuterRef("queue_name")).values("pk")[:1]
+    told: QuerySet[Any] = consumers.annotate(
+        pausing=Subquery(paused), stale=is_late("session__deadline"), conduct=F("session__conduct")
+    )
     return told
 
 
-def state_of(consumer: Any) -> str:
-    """Return in a word what keeps a consumer from being given messages, or how it waits for them."""
-    if consumer.stale:
-        return format_html('<strong class="mq-bad">{}</strong>', _("stale"))
-    if consumer.conduct == WorkerSession.Conduct.QUIET:
-        return _("quiet")
-    if consumer.pausing is not None:
-        return format_html('<span class="mq-warn">{}</span>', _("paused"))
-    return str(consumer.get_state_display())
+class Situation:
+    """The columns that both pages of consumers have, for rows of ``with_states``."""
 
+    @admin.display(description=gettext_lazy("state"))
+    def situation(self, consumer: Any) -> str:
+        """Return in a word what keeps a consumer from being given messages, or how it waits for them."""
+        if consumer.stale:
+            return format_html('<strong class="mq-bad">{}</strong>', _("stale"))
+        if consumer.conduct == WorkerSession.Conduct.QUIET:
+            return _("quiet")
+        if consumer.pausing is not None:
+            return format_html('<span class="mq-warn">{}</span>', _("paused"))
+        return str(consumer.get_state_display())
 
-def credit_of(consumer: Consumer) -> str:
-    """Return the credit in use, of how much."""
-    return f"{consumer.credit_used} / {consumer.credit_limit or _('no limit')}"
+    @admin.display(description=gettext_lazy("credit used"))
+    def credit(self, consumer: Consumer) -> str:
+        """Return the credit in use, of how much."""
+        return f"{consumer.credit_used} / {consumer.credit_limit or _('no limit')}"
 
 
 if TYPE_CHECKING:
@@ -54,7 +59,7 @@ else:
     BaseInline = base_of("TabularInline")
 
 
-class ConsumerInline(ReadOnly, BaseInline):
+class ConsumerInline(Situation, ReadOnly, BaseInline):
     """The consumers of a session, as of its last heartbeat."""
 
     model = Consumer
@@ -65,16 +70,8 @@ class ConsumerInline(ReadOnly, BaseInline):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Consumer]:
         return with_states(super().get_queryset(request).using(alias()))
 
-    @admin.display(description=gettext_lazy("state"))
-    def situation(self, consumer: Consumer) -> str:
-        return state_of(consumer)
 
-    @admin.display(description=gettext_lazy("credit used"))
-    def credit(self, consumer: Consumer) -> str:
-        return credit_of(consumer)
-
-
-class ConsumerAdmin(ReadOnly, TableAdmin):
+class ConsumerAdmin(Situation, ReadOnly, TableAdmin):
     """All consumers of all workers, by queue."""
 
     list_display = ["queue_name", "worker", "handler", "situation", "credit", "delivered", "priority", "heartbeat"]
@@ -91,14 +88,6 @@ class ConsumerAdmin(ReadOnly, TableAdmin):
         name = f"{self.admin_site.name}:{self.opts.app_label}_workersession_change"
         address = reverse(name, args=[consumer.session_id])
         return format_html('<a href="{}">{}</a>', address, consumer.session.name)
-
-    @admin.display(description=gettext_lazy("state"))
-    def situation(self, consumer: Consumer) -> str:
-        return state_of(consumer)
-
-    @admin.display(description=gettext_lazy("credit used"))
-    def credit(self, consumer: Consumer) -> str:
-        return credit_of(consumer)
 
     @admin.display(description=gettext_lazy("last heartbeat"))
     def heartbeat(self, consumer: Consumer) -> str:

@@ -32,6 +32,15 @@ CHOICES = 50
 DELIVERY = "delivery"
 
 
+def _choices(newest: Iterable[str], asked: Iterable[str]) -> list[tuple[str, str]]:
+    """Offer what the newest rows have, and what the address asks for."""
+    return [(value, value) for value in sorted({*newest, *asked} - {""})[:CHOICES]]
+
+
+def _newest_attempts(field: str) -> Iterable[str]:
+    return Attempt.objects.using(alias()).values_list(field, flat=True)[:TYPES_SAMPLE]
+
+
 class StateFilter(admin.SimpleListFilter):
     """One state, or dead letters wherever they are."""
 
@@ -133,8 +142,7 @@ class ErrorFilter(admin.SimpleListFilter):
         # Ids first, from the index of the dead alone: to sort by id, some databases would fetch every dead row.
         newest_ids = list(dead.order_by("-id").values_list("pk", flat=True)[:TYPES_SAMPLE])
         newest = dead.filter(pk__in=newest_ids).order_by().values_list("dead_reason", flat=True)
-        reasons = (set(newest) | set(request.GET.getlist("reason"))) - {""}
-        return [(reason, reason) for reason in sorted(reasons)[:CHOICES]]
+        return _choices(newest, request.GET.getlist("reason"))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(dead_reason=self.value()) if self.value() else queryset
@@ -147,9 +155,7 @@ class ExceptionFilter(admin.SimpleListFilter):
     parameter_name = "error"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        newest = Attempt.objects.using(alias()).values_list("error", flat=True)[:TYPES_SAMPLE]
-        errors = (set(newest) | set(request.GET.getlist("error"))) - {""}
-        return [(error, error) for error in sorted(errors)[:CHOICES]]
+        return _choices(_newest_attempts("error"), request.GET.getlist("error"))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if not self.value():
@@ -166,9 +172,7 @@ class FailingWorkerFilter(admin.SimpleListFilter):
     parameter_name = "worker"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        newest = Attempt.objects.using(alias()).values_list("worker", flat=True)[:TYPES_SAMPLE]
-        names = (set(newest) | set(request.GET.getlist("worker"))) - {""}
-        return [(name, name) for name in sorted(names)[:CHOICES]]
+        return _choices(_newest_attempts("worker"), request.GET.getlist("worker"))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(worker=self.value()) if self.value() else queryset

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import steering
+from django_mq.admin.asking import Asking
 from django_mq.admin.questions import Confirmation, Priority, Target, Time
 from django_mq.models import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from django import forms
     from django_stubs_ext import StrOrPromise
 
     from django_mq.admin.selection import Batch
@@ -24,21 +24,14 @@ UNHELD = frozenset({SCHEDULED, READY, DEAD})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class Act(Asking):
     """One thing to do; ``done`` may name what was answered, as ``%(target)s``."""
 
-    #: The action's name; the user needs the permission of the same name.
-    name: str
+    #: What the user needs.
     permission: str
-    label: StrOrPromise
     done: StrOrPromise
     states: frozenset[int]
     run: Callable[[Batch, Mapping[str, Any]], int]
-    #: The form to answer first; None for an act that harms nobody.
-    question: type[forms.Form] | None = None
-    warning: StrOrPromise = ""
-    #: Shown with a red button.
-    harmful: bool = False
 
 
 RELEASE = Act(

@@ -9,29 +9,20 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_mq.admin import steering
+from django_mq.admin.asking import Asking
 from django_mq.admin.questions import Confirmation, Deletion, Pause, Typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from django import forms
-    from django_stubs_ext import StrOrPromise
-
     from django_mq.models import Queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueAct:
+class QueueAct(Asking):
     """One thing to do to a queue; ``run`` returns what was done, or raises MQError."""
 
-    name: str
-    label: StrOrPromise
     run: Callable[[Queue, Mapping[str, Any]], str]
-    #: The form to answer first; None for an act that harms nobody.
-    question: type[forms.Form] | None = None
-    warning: StrOrPromise = ""
-    #: Shown with a red button.
-    harmful: bool = False
 
 
 def _pause(queue: Queue, answers: Mapping[str, Any]) -> str:

@@ -8,30 +8,23 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import steering
+from django_mq.admin.asking import Asking
 from django_mq.admin.questions import Confirmation, GivenCredit
 from django_mq.engine.conduct import Conduct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from django import forms
     from django_stubs_ext import StrOrPromise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerAct:
+class WorkerAct(Asking):
     """One thing to tell a session; ``run`` returns whether it is still there. ``done`` may name the answer."""
 
-    name: str
     permission: str
-    label: StrOrPromise
     done: StrOrPromise
     run: Callable[[int, Mapping[str, Any]], bool]
-    #: The form to answer first; None for an act that harms nobody.
-    question: type[forms.Form] | None = None
-    warning: StrOrPromise = ""
-    #: Shown with a red button.
-    harmful: bool = False
 
 
 QUIET = WorkerAct(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.db.models import BooleanField, ExpressionWrapper, Q
-from django.db.models.functions import Now
 from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
 from django.utils.html import format_html
@@ -20,6 +18,7 @@ from django_mq.admin.filters import StaleFilter
 from django_mq.admin.table import ReadOnly
 from django_mq.admin.worker_actions import WorkerActions
 from django_mq.admin.worker_acts import ACTS, QUIET, WORK
+from django_mq.diagnosis.fleet import is_late
 from django_mq.models import Message, WorkerSession
 
 if TYPE_CHECKING:
@@ -56,10 +55,8 @@ class WorkerSessionAdmin(ReadOnly, WorkerActions):
     change_form_template = "admin/django_mq/row.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkerSession]:
-        # The database's clock decides, as it does for those who reap.
-        stale = ExpressionWrapper(Q(deadline__lt=Now()), output_field=BooleanField())
         sessions: QuerySet[WorkerSession] = super().get_queryset(request)
-        return sessions.annotate(stale=stale)
+        return sessions.annotate(stale=is_late())
 
     @admin.display(description=gettext_lazy("process"))
     def process(self, session: WorkerSession) -> str:

@@ -7,15 +7,15 @@ and encoded once, and not once for each message.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from django_mq import conf, signals
+from django_mq import conf
 from django_mq.delivery import hinting, validation
-from django_mq.delivery.declaring import declare, may_declare
+from django_mq.delivery.declaring import declaring
 from django_mq.delivery.limits import rules_of
 from django_mq.delivery.message_ids import new_message_ids
-from django_mq.delivery.publishing import check, publish_many
-from django_mq.errors import UnknownQueue
+from django_mq.delivery.publishing import check, is_watched, publish_many
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -47,16 +47,10 @@ def publish_alike(letter: Letter, bodies: Sequence[bytes], *, using: str | None 
 
 def _is_looked_at(letter: Letter, store: Store) -> bool:
     """Whether somebody wants to see, or decide about, each message by itself."""
-    listened = signals.is_wanted(signals.message_publishing) or signals.is_wanted(signals.messages_published)
     own = letter.exchange is not None or letter.message_id is not None or letter.dedup_id is not None
-    return listened or own or rules_of(store, letter.queue) is not None
+    return own or is_watched() or rules_of(store, letter.queue) is not None
 
 
 def _append(store: Store, like: NewMessage, bodies: Sequence[bytes]) -> None:
     ids = new_message_ids(len(bodies))
-    try:
-        store.append_alike(like, ids, bodies)
-    except UnknownQueue:
-        if not (may_declare(like.queue_name) and declare(store, like.queue_name)):
-            raise
-        store.append_alike(like, ids, bodies)
+    declaring(store, [like.queue_name], partial(store.append_alike, like, ids, bodies))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django_mq import conf
 from django_mq.conf import QueueSettings
-from django_mq.errors import ConfigurationError
+from django_mq.errors import ConfigurationError, UnknownQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from django_mq.stores.base import Store
+
+T = TypeVar("T")
 
 
 def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> bool:
@@ -40,6 +42,20 @@ def _checked(name: str, options: dict[str, Any]) -> dict[str, Any]:
     if problems:
         raise ConfigurationError(f"Queue {name!r} cannot be declared so: {'; '.join(problems)}.")
     return options
+
+
+def declaring(store: Store, names: Iterable[str], write: Callable[[], T]) -> T:
+    """Return what ``write`` returns; where a queue is missing, declare those of ``names`` first, and write again.
+
+    Raises UnknownQueue if none of them may be declared.
+    """
+    try:
+        return write()
+    except UnknownQueue:
+        missing = sorted(name for name in set(names) if may_declare(name))
+        if not any([declare(store, name) for name in missing]):  # noqa: C419 - all of them, not the first
+            raise
+        return write()
 
 
 def declare_all(store: Store) -> list[str]:

@@ -62,14 +62,15 @@ def news_of(messages: Sequence[NewMessage]) -> dict[str, News]:
     """Return what these messages are to the workers of each queue."""
     if len(messages) == 1:  # by far the most frequent
         return {messages[0].queue_name: _news(messages[0])}
-    at_once = Counter(message.queue_name for message in messages if _is_at_once(message))
-    news = {name: News(messages=count) for name, count in at_once.items()}
-    if at_once.total() < len(messages):
-        for message in messages:
-            if not _is_at_once(message):
-                known = news.get(message.queue_name, NOTHING)
-                news[message.queue_name] = together(known, _news(message))
-    return news
+    ready: Counter[str] = Counter()
+    news: dict[str, News] = {}
+    for message in messages:
+        name, item = message.queue_name, _news(message)
+        if item is READY:
+            ready[name] += 1
+        else:
+            news[name] = together(news.get(name, NOTHING), item)
+    return news | {name: together(news.get(name, NOTHING), News(messages=count)) for name, count in ready.items()}
 
 
 NOTHING = News()
@@ -77,14 +78,7 @@ NOTHING = News()
 READY = News(messages=1)
 
 
-def _is_at_once(message: NewMessage) -> bool:
-    """Whether nothing is said of when it is due."""
-    return message.delay_seconds is None and message.deliver_at is None
-
-
 def _news(message: NewMessage) -> News:
-    if _is_at_once(message):
-        return READY
     seconds = message.delay_seconds
     if message.deliver_at is not None:
         seconds = (message.deliver_at - datetime.now(UTC)).total_seconds()

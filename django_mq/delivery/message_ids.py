@@ -43,8 +43,8 @@ def new_message_id() -> UUID:
 
 
 def new_uuids(count: int) -> Iterator[UUID]:
-    """Yield so many new ids, made at once: for each alone the system would be asked for its random bits."""
-    return map(from_value, map(int.from_bytes, new_message_ids(count)))
+    """Yield so many new ids, made when the first is asked for: one by one, the system would be asked each time."""
+    yield from map(from_value, map(int.from_bytes, new_message_ids(count)))
 
 
 def from_value(value: int) -> UUID:

@@ -14,11 +14,11 @@ from asgiref.sync import sync_to_async
 from django_mq import conf, signals
 from django_mq.delivery import hinting, validation
 from django_mq.delivery.codecs import encode_body, encode_json
-from django_mq.delivery.declaring import declare, may_declare
+from django_mq.delivery.declaring import declaring
 from django_mq.delivery.limits import rules_of, waiting_for_room
 from django_mq.delivery.message_ids import new_message_id, new_uuids
 from django_mq.delivery.routing import route
-from django_mq.errors import InvalidMessage, StoreUnavailable, UnknownQueue
+from django_mq.errors import InvalidMessage, StoreUnavailable
 from django_mq.stores.records import NewMessage
 from django_mq.stores.registry import shared_store
 
@@ -70,7 +70,7 @@ def publish(
     """
     said = (exchange, routing_key, priority, headers, message_id, correlation_id, type, group_key, content_type)
     timed = (deliver_at, delay, expires_at, ttl, dedup_id)
-    if all(map(is_, said + timed, SAID_NOTHING)) and not _is_watched():
+    if all(map(is_, said + timed, SAID_NOTHING)) and not is_watched():
         return _publish_plain(queue, body, using or conf.load().DATABASE)
     letter = Letter(
         queue=queue,
@@ -97,7 +97,8 @@ def publish(
 SAID_NOTHING = (None, "", 4, None, None, None, "", *(None,) * 7)
 
 
-def _is_watched() -> bool:
+def is_watched() -> bool:
+    """Whether somebody listens to what is published."""
     return signals.is_wanted(signals.message_publishing) or signals.is_wanted(signals.messages_published)
 
 
@@ -251,14 +252,8 @@ def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> 
 
 
 def _append_declaring(store: Store, messages: list[NewMessage], *, again: bool) -> None:
-    try:
-        _append_within_limits(store, messages, again=again)
-    except UnknownQueue:
-        missing = {message.queue_name for message in messages if may_declare(message.queue_name)}
-        declared = [name for name in sorted(missing) if declare(store, name)]
-        if not declared:
-            raise
-        _append_within_limits(store, messages, again=again)
+    write = partial(_append_within_limits, store, messages, again=again)
+    declaring(store, (message.queue_name for message in messages), write)
 
 
 def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bool) -> None:

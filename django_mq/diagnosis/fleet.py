@@ -55,10 +55,14 @@ class Worker:
     consumers: tuple[Subscription, ...]
 
 
+def is_late(deadline: str = "deadline") -> ExpressionWrapper[Q]:
+    """Return whether this deadline has passed by the database's clock, which decides for those who reap, too."""
+    return ExpressionWrapper(Q(**{f"{deadline}__lt": Now()}), output_field=BooleanField())
+
+
 def fleet(*, using: str) -> list[Worker]:
     """Return every worker session, the newest first."""
-    late = ExpressionWrapper(Q(deadline__lt=Now()), output_field=BooleanField())
-    sessions: Any = WorkerSession.objects.using(using).annotate(stale=late, seen_at=Now())
+    sessions: Any = WorkerSession.objects.using(using).annotate(stale=is_late(), seen_at=Now())
     return [_worker(row) for row in sessions.prefetch_related("consumers").order_by("-id")]
 
 

@@ -57,12 +57,16 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
     ]
 
 
+def is_paused() -> Q:
+    """Match queues whose pause is not over by the database's clock, which decides for those who claim, too."""
+    return Q(paused=True) & (Q(paused_until__isnull=True) | Q(paused_until__gt=Now()))
+
+
 def _rows(alias: str) -> QuerySet[Any]:
-    # The database's clock says whether a pause is over, as it does for those who claim.
-    still = Q(paused=True) & (Q(paused_until__isnull=True) | Q(paused_until__gt=Now()))
     sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
     rows: QuerySet[Any] = Queue.objects.using(alias).annotate(
-        still_paused=ExpressionWrapper(still, output_field=BooleanField()), takes_dead_letters=Exists(sources)
+        still_paused=ExpressionWrapper(is_paused(), output_field=BooleanField()),
+        takes_dead_letters=Exists(sources),
     )
     return rows
 

@@ -13,6 +13,8 @@ from importlib.resources import files
 
 #: The only thing that is ever put into a statement's text, and only from these files.
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
+#: Where a value stands in a statement's text, by its name.
+PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
 @cache

@@ -12,7 +12,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.admin.consumers import state_of
+from django_mq.admin.consumers import Situation
 from django_mq.models import Consumer
 from tests.admin.conftest import act, list_of, page_of, said
 
@@ -162,7 +162,7 @@ def test_a_consumer_shows_what_keeps_it_from_messages(site: str, browse: Client,
         Consumer.objects.create(session=session, queue_name=queue, state=state, credit_limit=20, credit_used=3)
 
     page = browse.get(list_of("consumer"))
-    rows = {(row.session.name, row.queue_name): state_of(row) for row in page.context["cl"].result_list}
+    rows = {(row.session.name, row.queue_name): Situation().situation(row) for row in page.context["cl"].result_list}
 
     assert rows["alive", "orders"] == "notified"
     assert "paused" in rows["alive", "mail"]

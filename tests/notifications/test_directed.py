@@ -14,7 +14,6 @@ import redis
 
 from django_mq.notifications.base import News
 from django_mq.notifications.redis import RedisNotifier
-from tests.notifications.conformance.conftest import Ears
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from django_mq.notifications.listening import RedisListener
     from django_mq.notifications.wake import Wake
+    from tests.notifications.conformance.conftest import Ears
     from tests.services.redis import Redis
 
 ONE = {"orders": News(messages=1)}
@@ -31,18 +31,6 @@ ONE = {"orders": News(messages=1)}
 def client(redis_server: Redis) -> Iterator[Any]:
     with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
         yield client
-
-
-@pytest.fixture
-def notifier(redis_server: Redis) -> RedisNotifier:
-    return RedisNotifier(redis_server.url, prefix="mq", timeout_seconds=5.0)
-
-
-@pytest.fixture
-def ears(notifier: RedisNotifier) -> Iterator[Ears]:
-    made = Ears(notifier)
-    yield made
-    made.close()
 
 
 def an_idle_session(ears: Ears) -> tuple[Any, Wake]:

@@ -12,14 +12,14 @@ import pytest
 
 from django_mq.notifications.base import News
 from django_mq.notifications.gathering import MOMENT_SECONDS, STALLED_SECONDS, Gathering
-from django_mq.notifications.redis import RedisNotifier
-from tests.notifications.conformance.conftest import Ears
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from tests.services.redis import Redis
+    from django_mq.notifications.redis import RedisNotifier
+    from tests.notifications.conformance.conftest import Ears
+
 
 ONE = {"orders": News(messages=1)}
 #: A moment that begins so late lasts longer than any test.
@@ -130,18 +130,6 @@ def test_a_forked_child_sends_nothing_of_its_parents(gathering: Gathering, sent:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     gathering.flush()
     assert told(sent) == 1
-
-
-@pytest.fixture
-def notifier(redis_server: Redis) -> RedisNotifier:
-    return RedisNotifier(redis_server.url, prefix="mq", timeout_seconds=5.0)
-
-
-@pytest.fixture
-def ears(notifier: RedisNotifier) -> Iterator[Ears]:
-    made = Ears(notifier)
-    yield made
-    made.close()
 
 
 def test_who_falls_asleep_in_the_middle_of_a_burst_is_told(notifier: RedisNotifier, ears: Ears) -> None:

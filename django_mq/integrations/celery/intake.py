@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.feeding import Feeder
+from django_mq.delivery.ownerless import nothing_to_mind, unknown_slots
 from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
 from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
@@ -33,11 +34,11 @@ class Intake:
         #: Set by the transport: what to show of its consumers at each heartbeat.
         self.describe: Callable[[], tuple[ConsumerInfo, ...]] = tuple
         #: Set by the worker step: how many tasks run, and how many can; called by the keeper's thread.
-        self.measure: Callable[[], tuple[int | None, int | None]] = _unknown
+        self.measure: Callable[[], tuple[int | None, int | None]] = unknown_slots
         #: Set by the worker step: ends the worker in order; called by the keeper's thread.
-        self.end: Callable[[], None] = _nothing
+        self.end: Callable[[], None] = nothing_to_mind
         #: Set by the transport: called by the keeper, too, when the loop may be blocked.
-        self.mind: Callable[[], None] = _nothing
+        self.mind: Callable[[], None] = nothing_to_mind
         self._store: Store | None = None
         self._session: Session | None = None
         self._feeder: Feeder | None = None
@@ -241,12 +242,3 @@ class Intake:
             session.retire()
         if wake is not None:
             wake.close()
-
-
-def _unknown() -> tuple[int | None, int | None]:
-    """What is known of the slots without a worker."""
-    return None, None
-
-
-def _nothing() -> None:
-    """What an intake does of its own, without a worker or a transport."""

@@ -9,13 +9,14 @@ still the driver's.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from psycopg import generators
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
+
+from django_mq.stores.statements import PARAMETER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,8 +31,6 @@ DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 PREPARED = "_django_mq_prepared"
 #: Where it keeps that this is over.
 LEFT_TO_CURSORS = "_django_mq_left_to_cursors"
-
-PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
 def is_open(driver: Connection[Any]) -> bool:

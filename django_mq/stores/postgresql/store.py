@@ -180,9 +180,9 @@ class PostgreSQLStore(Guarding):
     def _may_prepare(self) -> bool:
         connection = self.connection
         connection.validate_no_broken_transaction()
-        # Whoever watches or wraps a connection is to see everything; a pool may tidy up between two uses.
+        # A pool may tidy up between two uses.
         pooled = connection.settings_dict.get("OPTIONS", {}).get("pool")
-        if connection.execute_wrappers or connection.queries_logged or pooled:
+        if self._is_watched or pooled:
             return False
         return may_prepare(connection.connection, lambda: int(self._rows("backend")[0][0]))
 

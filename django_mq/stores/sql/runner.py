@@ -64,6 +64,11 @@ class Runner(Store):
             cursor.execute(query, params)
             return list(cursor.fetchall())
 
+    @property
+    def _is_watched(self) -> bool:
+        """Whether somebody wraps or logs what the connection's cursors run, and so is to see every statement."""
+        return bool(self.connection.execute_wrappers or self.connection.queries_logged)
+
     def _alone(self) -> AbstractContextManager[object]:
         """Keep other threads, and forks where they would do harm, off a private connection."""
         return lock_of(self.connection) if self.private else nullcontext()

@@ -72,8 +72,11 @@ class SQLiteStore(SQLStore):
     def _now(self) -> str:
         return "%(now)s"
 
+    def _moment(self) -> datetime:
+        return datetime.now(UTC) + self.clock_offset
+
     def _params(self, params: dict[str, Any]) -> dict[str, Any]:
-        return parameters(params, datetime.now(UTC) + self.clock_offset)
+        return parameters(params, self._moment())
 
     def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         if name not in PAIRS:
@@ -101,10 +104,10 @@ class SQLiteStore(SQLStore):
     def _append_one(self, message: NewMessage) -> list[tuple[Any, ...]]:
         if not is_ready_at_once(message):
             return super()._append_one(message)
-        params = at_once(message, datetime.now(UTC) + self.clock_offset)
+        params = at_once(message, self._moment())
         connection = self.connection
-        if connection.execute_wrappers or connection.queries_logged:
-            return self._run("append_at_once", params)  # whoever watches a connection is to see everything
+        if self._is_watched:
+            return self._run("append_at_once", params)
         with self._alone(), translating(connection):
             connection.ensure_connection()
             connection.validate_no_broken_transaction()
@@ -116,7 +119,7 @@ class SQLiteStore(SQLStore):
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if not messages:
             return []
-        now = datetime.now(UTC) + self.clock_offset
+        now = self._moment()
         rows = [parameters(self._message_params(message), now) for message in messages]
         with self._alone(), translating(self.connection), self.connection.cursor() as cursor:
             # A body cannot travel as JSON; the statement is compiled once and costs no round trip.

@@ -8,12 +8,12 @@ is a prefix of ours and sorts just before it, which is right for every ``<=`` he
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django_mq.stores.statements import PARAMETER
 from django_mq.stores.times import later
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def parameters(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 @cache
 def as_driver_reads(text: str) -> str:
     """Return a statement with its parameters named as the driver has them, ``:name``."""
-    return re.sub(r"%\((\w+)\)s", r":\1", text).replace("%%", "%")
+    return PARAMETER.sub(r":\1", text).replace("%%", "%")
 
 
 def at_once(message: NewMessage, now: datetime) -> dict[str, Any]:
