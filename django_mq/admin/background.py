@@ -23,9 +23,9 @@ from django.db.models import F
 from django.utils import timezone
 
 from django_mq.admin.message_acts import BY_NAME
-from django_mq.admin.narrowing import narrowed
 from django_mq.admin.selection import Batch, chosen_of
 from django_mq.admin.table import alias
+from django_mq.diagnosis.narrowing import narrowed
 from django_mq.errors import MQError
 from django_mq.models import Message, Operation, Queue
 

@@ -12,8 +12,8 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.admin import narrowing
 from django_mq.admin.table import alias
+from django_mq.diagnosis import narrowing
 from django_mq.models import Attempt, Message, Queue, WorkerSession
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from django.http import HttpResponseRedirect
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
-from django_mq.admin import background, narrowing, report
+from django_mq.admin import background, report
 from django_mq.admin import message_acts as acts
 from django_mq.admin.confirmation import Question, is_confirmed
 from django_mq.admin.selection import Selection
 from django_mq.admin.table import TableAdmin
+from django_mq.diagnosis import narrowing
 from django_mq.errors import MQError
 from django_mq.models import Message, Operation
 

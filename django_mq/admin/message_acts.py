@@ -100,8 +100,9 @@ RETRY = Act(
     permission="retry_message",
     label=_("Retry"),
     done=_("Retried"),
-    states=frozenset({DEAD}),
-    run=lambda chosen, _answers: steering.retry(chosen.ids, chosen.queues),
+    # A dead letter of another queue stands ready in the dead-letter queue; what is none is left alone.
+    states=frozenset({READY, DEAD}),
+    run=lambda chosen, _answers: steering.retry(chosen.ids),
 )
 
 ACTS = (RETRY, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, CANCEL)

@@ -26,12 +26,13 @@ from django_mq.admin.filters import (
     is_in_one_line,
 )
 from django_mq.admin.message_actions import MessageActions
-from django_mq.admin.message_acts import ACTS
+from django_mq.admin.message_acts import ACTS, RETRY
 from django_mq.admin.paging import BoundedPaginator
 from django_mq.admin.publishing import COPY, Publishing
 from django_mq.admin.search import HeaderSearch
 from django_mq.admin.span_filter import DueFilter, SpanFilter
 from django_mq.admin.table import ReadOnly
+from django_mq.delivery.redriving import is_letter
 from django_mq.models import Message
 
 if TYPE_CHECKING:
@@ -126,18 +127,20 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, MessageActions):
     def details(self, request: HttpRequest, row: Message) -> dict[str, Any]:
         attempts = failures.of_message(row.message_id, row.correlation_id)
         copy = f"{self.add_address()}?{COPY}={row.pk}" if self.has_add_permission(request) else ""
-        return self.buttons(self._acts_for(request, row)) | {
+        headers = payload.raw(row, "headers")
+        return self.buttons(self._acts_for(request, row, headers)) | {
             "copy_address": copy,
-            "headers": payload.headers(payload.raw(row, "headers"), row.queue.name),
+            "headers": payload.headers(headers, row.queue.name),
             "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
             "body": payload.body(row.body, row.content_type, row.content_encoding, queue=row.queue.name),
             "attempts": attempts,
             "timeline": timeline.of_message(row, attempts),
         }
 
-    def _acts_for(self, request: HttpRequest, message: Message) -> list[tuple[str, str]]:
+    def _acts_for(self, request: HttpRequest, message: Message, headers: str | None) -> list[tuple[str, str]]:
         """Return the acts that apply to the message now and that the user may do."""
-        fit = (act for act in ACTS if message.state in act.states)
+        dead = message.state == Message.Status.DEAD or is_letter(message.queue.name, headers)
+        fit = (act for act in ACTS if message.state in act.states and (dead or act is not RETRY))
         return [(act.name, str(act.label)) for act in fit if self.may(request, act.permission)]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.admin import narrowing
+from django_mq.diagnosis import narrowing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

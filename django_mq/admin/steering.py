@@ -1,57 +1,53 @@
-"""Where the admin changes something: the store does it, then the consumers it may concern are woken.
+"""Where the admin changes something, in the database of the queues: the store does it, then consumers are woken.
 
 Ids are row ids. Every function returns how many messages it changed, and raises MQError.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq.admin.table import alias
-from django_mq.delivery import instructing, pausing, redriving
-from django_mq.delivery.hinting import hint
+from django_mq.delivery import instructing, pausing, redriving, steering
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from django_mq.engine.conduct import Conduct
     from django_mq.stores.base import Store
 
-#: Messages changed by one statement, so that no transaction grows with the selection.
-CHUNK = 1000
 #: Dead letters sent back at a time: a page must answer.
 REDRIVEN = 10_000
 
 
 def release(ids: Sequence[int], queues: Iterable[str]) -> int:
-    return _changed(_store().release_held, ids, wake=queues)
+    return steering.release(ids, queues, using=alias())
 
 
 def move(ids: Sequence[int], target: str) -> int:
-    return _changed(partial(_store().move, target=target), ids, wake=[target])
+    return steering.move(ids, target, using=alias())
 
 
 def cancel(ids: Sequence[int]) -> int:
-    return _changed(_store().cancel, ids)
+    return steering.cancel(ids, using=alias())
 
 
 def deliver_now(ids: Sequence[int], queues: Iterable[str]) -> int:
-    return _changed(_store().deliver_now, ids, wake=queues)
+    return steering.deliver_now(ids, queues, using=alias())
 
 
 def reschedule(ids: Sequence[int], queues: Iterable[str], deliver_at: datetime) -> int:
-    return _changed(partial(_store().reschedule, deliver_at=deliver_at), ids, wake=queues)
+    return steering.reschedule(ids, queues, deliver_at, using=alias())
 
 
 def prioritise(ids: Sequence[int], queues: Iterable[str], priority: int) -> int:
-    return _changed(partial(_store().prioritise, priority=priority), ids, wake=queues)
+    return steering.prioritise(ids, queues, priority, using=alias())
 
 
-def retry(ids: Sequence[int], queues: Iterable[str]) -> int:
-    return _changed(_store().retry_dead, ids, wake=queues)
+def retry(ids: Sequence[int]) -> int:
+    return steering.retry(ids, using=alias())
 
 
 def pause(name: str, *, reason: str, seconds: float | None) -> None:
@@ -83,10 +79,3 @@ def delete_queue(name: str, *, force: bool) -> int:
 
 def _store() -> Store:
     return shared_store(alias())
-
-
-def _changed(act: Callable[[Sequence[int]], int], ids: Sequence[int], *, wake: Iterable[str] = ()) -> int:
-    changed = sum(act(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK))
-    if changed:
-        hint(wake, using=alias())
-    return changed

@@ -6,16 +6,21 @@ in the header ``x-origin-queue``. Both are meant here.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
 
 from django_mq import conf
 from django_mq.delivery.hinting import hint
 from django_mq.engine.afterlife import ORIGIN_QUEUE
 from django_mq.engine.states import State
+from django_mq.errors import QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message
-from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.refusals import closed, no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -46,22 +51,34 @@ def redrive(queue: str, *, to: str | None = None, limit: int | None = None, usin
     """Send the queue's dead letters back to where they came from, or to the queue ``to``.
 
     Dead messages become ready in their old place, ready ones with an origin move to its
-    tail; attempts restart. What arrives meanwhile stays. Raises UnknownQueue.
+    tail; attempts restart. What arrives meanwhile stays, and what finds its queue closed or full.
+    Raises UnknownQueue, and QueueClosed for ``to``.
     """
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
     for name in filter(None, (queue, to)):
-        if store.queue(name) is None:
+        found = store.queue(name)
+        if found is None:
             raise no_such_queue(name)
+        if name == to and found.closed:
+            raise closed(name)
     done = Redriven()
     for ids in _batches(_dead_letters(queue, alias), limit):
-        for target, group in _by_target(ids, queue, to, alias).items():
-            went = _send(store, group, queue, target)
-            done.stayed += len(group) - went
-            if went:
-                done.back[target] = done.back.get(target, 0) + went
-                hint([target], using=alias)
+        _send_all(ids, to, done, alias)
     return done
+
+
+def send_back(ids: Sequence[int], *, using: str) -> Redriven:
+    """Do the same with these rows: dead letters in whatever queues they are; others stay."""
+    done = Redriven()
+    for start in range(0, len(ids), BATCH):
+        _send_all(ids[start : start + BATCH], None, done, using)
+    return done
+
+
+def is_letter(queue: str, headers: str | None) -> bool:
+    """Return whether a message in this queue, with these stored headers, is a dead letter of another queue."""
+    return _origin(headers) not in {None, queue}
 
 
 def count_redrivable(queue: str, *, limit: int, using: str | None = None) -> int:
@@ -93,18 +110,43 @@ def _batches(found: QuerySet[Message], limit: int | None) -> Iterator[list[int]]
         left = None if left is None else left - len(ids)
 
 
-def _by_target(ids: Sequence[int], queue: str, to: str | None, alias: str) -> dict[str, list[int]]:
-    rows = Message.objects.using(alias).filter(id__in=ids).order_by("id").values_list("id", "state", "headers")
-    targets = defaultdict[str, list[int]](list)
-    for row_id, state, headers in rows:
-        origin = headers.get(ORIGIN_QUEUE) if isinstance(headers, dict) else None
-        home = queue if state == State.DEAD.value else str(origin)
-        targets[to or home].append(row_id)
-    return targets
+def _send_all(ids: Sequence[int], to: str | None, done: Redriven, alias: str) -> None:
+    store = shared_store(alias)
+    for (source, target), group in _by_way(ids, to, alias).items():
+        went = _send(store, group, source, target)
+        done.stayed += len(group) - went
+        if went:
+            done.back[target] = done.back.get(target, 0) + went
+            hint([target], using=alias)
+
+
+def _by_way(ids: Sequence[int], to: str | None, alias: str) -> dict[tuple[str, str], list[int]]:
+    """Return the rows by where they are and where they go."""
+    # As text: headers that are no JSON must not keep the others here.
+    rows = Message.objects.using(alias).filter(id__in=ids).order_by("id")
+    found = rows.values_list("id", "state", "queue__name", Cast("headers", TextField()))
+    ways = defaultdict[tuple[str, str], list[int]](list)
+    for row_id, state, queue, headers in found:
+        home = queue if state == State.DEAD.value else _origin(headers) or queue
+        ways[queue, to or home].append(row_id)
+    return ways
+
+
+def _origin(headers: str | None) -> str | None:
+    try:
+        known = json.loads(headers or "{}")
+    except (ValueError, RecursionError):
+        return None
+    origin = known.get(ORIGIN_QUEUE) if isinstance(known, dict) else None
+    return None if origin is None else str(origin)
 
 
 def _send(store: Store, ids: Sequence[int], source: str, target: str) -> int:
     if target == source:
         return store.retry_dead(ids)
-    # A header may name a queue that is no more, or, as anything a publisher writes, no queue at all.
-    return 0 if store.queue(target) is None else store.move(ids, target)
+    try:
+        return store.move(ids, target)
+    except (UnknownQueue, QueueClosed, QueueFull):
+        # One queue that is full or gone must not keep the others' letters here. A header may
+        # name a queue that is no more, or, as anything a publisher writes, no queue at all.
+        return 0

@@ -11,7 +11,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.admin import narrowing
+from django_mq.diagnosis import narrowing
 from django_mq.models import Attempt, History, Message
 from tests.admin.conftest import list_of, page_of
 

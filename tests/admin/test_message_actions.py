@@ -64,7 +64,7 @@ def test_moving_to_no_queue_or_a_closed_one_is_asked_again(site: str, browse: Cl
 
 
 def test_messages_are_moved_in_their_order(site: str, browse: Client, make: Make, monkeypatch: Any) -> None:
-    monkeypatch.setattr("django_mq.admin.steering.CHUNK", 1)
+    monkeypatch.setattr("django_mq.delivery.steering.CHUNK", 1)
     last, first, second = make.message(level=1), make.message(level=9), make.message(level=9)
     make.queue("elsewhere", kind="fifo")
 
@@ -118,6 +118,23 @@ def test_a_dead_message_is_retried(site: str, browse: Client, make: Make) -> Non
 
     message.refresh_from_db(fields=["state", "attempts", "dead_reason"])
     assert (message.state, message.attempts, message.dead_reason) == (READY, 0, "")
+
+
+def test_a_letter_in_a_dead_letter_queue_is_retried_where_it_came_from(
+    site: str, browse: Client, make: Make
+) -> None:
+    letters, _ = make.queue("letters"), make.queue("orders")
+    letter = make.message(READY, queue=letters, headers={"x-origin-queue": "orders"})
+    lost = make.message(READY, queue=letters, headers={"x-origin-queue": "no queue"})
+    ordinary = make.message(READY, queue=letters)
+    offers = ["retry" in dict(browse.get(page_of(row)).context["acts"]) for row in (letter, ordinary)]
+
+    response = act(browse, "message", "retry", [letter, lost, ordinary])
+
+    assert offers == [True, False]
+    assert said(response) == ["Retried: 1 of 3 messages. Left alone: 2 were so before, or changed meanwhile."]
+    found = dict(Message.objects.values_list("message_id", "queue__name"))
+    assert found == {letter.message_id: "orders", lost.message_id: "letters", ordinary.message_id: "letters"}
 
 
 def test_messages_that_left_meanwhile_are_counted_as_such(site: str, browse: Client, make: Make) -> None:

@@ -281,7 +281,7 @@ def test_messages_are_found_by_a_header(site: str, browse: Client, make: Make, t
 def test_a_header_is_looked_for_among_the_newest_only(
     site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_mq.admin.search.HEADER_SAMPLE", 2)
+    monkeypatch.setattr("django_mq.diagnosis.terms.HEADER_SAMPLE", 2)
     for number in range(3):
         make.message(type=str(number), headers={"tenant": "acme"})
 

@@ -1,4 +1,4 @@
-"""What each filter of the message list means, apart from the page: an operation in the background asks the same.
+"""What each filter of messages means, apart from any page: operations in the background and commands ask the same.
 
 A value that makes no sense narrows nothing.
 """
@@ -13,8 +13,7 @@ from django.db.models.expressions import RawSQL
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from django_mq.admin.search import matching
-from django_mq.admin.table import alias
+from django_mq.diagnosis.terms import matching
 from django_mq.models import Attempt, Message, Queue
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def in_state(state: Message.Status) -> Q:
 
 def by_state(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     if value == DEAD_LETTERS:
-        takers = Queue.objects.using(alias()).filter(dead_letter_sources__isnull=False)
+        takers = Queue.objects.using(rows.db).filter(dead_letter_sources__isnull=False)
         in_takers = Q(queue__in=list(takers.values_list("pk", flat=True).distinct()))
         return rows.filter(in_state(Message.Status.DEAD) | in_takers)
     known = {str(state.value): state for state in Message.Status}
@@ -46,7 +45,7 @@ def by_state(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 def by_queue(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     # By its key: only then the rows of one queue come in delivery order from an index.
-    found = Queue.objects.using(alias()).filter(name=value).values_list("pk", flat=True).first()
+    found = Queue.objects.using(rows.db).filter(name=value).values_list("pk", flat=True).first()
     return rows.filter(queue_id=found) if found is not None else rows.none()
 
 
@@ -70,7 +69,7 @@ def by_reason(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 def by_error(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     """Return the messages of which an attempt has failed with this exception."""
-    failed = Attempt.objects.using(alias()).filter(error=value).order_by()
+    failed = Attempt.objects.using(rows.db).filter(error=value).order_by()
     own = Q(message_id__in=failed.exclude(message_id=None).values("message_id"))
     return rows.filter(own | Q(correlation_id__in=failed.exclude(correlation_id=None).values("correlation_id")))
 

@@ -1,0 +1,80 @@
+"""The messages that somebody names: by their ids, or by what the filters of the message list say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for typing.get_type_hints
+
+from django_mq.diagnosis.narrowing import narrowed
+from django_mq.models import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from django.db.models import QuerySet
+
+    from django_mq.engine.states import State
+
+#: Messages tried by one transaction.
+BATCH = 500
+
+
+class Row(NamedTuple):
+    """As much of a message as an act needs."""
+
+    id: int
+    message_id: UUID
+    queue: str
+    state: int
+    level: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which messages are meant. Ids name each of them; filters all that match, in any state an act is for."""
+
+    ids: Sequence[UUID] = ()
+    #: By the names they have in the address of the admin's list.
+    filters: Mapping[str, str] = field(default_factory=dict)
+    #: At most so many, the oldest first; None = all.
+    limit: int | None = None
+
+    def count(self, states: frozenset[State], *, limit: int, using: str) -> Counter[int]:
+        """Return how many there are in each state, counting no more than ``limit`` of them."""
+        bound = limit if self.limit is None else min(limit, self.limit)
+        states_of = self._rows(states, using).order_by("pk").values_list("state", flat=True)
+        return Counter(states_of[:bound])
+
+    def missing(self, *, using: str) -> list[UUID]:
+        """Return the ids, in their order, that no message has."""
+        there = set(self._rows(frozenset(), using).values_list("message_id", flat=True)) if self.ids else set()
+        return [one for one in dict.fromkeys(self.ids) if one not in there]
+
+    def batches(self, states: frozenset[State], *, using: str) -> Iterator[list[Row]]:
+        """Yield the messages that are there now, each once, a batch in delivery order."""
+        found = self._rows(states, using)
+        newest = found.order_by("-pk").values_list("pk", flat=True).first()
+        last, left = 0, self.limit
+        while newest is not None and left != 0:
+            wanted = BATCH if left is None else min(BATCH, left)
+            rows = found.filter(pk__gt=last, pk__lte=newest).order_by("pk")
+            batch = [Row(*row) for row in rows.values_list(*COLUMNS)[:wanted]]
+            if not batch:
+                return
+            yield sorted(batch, key=lambda row: (-row.level, row.place, row.id))
+            last = max(row.id for row in batch)
+            left = None if left is None else left - len(batch)
+
+    def _rows(self, states: frozenset[State], alias: str) -> QuerySet[Message]:
+        """Return those that match. Who is named by an id is meant in any state: it has to be said why it stays."""
+        rows = narrowed(Message.objects.using(alias), self.filters, datetime.now(UTC))
+        if self.ids:
+            return rows.filter(message_id__in=self.ids)
+        return rows.filter(state__in=[state.value for state in states])
+
+
+COLUMNS = ("pk", "message_id", "queue__name", "state", "level", "place")

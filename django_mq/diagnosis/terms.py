@@ -1,0 +1,70 @@
+"""What a word that somebody looks for may name: a whole id, which has an index whatever the size of the table, or
+a header or an argument of the newest rows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Max, Q, QuerySet, TextField
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
+
+from django_mq.diagnosis import masking
+from django_mq.diagnosis.arguments import carrying
+
+#: Newest rows among which headers are compared: no index serves that.
+HEADER_SAMPLE = 100_000
+#: A header's name, a colon, its value.
+HEADER = re.compile(r"([^\s:]{1,100}):\s*(.{1,500})", re.DOTALL)
+#: An argument's name, an equals sign, its value.
+ARGUMENT = re.compile(r"([^\s:=]{1,100})=\s*(.{1,500})", re.DOTALL)
+
+
+def newest_of(queryset: QuerySet[Any]) -> QuerySet[Any]:
+    """Return the newest rows of the table: without an index no more can be looked through."""
+    newest: int = queryset.model.objects.using(queryset.db).aggregate(newest=Max("pk"))["newest"] or 0
+    return queryset.filter(pk__gt=newest - HEADER_SAMPLE)
+
+
+def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+    """Return the rows that an id, or a header as name:value, names."""
+    argument = ARGUMENT.fullmatch(term.strip())
+    if argument is not None:
+        return queryset.filter(Q(correlation_id=term) | Q(pk__in=carrying(queryset, *argument.groups())))
+    header = HEADER.fullmatch(term.strip())
+    if header is None or _is_id(term.strip()):
+        return queryset.filter(named(term.strip()))
+    if _is_hidden(header[1], header[2]):
+        return queryset.filter(correlation_id=term)  # or values that nobody may see could be guessed
+    # As a transform and not as a lookup's name, the header's name is a key and nothing else.
+    carried = Cast(KeyTextTransform(header[1], "headers"), TextField())
+    recent: Any = newest_of(queryset)
+    found: QuerySet[Any] = recent.alias(carried=carried).filter(Q(carried=header[2]) | Q(correlation_id=term))
+    return found
+
+
+def _is_hidden(name: str, value: str) -> bool:
+    """Return whether a header may not be seen, in any queue."""
+    header = {name: value}
+    return bool(masking.masked_headers(header, "") != header)
+
+
+def _is_id(term: str) -> bool:
+    """Return whether a term with a colon is an id after all: a UUID may be written as urn:uuid:..."""
+    try:
+        UUID(term)
+    except ValueError:
+        return False
+    return True
+
+
+def named(term: str) -> Q:
+    """Return the condition that a row has this id."""
+    found = Q(correlation_id=term)
+    try:
+        return found | Q(message_id=UUID(term))
+    except ValueError:
+        return found

@@ -1,0 +1,32 @@
+"""Give messages another priority."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django_mq.delivery import steering
+from django_mq.engine.states import READY, SCHEDULED
+from django_mq.management.messages import MessageCommand
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Sequence
+
+    from django_mq.diagnosis.choosing import Row
+
+
+class Command(MessageCommand):
+    help = (
+        "Give ready and scheduled messages another priority, by their ids or all that match. They stand at the "
+        "tail of their new level."
+    )
+    verb = "given that priority"
+    states = frozenset({READY, SCHEDULED})
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--to", type=int, choices=range(10), required=True, help="0 to 9, 9 first.")
+
+    def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
+        queues = {row.queue for row in rows}
+        return steering.prioritise([row.id for row in rows], queues, options["to"], using=alias)

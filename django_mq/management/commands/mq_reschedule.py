@@ -1,0 +1,58 @@
+"""Deliver messages at another time, or now."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from django_mq.delivery import steering
+from django_mq.delivery.times import read_time
+from django_mq.engine.states import READY, SCHEDULED
+from django_mq.management.arguments import more_than_zero
+from django_mq.management.messages import MessageCommand
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Sequence
+
+    from django_mq.diagnosis.choosing import Row
+
+
+class Command(MessageCommand):
+    help = (
+        "Deliver scheduled and ready messages at another time, by their ids or all that match; or scheduled ones "
+        "now. Values of a last-value queue stay: they are never scheduled."
+    )
+    verb = "rescheduled"
+    states = frozenset({SCHEDULED, READY})
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        when = parser.add_mutually_exclusive_group(required=True)
+        when.add_argument("--at", metavar="TIME", help="2031-01-31T09:00+01:00; without an offset the site's.")
+        when.add_argument("--delay", type=more_than_zero, metavar="SECONDS", help="So long from now.")
+        when.add_argument("--now", action="store_true", help="The scheduled ones at once.")
+
+    def run(self, alias: str, **options: Any) -> None:
+        if options["now"]:
+            self.verb, self.states = "made ready", frozenset({SCHEDULED})
+        elif options["at"] is not None:
+            options["deliver_at"] = read_time(options["at"], "--at")
+        else:
+            options["deliver_at"] = self._later(options["delay"])
+        super().run(alias, **options)
+
+    @staticmethod
+    def _later(seconds: float) -> datetime:
+        try:
+            return datetime.now(UTC) + timedelta(seconds=seconds)
+        except OverflowError:
+            raise CommandError(f"--delay {seconds:g} reaches beyond the year 9999.") from None
+
+    def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
+        ids, queues = [row.id for row in rows], {row.queue for row in rows}
+        if options["now"]:
+            return steering.deliver_now(ids, queues, using=alias)
+        return steering.reschedule(ids, queues, options["deliver_at"], using=alias)

@@ -1,0 +1,125 @@
+"""What the commands share that do something to messages: which ones are meant, and what is said afterwards."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+from django.core.management.base import CommandError
+
+from django_mq.delivery.times import read_time
+from django_mq.diagnosis.choosing import Choice
+from django_mq.diagnosis.naming import check_names
+from django_mq.diagnosis.overview import COUNT_LIMIT
+from django_mq.engine.states import State
+from django_mq.management.arguments import add_dry_run, add_json, at_least_one
+from django_mq.management.command import MQCommand
+from django_mq.management.progress import watched
+from django_mq.management.tables import bounded, plural
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Sequence
+
+    from django_mq.diagnosis.choosing import Row
+
+#: Filters of the admin's list that a command has, too: option, name in the list's address, what it is.
+FILTERS = (
+    ("queue", "queue", "QUEUE", "Those in this queue."),
+    ("type", "type", "TYPE", "Those of this type; of a Celery task, its name."),
+    ("error", "error", "NAME", "Those of which an attempt has failed with this exception."),
+    ("reason", "reason", "TEXT", "Those that are dead for this reason."),
+    ("since", "since", "TIME", "Those published then or later."),
+    ("until", "until", "TIME", "Those published before."),
+    ("match", "q", "TEXT", "Those that carry an id, a header NAME:VALUE or an argument NAME=VALUE."),
+)
+
+
+class MessageCommand(MQCommand):
+    """A command on messages named by ids or filters; a subclass implements ``act``."""
+
+    exit_codes: ClassVar = {1: "refused, or not every message could be done"}
+    #: What is done to them, as in "3 messages removed", and the key in JSON.
+    verb: str
+    #: What filters look among; a message named by its id in another state is left.
+    states: frozenset[State]
+    #: The key in JSON, and the words, for those that are left.
+    left: tuple[str, str] = ("left", "left alone: in another state, so already, or changed meanwhile")
+    #: Whether to ask before it is done to all that match.
+    asks: bool = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("ids", metavar="MESSAGE_ID", nargs="*", type=UUID, help="These messages; or filters:")
+        for option, _, metavar, words in FILTERS:
+            parser.add_argument(f"--{option}", metavar=metavar, help=words)
+        parser.add_argument("--limit", type=at_least_one, metavar="N", help="At most so many, the oldest first.")
+        if self.asks:
+            parser.add_argument("--yes", action="store_true", help="Do not ask, whatever matches.")
+        add_dry_run(parser, what="how many would be tried, counted up to 10,000")
+        add_json(parser)
+
+    def run(self, alias: str, **options: Any) -> None:
+        choice = self._choice(alias, options)
+        missing = [str(one) for one in choice.missing(using=alias)]
+        if options["dry_run"]:
+            done, left = self._would(choice, alias)
+            verb = f"would be {self.verb}"
+        else:
+            self._ask(choice, alias, options)
+            done, left = self._do(choice, alias, options)
+            verb = self.verb
+        self._say(done, verb, left=left, missing=missing, as_json=options["json"])
+        if missing or left:
+            raise SystemExit(1)
+
+    def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
+        """Do it to these and return how many were changed. Raises MQError."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _choice(alias: str, options: dict[str, Any]) -> Choice:
+        filters = {name: options[option] for option, name, _, _ in FILTERS if options[option]}
+        if not filters and not options["ids"]:
+            raise CommandError("Name messages by their ids, or say by filters which are meant; see --help.")
+        if "queue" in filters:
+            check_names([filters["queue"]], using=alias)
+        for name in {"since", "until"} & filters.keys():
+            filters[name] = read_time(filters[name], f"--{name}").isoformat()
+        return Choice(options["ids"], filters, options["limit"])
+
+    def _would(self, choice: Choice, alias: str) -> tuple[int, int]:
+        counts = choice.count(self.states, limit=COUNT_LIMIT, using=alias)
+        fit = sum(count for state, count in counts.items() if State(state) in self.states)
+        return fit, counts.total() - fit
+
+    def _ask(self, choice: Choice, alias: str, options: dict[str, Any]) -> None:
+        if not self.asks or options["yes"] or choice.ids:
+            return
+        if not sys.stdin.isatty():
+            raise CommandError("Nobody is there to be asked; say --yes.")
+        number, _ = self._would(choice, alias)
+        question = f"{bounded(number, COUNT_LIMIT)} messages of database {alias!r} to be {self.verb}? [yes/no] "
+        if input(question).strip().lower() not in {"y", "yes"}:
+            raise CommandError("Nothing was done.")
+
+    def _do(self, choice: Choice, alias: str, options: dict[str, Any]) -> tuple[int, int]:
+        done = tried = 0
+        for rows in watched(choice.batches(self.states, using=alias), unit="batches"):
+            fit = [row for row in rows if State(row.state) in self.states]
+            done += self.act(fit, alias, options) if fit else 0
+            tried += len(rows)
+        return done, tried - done
+
+    def _say(self, done: int, verb: str, *, left: int, missing: list[str], as_json: bool) -> None:
+        key, words = self.left
+        if as_json:
+            self.stdout.write(json.dumps({verb.replace(" ", "_"): done, key: left, "missing": missing}))
+            return
+        self.stdout.write(f"{plural(done, 'message')} {verb}.")
+        if left:
+            self.stderr.write(f"{plural(left, 'message')} {words}.")
+        for one in missing:
+            self.stderr.write(f"There is no message {one}.")

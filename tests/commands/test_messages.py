@@ -1,0 +1,217 @@
+"""mq_retry, mq_release, mq_reschedule, mq_prioritise, mq_cancel: single messages, or all that match."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+from django.core.management.base import CommandError
+
+from django_mq.api import publish, publish_many
+from django_mq.delivery.declaring import declare
+from django_mq.delivery.editing import create_queue, edit_queue
+from django_mq.diagnosis import choosing
+from django_mq.models import Message
+from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement, Verdict
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from tests.commands.conftest import Run
+
+SCHEDULED, READY, CLAIMED, DEAD = Message.Status
+WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1")
+#: What each command is told beside the messages.
+COMMANDS = {
+    "mq_retry": [],
+    "mq_release": ["--yes"],
+    "mq_cancel": ["--yes"],
+    "mq_reschedule": ["--delay", "60"],
+    "mq_prioritise": ["--to", "9"],
+}
+every_command = pytest.mark.parametrize("command", COMMANDS)
+
+
+@pytest.fixture(autouse=True)
+def two_queues(database: str) -> None:
+    for name in ("orders", "mails"):
+        declare(shared_store(database), name)
+
+
+def states(alias: str) -> dict[UUID, int]:
+    return dict(Message.objects.using(alias).values_list("message_id", "state"))
+
+
+def claim(alias: str, number: int, *, queue: str = "orders", verdict: Verdict | None = None) -> None:
+    """Have a worker hold so many messages, or give its verdict on them."""
+    store = shared_store(alias)
+    session = store.open_session(WORKER, deadline_seconds=60)
+    claimed = store.claim(session, ClaimRequest(queues=(queue,), credit=number)).claimed
+    if verdict is not None:
+        store.settle(session, [Settlement(one.id, one.claim, verdict, reason="broken") for one in claimed])
+
+
+def test_a_dead_message_is_retried_where_it_stands(database: str, run: Run) -> None:
+    dead = publish("orders")
+    claim(database, 1, verdict=Verdict.DEAD)
+
+    assert run("mq_retry", dead) == "1 message retried.\n"
+
+    assert states(database) == {dead: READY}
+
+
+def test_a_letter_in_a_dead_letter_queue_is_retried_where_it_came_from(database: str, run: Run) -> None:
+    create_queue("one", {"dead_letter_queue": "mails"}, using=database)
+    letter = publish("one")
+    claim(database, 1, queue="one", verdict=Verdict.DEAD)
+    ordinary = publish("mails")
+
+    with pytest.raises(SystemExit):  # one of them is no letter
+        run("mq_retry", letter, ordinary)
+
+    found = Message.objects.using(database).values_list("message_id", "queue__name", "state")
+    assert set(found) == {(letter, "one", READY), (ordinary, "mails", READY)}
+
+
+def test_what_workers_hold_is_released(database: str, run: Run) -> None:
+    held, free = publish_many([("orders", 0), ("orders", 1)])
+    claim(database, 1)
+
+    assert json.loads(run("mq_release", "--queue", "orders", "--yes", "--json")) == {
+        "released": 1,
+        "left": 0,
+        "missing": [],
+    }
+
+    assert states(database) == {held: READY, free: READY}
+
+
+def test_messages_are_given_another_time_or_delivered_now(database: str, run: Run) -> None:
+    first, second = publish("orders", delay=3600), publish("orders")
+    due = dict.fromkeys([first, second], datetime(2131, 1, 31, 8, tzinfo=UTC))
+    messages = Message.objects.using(database)
+
+    run("mq_reschedule", first, second, "--at", "2131-01-31T09:00+01:00")
+    assert dict(messages.filter(state=SCHEDULED).values_list("message_id", "deliver_at")) == due
+
+    assert run("mq_reschedule", first, "--now") == "1 message made ready.\n"
+    assert states(database) == {first: READY, second: SCHEDULED}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--at", "tomorrow"], "no time"),
+        (["--delay", "1e15"], "beyond the year 9999"),
+        ([], "one of the arguments --at --delay --now is required"),
+        (["--delay", "-1"], "more than 0"),
+    ],
+)
+def test_a_time_that_is_none_is_refused(database: str, run: Run, arguments: list[str], said: str) -> None:
+    message = publish("orders")
+
+    with pytest.raises(CommandError, match=said):
+        run("mq_reschedule", message, *arguments)
+
+    assert states(database) == {message: READY}
+
+
+def test_messages_are_given_another_priority(database: str, run: Run) -> None:
+    urgent = publish("orders", type="invoice", priority=1)
+    publish("orders", type="reminder", priority=1)
+
+    assert run("mq_prioritise", "--type", "invoice", "--to", 9) == "1 message given that priority.\n"
+
+    assert Message.objects.using(database).get(priority=9, level=9).message_id == urgent
+
+
+def test_all_that_match_are_cancelled_batch_by_batch(
+    database: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "BATCH", 2)
+    kept = publish("orders", {"customer": 8}, headers={"tenant": "south"})
+    publish_many([("orders", {"customer": 7})] * 5)
+    wanted = ["--match", "customer=7", "--yes"]
+
+    assert run("mq_cancel", *wanted, "--dry-run") == "5 messages would be removed.\n"
+    assert run("mq_cancel", *wanted, "--limit", "3") == "3 messages removed.\n"
+    assert run("mq_cancel", *wanted) == "2 messages removed.\n"
+    assert run("mq_cancel", "--match", "tenant:north", "--yes") == "0 messages removed.\n"
+
+    assert states(database) == {kept: READY}
+
+
+def test_messages_are_found_by_exception_reason_and_time(database: str, run: Run) -> None:
+    store = shared_store(database)
+    failed, other = publish("orders"), publish("orders")
+    store.record_attempt(Failure("ValueError"), queue_name="orders", number=1, worker="w", message_id=failed)
+    claim(database, 2, verdict=Verdict.DEAD)
+
+    def matching(*filters: str) -> int:
+        return int(json.loads(run("mq_retry", *filters, "--dry-run", "--json"))["would_be_retried"])
+
+    assert matching("--error", "ValueError") == 1
+    assert matching("--error", "KeyError") == 0
+    assert matching("--reason", "broken") == 2
+    assert matching("--since", "2001-01-01T00:00Z", "--until", "2131-01-01T00:00Z") == 2
+    assert matching("--until", "2001-01-01T00:00Z") == 0
+    assert states(database) == {failed: DEAD, other: DEAD}
+
+
+@every_command
+def test_neither_an_id_nor_a_filter_is_not_everything(database: str, run: Run, command: str) -> None:
+    publish("orders")
+
+    with pytest.raises(CommandError, match="Name messages by their ids, or say by filters"):
+        run(command, *COMMANDS[command])
+
+
+@every_command
+def test_an_id_that_nothing_has_is_said(database: str, run: Run, command: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(command, uuid4(), *COMMANDS[command])
+
+    assert ended.value.code == 1
+
+
+@every_command
+def test_a_dry_run_changes_nothing(database: str, run: Run, command: str) -> None:
+    messages = [publish("orders"), publish("orders", delay=60), publish("orders")]
+    claim(database, 1)
+    before = list(Message.objects.using(database).order_by("pk").values())
+
+    said = json.loads(run(command, "--queue", "orders", *COMMANDS[command], "--dry-run", "--json"))
+
+    assert said["missing"] == []
+    assert 0 < next(iter(said.values())) < len(messages)
+    assert list(Message.objects.using(database).order_by("pk").values()) == before
+
+
+@pytest.mark.parametrize("command", ["mq_cancel", "mq_release"])
+def test_nobody_to_ask_is_no_yes(database: str, run: Run, unattended: None, command: str) -> None:
+    message = publish("orders")
+
+    with pytest.raises(CommandError, match="say --yes"):
+        run(command, "--queue", "orders")
+
+    assert states(database) == {message: READY}
+
+
+def test_one_queue_without_room_does_not_keep_the_letters_of_others(database: str, run: Run) -> None:
+    for name in ("full", "closed", "open"):
+        create_queue(name, {"dead_letter_queue": "mails"}, using=database)
+        publish(name)
+        claim(database, 1, queue=name, verdict=Verdict.DEAD)
+    edit_queue("closed", {"closed": True}, using=database)
+    edit_queue("full", {"max_messages": 1, "overflow": "reject"}, using=database)
+    publish("full")
+
+    back = json.loads(run("mq_redrive", "mails", "--json"))
+
+    assert back == {"back": {"open": 1}, "stayed": 2}
+    with pytest.raises(CommandError, match="'closed' is closed"):
+        run("mq_redrive", "mails", "--to", "closed")
