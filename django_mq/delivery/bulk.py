@@ -1,4 +1,4 @@
-"""Messages that differ in nothing but their bodies, checked once and written together.
+"""Messages that differ in nothing but bodies, ids and times, checked once and written together.
 
 Most messages of a load of millions are alike. What is true of all of them is said, checked
 and encoded once, and not once for each message.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django_mq import conf
 from django_mq.delivery import hinting, validation
@@ -19,38 +21,59 @@ from django_mq.delivery.publishing import check, is_watched, publish_many
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from django_mq.delivery.publishing import Letter
     from django_mq.stores.base import Store
-    from django_mq.stores.records import NewMessage
+    from django_mq.stores.records import Times
 
 
-def publish_alike(letter: Letter, bodies: Sequence[bytes], *, using: str | None = None) -> None:
+def publish_alike(
+    letter: Letter,
+    bodies: Sequence[bytes],
+    *,
+    message_ids: Sequence[bytes | None] | None = None,
+    times: Times | None = None,
+    using: str | None = None,
+) -> None:
     """Publish a message like the letter for each body; all or, raising as ``publish`` does, none.
 
-    The bodies are what the letter's content type says, and are not looked at. In a queue whose rules
-    look at each message, and where signals are listened to, this is ``publish_many``.
+    The bodies are what the letter's content type says, and are not looked at. Ids are 16 bytes each; a
+    message that is given none gets a new one. In a queue whose rules look at each message, and where
+    signals are listened to, this is ``publish_many``.
     """
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
     if not bodies:
         return
     if _is_looked_at(letter, store):
-        publish_many([replace(letter, body=body) for body in bodies], using=alias)
+        publish_many(_letters(letter, bodies, message_ids, times), using=alias)
         return
     _, like = check(replace(letter, body=bodies[0]))
     validation.check_size(max(bodies, key=len))
-    _append(store, like, bodies)
-    hinting.announce_alike(like, len(bodies), store)
+    ids = _complete(message_ids, len(bodies))
+    declaring(store, [like.queue_name], partial(store.append_alike, like, ids, bodies, times))
+    hinting.announce_alike(like, len(bodies), store, times)
+
+
+def _letters(
+    letter: Letter, bodies: Sequence[bytes], message_ids: Sequence[bytes | None] | None, times: Times | None
+) -> Iterator[Letter]:
+    """Yield each message as a letter of its own."""
+    ids = message_ids or [None] * len(bodies)
+    moments = repeat((letter.deliver_at, letter.expires_at), len(bodies)) if times is None else times.moments()
+    for body, id_, (due, end) in zip(bodies, ids, moments, strict=True):
+        known = None if id_ is None else UUID(bytes=id_)
+        yield replace(letter, body=body, message_id=known, deliver_at=due, expires_at=end)
+
+
+def _complete(given: Sequence[bytes | None] | None, count: int) -> list[bytes]:
+    """Return an id for each message: its own, or a new one."""
+    new = new_message_ids(count)
+    return new if given is None else [id_ or made for id_, made in zip(given, new, strict=True)]
 
 
 def _is_looked_at(letter: Letter, store: Store) -> bool:
     """Whether somebody wants to see, or decide about, each message by itself."""
     own = letter.exchange is not None or letter.message_id is not None or letter.dedup_id is not None
     return own or is_watched() or rules_of(store, letter.queue) is not None
-
-
-def _append(store: Store, like: NewMessage, bodies: Sequence[bytes]) -> None:
-    ids = new_message_ids(len(bodies))
-    declaring(store, [like.queue_name], partial(store.append_alike, like, ids, bodies))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from django_mq.stores.base import Store
-    from django_mq.stores.records import NewMessage
+    from django_mq.stores.records import NewMessage, Times
 
 
 class _AfterCommit:
@@ -52,10 +53,16 @@ def announce(messages: Sequence[NewMessage], store: Store) -> None:
     _after_commit((), news_of(messages), store)
 
 
-def announce_alike(like: NewMessage, count: int, store: Store) -> None:
-    """The same for so many messages like this one."""
-    one = _news(like)
-    _after_commit((), {like.queue_name: replace(one, messages=one.messages * count)}, store)
+def announce_alike(like: NewMessage, count: int, store: Store, times: Times | None = None) -> None:
+    """The same for so many messages like this one, but for their times if given."""
+    if times is None:
+        one = _news(like)
+        news = replace(one, messages=one.messages * count)
+    else:
+        now = time.time_ns() // 1000
+        later = [at for at in times.deliver_at if at is not None and at > now]
+        news = News(count - len(later), (min(later) - now) / 1_000_000 if later else None)
+    _after_commit((), {like.queue_name: news}, store)
 
 
 def news_of(messages: Sequence[NewMessage]) -> dict[str, News]:

@@ -1,4 +1,4 @@
-"""Rows of a batch whose messages are alike: in everything but their bodies.
+"""Rows of a batch whose messages are alike: in everything but their bodies, ids and times.
 
 Columns are compared by Arrow, all rows at once; in Python, work is done once for each group
 of them, and once for each body that has to be JSON.
@@ -19,9 +19,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from django_mq.delivery.publishing import Letter
+    from django_mq.stores.records import Times
 
-#: Columns in which every message is another one.
-OWN = ("message_id", "deliver_at", "expires_at")
+#: Columns in which messages that are alike may differ, beside their bodies.
+ID, TIMES = "message_id", ("deliver_at", "expires_at")
+OWN = (ID, *TIMES)
+#: As ids are spelled in nearly all cases; other spellings are for those who read them one by one.
+USUAL_ID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+#: The first and the last moment of Python's calendar, in microseconds since 1970.
+FIRST_MOMENT, LAST_MOMENT = -62_135_596_800_000_000, 253_402_300_799_999_999
 #: A group of fewer rows is not worth its own statement.
 WORTH_ROWS = 8
 
@@ -38,12 +44,13 @@ def publish(batch: pa.RecordBatch, alias: str) -> None:
     if divided is None:
         publish_many(letters(batch), using=alias)
         return
-    for rows in divided:
-        like, bodies = _alike(batch.take(rows))
-        if bodies is None:
-            publish_many(letters(batch.take(rows)), using=alias)
+    for numbers in divided:
+        rows = batch.take(numbers)
+        like, bodies = _alike(rows)
+        if bodies is None or not _are_usual(rows):
+            publish_many(letters(rows), using=alias)
         else:
-            publish_alike(like, bodies, using=alias)
+            publish_alike(like, bodies, message_ids=_ids(rows), times=_times(rows), using=alias)
 
 
 def groups(batch: pa.RecordBatch) -> list[NDArray[Any]] | None:
@@ -52,8 +59,6 @@ def groups(batch: pa.RecordBatch) -> list[NDArray[Any]] | None:
     import pyarrow.compute as pc
 
     names = batch.schema.names
-    if any(name in names and batch.column(name).null_count < batch.num_rows for name in OWN):
-        return None
     key = pc.is_null(batch.column("body")).to_numpy(zero_copy_only=False).astype(np.int64)
     for name in set(names) - {"body", *OWN}:
         codes = pc.fill_null(batch.column(name).dictionary_encode().indices, -1).to_numpy().astype(np.int64)
@@ -69,7 +74,7 @@ def _alike(rows: pa.RecordBatch) -> tuple[Letter, Sequence[bytes] | None]:
     """Return what the rows have in common, and their bodies; None for bodies that are best refused one by one."""
     import pyarrow as pa
 
-    first = {name: column[0].as_py() for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+    first = {name: rows.column(name)[0].as_py() for name in rows.schema.names if name not in OWN}
     like = letter(first)
     bodies: list[bytes | None] = rows.column("body").cast(pa.binary()).to_pylist()
     if first["body"] is None:
@@ -78,6 +83,45 @@ def _alike(rows: pa.RecordBatch) -> tuple[Letter, Sequence[bytes] | None]:
     if like.content_type == TEXT:
         check_json(known)
     return like, known
+
+
+def _are_usual(rows: pa.RecordBatch) -> bool:
+    """Whether all ids are spelled as usual, and all times are in the calendar: others are best refused alone."""
+    import pyarrow.compute as pc
+
+    given = {name for name in OWN if name in rows.schema.names and rows.column(name).null_count < rows.num_rows}
+    if ID in given and pc.all(pc.match_substring_regex(rows.column(ID), USUAL_ID)).as_py() is False:
+        return False
+    ends = [pc.min_max(_microseconds(rows, name)).as_py() for name in TIMES if name in given]
+    return all(end["min"] >= FIRST_MOMENT and end["max"] <= LAST_MOMENT for end in ends)
+
+
+def _ids(rows: pa.RecordBatch) -> list[bytes | None] | None:
+    """Return the 16 bytes of each id; None if no message brings one."""
+    if ID not in rows.schema.names or rows.column(ID).null_count == rows.num_rows:
+        return None
+    texts = rows.column(ID).to_pylist()
+    return [None if text is None else bytes.fromhex(text.replace("-", "")) for text in texts]
+
+
+def _times(rows: pa.RecordBatch) -> Times | None:
+    """Return the times of each message; None if no message brings any."""
+    from django_mq.stores.records import Times
+
+    given = [name for name in TIMES if name in rows.schema.names]
+    if all(rows.column(name).null_count == rows.num_rows for name in given):
+        return None
+    none = [None] * rows.num_rows
+    return Times(*(_microseconds(rows, name).to_pylist() if name in given else none for name in TIMES))
+
+
+def _microseconds(rows: pa.RecordBatch, name: str) -> pa.Array:
+    import pyarrow as pa
+
+    column = rows.column(name)
+    if pa.types.is_null(column.type):
+        return column.cast(pa.int64())
+    return column.cast(pa.timestamp("us", tz="UTC"), safe=False).cast(pa.int64())
 
 
 def check_json(bodies: Sequence[bytes]) -> None:

@@ -8,7 +8,7 @@ help), and the publish errors that ``append`` documents.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Renewal,
         SessionInfo,
         Settlement,
+        Times,
     )
 
 
@@ -93,13 +94,16 @@ class Store(ABC):
         With ``again`` an empty list says that all of them had been written before.
         """
 
-    def append_alike(self, like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[bytes]) -> None:
-        """Write messages that are like this one but for their ids, 16 bytes each, and bodies.
+    def append_alike(
+        self, like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[bytes], times: Times | None = None
+    ) -> None:
+        """Write messages that are like this one but for their ids, 16 bytes each, bodies, and times if given.
 
         All or, raising as ``append`` does, none; the queue has no rules for publishers.
         """
-        pairs = zip(message_ids, bodies, strict=True)
-        self.append_many([replace(like, message_id=UUID(bytes=id_), body=body) for id_, body in pairs])
+        moments = repeat((like.deliver_at, like.expires_at), len(bodies)) if times is None else times.moments()
+        each = zip(message_ids, bodies, moments, strict=True)
+        self.append_many([like.with_own(UUID(bytes=id_), body, *moment) for id_, body, moment in each])
 
     @abstractmethod
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:

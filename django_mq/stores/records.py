@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.conduct import Conduct
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Iterator, Sequence
     from uuid import UUID
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
@@ -39,6 +42,28 @@ class NewMessage:
     expires_at: datetime | None = None
     ttl_seconds: float | None = None
     dedup_id: str | None = None
+
+    def with_own(
+        self, message_id: UUID, body: bytes, deliver_at: datetime | None, expires_at: datetime | None
+    ) -> NewMessage:
+        """Return another like this one."""
+        return replace(self, message_id=message_id, body=body, deliver_at=deliver_at, expires_at=expires_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When each of many messages is due and expires: microseconds since 1970, None where it does not say."""
+
+    deliver_at: Sequence[int | None]
+    expires_at: Sequence[int | None]
+
+    def moments(self) -> Iterator[tuple[datetime | None, datetime | None]]:
+        """Yield the same as aware datetimes."""
+        return zip(map(_moment, self.deliver_at), map(_moment, self.expires_at), strict=True)
+
+
+def _moment(microseconds: int | None) -> datetime | None:
+    return None if microseconds is None else EPOCH + timedelta(microseconds=microseconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

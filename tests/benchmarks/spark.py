@@ -1,7 +1,8 @@
 """The pipeline beside raw limits of the same run: ``python -m tests.benchmarks.spark [MEASURE...] [--quick]``.
 
 A new database on the server that DATABASE_URL names (or that the tests would start), Spark on two processors of
-this machine. In full it takes some eight minutes and 4 GB of disk; ``--json FILE`` keeps every sample.
+this machine. In full it takes some eight minutes and 4 GB of disk; ``--json FILE`` keeps every sample, and is
+written after each measure. A measure that fails is told at the end; the others go on, and nothing is left behind.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
 import sys
 import tempfile
 import threading
 import time
+import traceback
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -107,6 +110,12 @@ class Ground:
         session = open_session("benchmark", master="local[2]", options=options)
         session.range(10).mapInArrow(lambda batches: batches, "id bigint").count()
         return session
+
+    def close(self) -> None:
+        """Stop Spark, if it was started. If that fails, it ends with this process."""
+        if "spark" in vars(self):
+            with suppress(Exception):  # interrupted in the middle of a command, it hears of no other
+                self.spark.stop()
 
     @cached_property
     def history(self) -> tuple[date, date]:
@@ -238,7 +247,7 @@ def raw_blocks(frame: DataFrame) -> list[bytes]:
     from django_mq.stores.records import NewMessage
 
     now = int((datetime.now(UTC) - datetime(2000, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
-    target = copying.Target(1, now, None, [*range(10)])
+    target = copying.Target(1, now, None, [*range(10)], copying.TimeRules())
     like = NewMessage(queue_name="bench", message_id=UUID(int=0), body=b"", content_type="application/json")
     bodies = [body.encode() for body in frame.toPandas()["body"]]
     parts = [bodies[start : start + 50_000] for start in range(0, len(bodies), 50_000)]
@@ -359,19 +368,21 @@ def main() -> None:
     options = parser.parse_args()
     if strange := set(options.measures) - set(MEASURES):
         parser.error(f"there is no measure {', '.join(sorted(strange))}; use {', '.join(MEASURES)}")
+    # Ended from outside, it clears up as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    figures: list[Figure] = []
     services = Services()
     try:
         with new_database(services.url("postgresql")) as url, tempfile.TemporaryDirectory() as folder:
             ground = Ground(url, Path(folder), QUICK if options.quick else Sizes())
-            figures = measured(ground, options.measures or [*MEASURES])
+            failed = measured(ground, options.measures or [*MEASURES], figures, options.json)
     finally:
         services.close()
     lines = ["| measure | figure | limit | ratio | target | |", "|---|---|---|---|---|---|"]
     lines += [f"| {' | '.join(figure.cells())} |" for figure in figures]
     sys.stdout.write("\n".join(lines) + "\n")
-    if options.json:
-        said = [{**asdict(figure), "ratio": figure.ratio, "met": figure.met} for figure in figures]
-        Path(options.json).write_text(json.dumps({"measures": said}, indent=1) + "\n")
+    if failed:
+        sys.exit(f"Failed: {', '.join(failed)}; why is said above.")
 
 
 @contextmanager
@@ -381,12 +392,14 @@ def new_database(url: str) -> Iterator[str]:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(drop)
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-        yield url.rpartition("/")[0] + f"/{DATABASE}"
-        connection.execute(drop)
+        try:
+            yield url.rpartition("/")[0] + f"/{DATABASE}"
+        finally:
+            connection.execute(drop)
 
 
-def measured(ground: Ground, names: list[str]) -> list[Figure]:
-    """Set Django up on the database, and measure."""
+def measured(ground: Ground, names: list[str], figures: list[Figure], file: str | None) -> list[str]:
+    """Set Django up on the database, measure, and return the names of the measures that failed."""
     os.environ |= {"DJANGO_SETTINGS_MODULE": "tests.settings.postgresql", "DATABASE_URL": ground.url}
     import django
 
@@ -395,10 +408,26 @@ def measured(ground: Ground, names: list[str]) -> list[Figure]:
     from django.db import connections
 
     call_command("migrate", verbosity=0)
-    found = [figure for name in names for figure in MEASURES[name](ground)]
-    ground.spark.stop()
-    connections.close_all()
-    return found
+    failed = []
+    try:
+        for name in names:
+            try:
+                figures += MEASURES[name](ground)
+            except Exception:  # noqa: BLE001 - the measures that follow do not depend on it
+                traceback.print_exc()
+                failed.append(name)
+            keep(figures, file)
+    finally:
+        ground.close()
+        connections.close_all()
+    return failed
+
+
+def keep(figures: list[Figure], file: str | None) -> None:
+    """Write what is known by now."""
+    if file:
+        said = [{**asdict(figure), "ratio": figure.ratio, "met": figure.met} for figure in figures]
+        Path(file).write_text(json.dumps({"measures": said}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

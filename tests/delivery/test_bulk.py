@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -11,8 +12,9 @@ from django_mq import signals
 from django_mq.delivery.bulk import publish_alike
 from django_mq.delivery.message_ids import new_message_ids
 from django_mq.delivery.publishing import Letter
-from django_mq.errors import BodyTooLarge, InvalidMessage, QueueFull, UnknownQueue
+from django_mq.errors import BodyTooLarge, DuplicateMessage, InvalidMessage, QueueFull, UnknownQueue
 from django_mq.models import Message, Queue
+from django_mq.stores.records import EPOCH, Times
 
 
 def test_ids_made_at_once_are_version_7_and_differ() -> None:
@@ -64,8 +66,34 @@ def test_a_limited_queue_is_held_to_its_limit(database: str) -> None:
     with pytest.raises(QueueFull):
         publish_alike(Letter(queue="small"), [b"1"] * 60, using=database)
 
-    publish_alike(Letter(queue="small"), [b"1"] * 50, using=database)
-    assert Message.objects.using(database).count() == 50
+    ids = [uuid4() for _ in range(50)]
+    later = Times([2**52] * 50, [None] * 50)
+    given = [each.bytes for each in ids]
+    publish_alike(Letter(queue="small"), [b"1"] * 50, message_ids=given, times=later, using=database)
+    rows = Message.objects.using(database)
+    assert set(rows.values_list("message_id", flat=True)) == set(ids)
+    assert {row.deliver_at for row in rows.all()} == {EPOCH + timedelta(microseconds=2**52)}
+
+
+def test_some_bring_an_id_and_a_time(database: str) -> None:
+    Queue.objects.using(database).create(name="orders")
+    ids = [uuid4() for _ in range(30)]
+    given = [each.bytes for each in ids] + [None] * 30
+    times = Times([None, 2**52, 1] * 20, [None] * 60)
+
+    publish_alike(Letter(queue="orders"), [b"1"] * 60, message_ids=given, times=times, using=database)
+
+    rows = Message.objects.using(database)
+    known = set(rows.values_list("message_id", flat=True))
+    assert len(known) == 60
+    assert known > set(ids)
+    assert [rows.filter(state=state).count() for state in (Message.Status.SCHEDULED, Message.Status.READY)] == [
+        20,
+        40,
+    ]
+    with pytest.raises(DuplicateMessage):
+        publish_alike(Letter(queue="orders"), [b"1"] * 60, message_ids=given, using=database)
+    assert rows.count() == 60
 
 
 def test_whoever_listens_sees_each_message(database: str) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
 
 from django_mq.delivery.publishing import publish_many
-from django_mq.errors import BodyNotSerialisable, WrongColumns
+from django_mq.errors import BodyNotSerialisable, DuplicateMessage, InvalidMessage, WrongColumns
 from django_mq.models import Message, Queue
 from django_mq.pipeline import alike
 from django_mq.pipeline.letters import SIGNATURE, letters, signature
 
 MESSAGE = ("queue__name", "priority", "headers", "type", "content_type", "body", "group_key", "correlation_id")
+#: What a message has beyond that if its row says so.
+OWN = ("message_id", "state", "place", "deliver_at", "expires_at")
+LONG_AGO, MUCH_LATER = datetime(2001, 2, 3, 4, 5, 6, 789, UTC), datetime(2901, 2, 3, tzinfo=UTC)
 
 
 def table(count: int, **columns: Any) -> pa.RecordBatch:
@@ -22,8 +27,8 @@ def table(count: int, **columns: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(made)
 
 
-def looks(alias: str) -> list[tuple[Any, ...]]:
-    found = Message.objects.using(alias).values_list(*MESSAGE)
+def looks(alias: str, *, own: bool) -> list[tuple[Any, ...]]:
+    found = Message.objects.using(alias).values_list(*MESSAGE, *(OWN if own else ()))
     return sorted((tuple(map(str, row[:5])), bytes(row[5]), str(row[6:])) for row in found)
 
 
@@ -42,6 +47,24 @@ BATCHES = {
     "bytes and nothing": table(
         80, queue=lambda _: "orders", body=lambda n: None if n % 4 == 0 else b"\x00\xff", type=lambda _: "t"
     ),
+    "ids and times of their own": table(
+        90,
+        queue=lambda _: "orders",
+        body=str,
+        message_id=lambda n: str(UUID(int=n)),
+        deliver_at=lambda n: (LONG_AGO, MUCH_LATER, None)[n % 3],
+        expires_at=lambda n: (MUCH_LATER + timedelta(days=n), None)[n % 2],
+    ),
+    "ids spelled otherwise": table(
+        90, queue=lambda _: "orders", body=str, message_id=lambda n: (UUID(int=n).hex, str(UUID(int=n)))[n % 2]
+    ),
+    "one expiry": table(
+        90,
+        queue=lambda _: "orders",
+        body=str,
+        message_id=lambda n: str(UUID(int=n)),
+        expires_at=lambda _: MUCH_LATER,
+    ),
     "texts": table(
         80,
         queue=lambda _: "orders",
@@ -56,12 +79,12 @@ def test_the_messages_are_those_that_each_row_makes(database: str, name: str) ->
     for queue in ("orders", "bills"):
         Queue.objects.using(database).create(name=queue)
     publish_many(letters(BATCHES[name]), using=database)
-    one_by_one = looks(database)
+    one_by_one = looks(database, own="message_id" in BATCHES[name].schema.names)
     Message.objects.using(database).all().delete()
 
     alike.publish(BATCHES[name], database)
 
-    assert looks(database) == one_by_one
+    assert looks(database, own="message_id" in BATCHES[name].schema.names) == one_by_one
 
 
 def test_groups_are_told_by_every_column_but_the_body() -> None:
@@ -72,7 +95,7 @@ def test_groups_are_told_by_every_column_but_the_body() -> None:
     assert sorted(number for rows in found for number in rows.tolist()) == [*range(120)]
     assert alike.groups(BATCHES["all of their own"]) is None
     due = table(50, queue=lambda _: "q", body=lambda _: "1", message_id=lambda n: None if n else "x")
-    assert alike.groups(due) is None
+    assert [len(rows) for rows in alike.groups(due) or ()] == [50]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +106,14 @@ def test_groups_are_told_by_every_column_but_the_body() -> None:
         ({"queue": lambda _: "orders", "body": lambda n: "1" if n < 70 else ""}, WrongColumns),
         ({"queue": lambda n: "orders" if n < 40 else None, "body": lambda _: "1"}, WrongColumns),
         ({"queue": lambda _: "orders", "body": lambda _: "1", "headers": lambda _: "{"}, WrongColumns),
+        (
+            {"queue": lambda _: "orders", "body": lambda _: "1", "message_id": lambda n: "x" * (n == 70) or None},
+            InvalidMessage,
+        ),
+        (
+            {"queue": lambda _: "orders", "body": lambda _: "1", "message_id": lambda n: str(UUID(int=n % 79))},
+            DuplicateMessage,
+        ),
         (
             {"queue": lambda _: "orders", "body": lambda _: None, "content_type": lambda _: "text/csv"},
             BodyNotSerialisable,

@@ -7,7 +7,7 @@ kind of message; a message adds its id, its message id and its body.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq.engine.states import State
 from django_mq.stores.sql.appending import is_ready_at_once
@@ -15,7 +15,7 @@ from django_mq.stores.sql.appending import is_ready_at_once
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from django_mq.stores.records import NewMessage
+    from django_mq.stores.records import NewMessage, Times
 
 #: From so many messages on, two more round trips cost less than COPY saves.
 WORTH_COPYING = 50
@@ -32,28 +32,78 @@ QUEUE_AND_TIME, PLACE = Struct(">iqiq"), Struct(">ihih")
 TIME = Struct(">iq")
 #: State, place, attempts, redelivered, suspect and reason of what is ready and has never been delivered.
 READY = Struct(">ihiqiii?i?i").pack(2, State.READY.value, 8, 0, 4, 0, 1, False, 1, False, 0)
+#: Of these, what is true of a message that is due later, too.
+FRESH = Struct(">iii?i?i").pack(4, 0, 1, False, 1, False, 0)
+#: State, place and time of a message that is due; of one that does not say when.
+DUE = Struct(">ihiqiq")
+AT_ONCE = Struct(">ihiqi").pack(2, State.READY.value, 8, 0, -1)
+#: Microseconds from 1970 to 2000, where PostgreSQL's time begins; and where the places of what is due begin, as in
+#: _place.sql.
+SINCE_2000, DUE_PLACES = 946_684_800_000_000, 2**62
 #: Id and message id, and the length of the body that follows.
 OWN = Struct(">iqi16si")
 #: The same without the id.
 OWN_WITHOUT_ID = Struct(">i16si")
 
 
+class TimeRules(NamedTuple):
+    """What a queue makes of times that messages bring: what is due keeps its place or not, and when it expires.
+
+    Microseconds since 2000.
+    """
+
+    keeps_place: bool = False
+    least: int | None = None
+    latest: int | None = None
+
+
 class Target:
     """What messages get from their queue."""
 
-    __slots__ = ("expires_at", "levels", "published_at", "queue_id")
+    __slots__ = ("expires_at", "levels", "published_at", "queue_id", "rules")
 
-    def __init__(self, queue_id: int, published_at: int, expires_at: int | None, levels: Sequence[int]) -> None:
+    def __init__(
+        self, queue_id: int, published_at: int, expires_at: int | None, levels: Sequence[int], rules: TimeRules
+    ) -> None:
         self.queue_id = queue_id
         self.published_at = published_at
         self.expires_at = expires_at
         self.levels = levels
+        self.rules = rules
+
+    @classmethod
+    def of(cls, found: Sequence[Any]) -> Target:
+        """Return it from a row of copy_targets.sql, without the name and the ids."""
+        queue_id, published_at, expires_at, levels, *rules = found
+        return cls(queue_id, published_at, expires_at, levels, TimeRules(*rules))
 
     def beginning(self, priority: int) -> bytes:
         """Return the row's columns up to the reason."""
         expiry = NULL if self.expires_at is None else TIME.pack(8, self.expires_at)
         times = QUEUE_AND_TIME.pack(8, self.queue_id, 8, self.published_at)
         return COLUMNS + times + expiry + PLACE.pack(2, self.levels[priority], 2, priority) + READY
+
+    def beginning_of_timed(self, priority: int) -> bytes:
+        """Return the row's columns up to the reason, without those that are a matter of its times."""
+        times = QUEUE_AND_TIME.pack(8, self.queue_id, 8, self.published_at)
+        return COLUMNS + times + PLACE.pack(2, self.levels[priority], 2, priority) + FRESH
+
+    def due(self, at: int | None) -> bytes:
+        """Return the state, the place and the time, given in microseconds since 1970."""
+        if at is None:
+            return AT_ONCE
+        state = State.SCHEDULED if at - SINCE_2000 > self.published_at else State.READY
+        return DUE.pack(2, state.value, 8, 0 if self.rules.keeps_place else at - DUE_PLACES, 8, at - SINCE_2000)
+
+    def expiry(self, at: int | None) -> bytes:
+        """Return when the message expires: its own time within the queue's bounds, or the queue's."""
+        if at is None:
+            return NULL if self.expires_at is None else TIME.pack(8, self.expires_at)
+        at -= SINCE_2000
+        _, least, latest = self.rules
+        if least is not None:
+            at = max(at, least)
+        return TIME.pack(8, at if latest is None else min(at, latest))
 
 
 def is_worth_copying(messages: Sequence[NewMessage]) -> bool:
@@ -73,6 +123,19 @@ def rows_alike(like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[
     parts = [BEGINNING]
     for id_, body in zip(message_ids, bodies, strict=True):
         parts += (common, pack(16, id_, len(body)), body)
+    parts.append(END)
+    return b"".join(parts)
+
+
+def rows_timed(
+    like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[bytes], times: Times, target: Target
+) -> bytes:
+    """Return the same for messages of which each brings its own times."""
+    common = target.beginning_of_timed(like.priority) + _texts(like)
+    pack, due, expiry = OWN_WITHOUT_ID.pack, target.due, target.expiry
+    parts = [BEGINNING]
+    for id_, body, at, end in zip(message_ids, bodies, times.deliver_at, times.expires_at, strict=True):
+        parts += (common, due(at), expiry(end), pack(16, id_, len(body)), body)
     parts.append(END)
     return b"".join(parts)
 

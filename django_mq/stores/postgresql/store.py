@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
     from psycopg.abc import Buffer
 
-    from django_mq.stores.records import ClaimRequest, NewMessage, Settlement
+    from django_mq.stores.records import ClaimRequest, NewMessage, Settlement, Times
 
 #: The parameters of append_at_once.sql: what of a message does not say when, with its type.
 TYPES_AT_ONCE = (
@@ -198,20 +198,25 @@ class PostgreSQLStore(Guarding):
         if len(found) < len(names):
             return []
         ids: list[int] = found[0][-1]
-        self._copy(copying.rows(messages, ids, {name: Target(*given) for name, *given, _ in found}))
+        self._copy(copying.rows(messages, ids, {name: Target.of(given) for name, *given, _ in found}))
         return ids
 
-    def append_alike(self, like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[bytes]) -> None:
+    def append_alike(
+        self, like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[bytes], times: Times | None = None
+    ) -> None:
         if not is_ready_at_once(like):
-            return super().append_alike(like, message_ids, bodies)
+            return super().append_alike(like, message_ids, bodies, times)
         with suppress(IncompleteError), self._transaction():
             found = self._rows("copy_targets", names=[like.queue_name], amount=0)
             if not found:
                 self._check_open(like.queue_name)
             _, *given, _ = found[0]
-            return self._copy(copying.rows_alike(like, message_ids, bodies, Target(*given)), "copy_alike")
+            target = Target.of(given)
+            if times is None:
+                return self._copy(copying.rows_alike(like, message_ids, bodies, target), "copy_alike")
+            return self._copy(copying.rows_timed(like, message_ids, bodies, times, target), "copy_timed")
         # One of the ids is taken; which one, is said there.
-        return super().append_alike(like, message_ids, bodies)
+        return super().append_alike(like, message_ids, bodies, times)
 
     def _copy(self, data: bytes, name: str = "copy_messages") -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pytest
 
 from django_mq.delivery.message_ids import new_message_ids
 from django_mq.errors import DuplicateMessage, QueueClosed, UnknownQueue
+from django_mq.stores.records import Times
 from tests.stores.builders import a_message, claim, declare, publish
 
 if TYPE_CHECKING:
@@ -58,6 +60,52 @@ def test_the_queue_gives_them_levels_and_a_time_to_live(store: Store, session: i
     message = claim(store, session)[0]
     assert message.level == 1
     assert message.expires_at == message.published_at + timedelta(seconds=30)
+
+
+#: A queue's options by what they have to do with the times that a message brings.
+QUEUES: list[dict[str, Any]] = [
+    {},
+    {"due_order": "keep_place"},
+    {"min_ttl_seconds": 7200.0},
+    {"max_ttl_seconds": 90.0},
+    {"ttl_seconds": 50.0},
+]
+
+
+@pytest.mark.parametrize("options", QUEUES)
+def test_each_may_bring_its_own_times(store: Store, session: int, options: dict[str, Any]) -> None:
+    for name in ("alone", "together"):
+        declare(store, name, **options)
+    now = int(time.time() * 1_000_000)
+    due = [None, now - 60_000_000, now + 86_400_000_000, now - 61_000_001] * 20
+    ends = [None, now + 3_600_000_000, now + 3_600_000_001, None, None] * 16
+    times = Times(due, ends)
+    for number, (at, end) in enumerate(times.moments()):
+        store.append(a_message("alone", body=b"%d" % number, deliver_at=at, expires_at=end))
+
+    store.append_alike(a_message("together"), new_message_ids(80), [b"%d" % n for n in range(80)], times)
+
+    assert standing(store, "together") == standing(store, "alone")
+    assert len(standing(store, "together")) == 80
+    lives = {name: lifetimes(claim(store, session, name), times) for name in ("alone", "together")}
+    assert lives["together"] == lives["alone"]
+    assert len(lives["together"]) == 60
+
+
+def standing(store: Store, name: str) -> list[tuple[Any, ...]]:
+    found = store.browse(name, states=[0, 1])
+    return sorted((each.body, each.state, each.level, each.place, each.deliver_at) for each in found)
+
+
+def lifetimes(messages: list[Claimed], times: Times) -> dict[bytes, Any]:
+    """When each expires if it says so itself, else after what time."""
+    own = {end for _, end in times.moments()}
+    return {
+        each.body: each.expires_at
+        if each.expires_at in own or each.expires_at is None
+        else each.expires_at - each.published_at
+        for each in messages
+    }
 
 
 def test_one_id_that_is_taken_refuses_them_all(store: Store, orders: str) -> None:
