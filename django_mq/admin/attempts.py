@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin import columns
+from django_mq.admin import columns, failures
 from django_mq.admin.filters import ExceptionFilter, FailingWorkerFilter, QueueNameFilter
 from django_mq.admin.paging import BoundedPaginator
 from django_mq.admin.search import IdSearch
@@ -49,4 +49,4 @@ class AttemptAdmin(ReadOnly, IdSearch):
         return columns.ago(attempt.failed_at)
 
     def details(self, request: HttpRequest, row: Attempt) -> dict[str, Any]:  # noqa: ARG002 - as everywhere
-        return {"attempts": [row]}
+        return {"attempts": [failures.shown(row)]}

@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from django_mq.admin.table import alias
 from django_mq.models import Attempt
+from django_mq.stores.texts import told
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -21,4 +22,10 @@ def of_message(message_id: UUID, correlation_id: str | None) -> list[Attempt]:
     mine = Q(message_id=message_id)
     if correlation_id:
         mine |= Q(correlation_id=correlation_id)
-    return list(Attempt.objects.using(alias()).filter(mine)[:LIMIT])
+    return [shown(attempt) for attempt in Attempt.objects.using(alias()).filter(mine)[:LIMIT]]
+
+
+def shown(attempt: Attempt) -> Attempt:
+    """Return the attempt with no more of its words than a page can bear; versions before stored all of them."""
+    attempt.detail, attempt.traceback = told(attempt.detail), told(attempt.traceback)
+    return attempt

@@ -11,3 +11,21 @@ def storable(text: str, limit: int | None = None) -> str:
     """Return the text with whatever no database takes written as an escape, cut to the limit."""
     plain = text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
     return plain[:limit]
+
+
+#: Characters kept of what an exception says, and of its traceback: it may quote a body of megabytes.
+LONGEST = 20_000
+
+
+def told(text: str) -> str:
+    """Return what an exception says, or its traceback, as any database can store it and any page can show it."""
+    return both_ends(storable(text), LONGEST)
+
+
+def both_ends(text: str, limit: int) -> str:
+    """Return a text in at most so many characters: of a longer one both ends, as tracebacks say why at theirs."""
+    if len(text) <= limit:
+        return text
+    gap = f"\n[{len(text) - limit:,} characters left out]\n"
+    half = max(0, limit - len(gap)) // 2
+    return f"{text[:half]}{gap}{text[-half:]}"

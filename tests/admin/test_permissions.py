@@ -1,20 +1,26 @@
-"""Each act has a permission of its own: without it, it is neither offered nor done."""
+"""Each act has a permission of its own: without it, it is neither offered nor done.
+
+What there is to try is asked of the site, so that an action or a page without a case fails here.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
+from django.urls import reverse
+from django.utils import timezone
 
-from django_mq.models import History, Message, Operation, Queue
+from django_mq.models import Binding, Consumer, History, Message, Operation, Queue, WorkerSession
 from tests.admin.conftest import act, list_of, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django.test import Client
+    from django.test import Client, RequestFactory
 
     from tests.admin.conftest import Make
 
@@ -22,39 +28,86 @@ SCHEDULED, READY, CLAIMED, DEAD = Message.Status
 
 
 class Case(NamedTuple):
-    """An act, the permission it takes, a state it applies to, and what it asks."""
+    """An action, the permission it takes, a row it applies to, and what it asks."""
 
+    model: str
     name: str
     permission: str
-    state: Message.Status
+    row: Callable[[Make], Any]
     answers: dict[str, Any]
 
 
-MESSAGE_ACTS = [
-    Case("release", "release_message", CLAIMED, {"yes": "yes"}),
-    Case("move", "move_message", READY, {"target": "elsewhere"}),
-    Case("cancel", "cancel_message", READY, {"yes": "yes"}),
-    Case("deliver_now", "deliver_message_now", SCHEDULED, {}),
-    Case("reschedule", "reschedule_message", READY, {"deliver_at": "2131-05-31T18:00"}),
-    Case("prioritise", "prioritise_message", READY, {"priority": 9}),
-    Case("retry", "retry_message", DEAD, {}),
+def a_message(state: Message.Status) -> Callable[[Make], Any]:
+    return lambda make: make.message(state)
+
+
+def a_queue(**options: Any) -> Callable[[Make], Any]:
+    """A queue with a dead message in it."""
+    return lambda make: make.message(DEAD, queue=make.queue(**options)).queue
+
+
+def a_session(conduct: str) -> Callable[[Make], Any]:
+    return lambda make: make.session(conduct=conduct)
+
+
+def an_operation(status: str) -> Callable[[Make], Any]:
+    """One that cancels."""
+    now = timezone.now()
+    values = {"act": "cancel", "user_name": "operator", "newest": 1, "created_at": now, "beat_at": now}
+    return lambda _make: Operation.objects.create(status=status, **values)
+
+
+def a_binding(make: Make) -> Binding:
+    return Binding.objects.create(queue=make.queue(), exchange="sales", exchange_type="direct", pattern="x")
+
+
+YES = {"yes": "yes"}
+CASES = [
+    Case("message", "release", "release_message", a_message(CLAIMED), YES),
+    Case("message", "move", "move_message", a_message(READY), {"target": "elsewhere"}),
+    Case("message", "cancel", "cancel_message", a_message(READY), YES),
+    Case("message", "deliver_now", "deliver_message_now", a_message(SCHEDULED), {}),
+    Case("message", "reschedule", "reschedule_message", a_message(READY), {"deliver_at": "2131-05-31T18:00"}),
+    Case("message", "prioritise", "prioritise_message", a_message(READY), {"priority": 9}),
+    Case("message", "retry", "retry_message", a_message(DEAD), {}),
+    Case("queue", "pause", "pause_queue", a_queue(), {"reason": "stock take"}),
+    Case("queue", "resume", "pause_queue", a_queue(paused=True), {}),
+    Case("queue", "purge", "purge_queue", a_queue(), {"typed": "purge"}),
+    Case("queue", "redrive", "retry_message", a_queue(), YES),
+    Case("queue", "delete_selected", "delete_queue", lambda make: make.queue(), YES),
+    Case("binding", "delete_selected", "delete_binding", a_binding, {"post": "yes"}),
+    Case("workersession", "quiet", "quiet_workersession", a_session("work"), YES),
+    Case("workersession", "work", "quiet_workersession", a_session("quiet"), {}),
+    Case("workersession", "stop", "stop_workersession", a_session("work"), YES),
+    Case("workersession", "limit", "limit_workersession", a_session("work"), {"credit": "3"}),
+    Case("operation", "stop", "cancel_message", an_operation("running"), {}),
+    Case("operation", "go_on", "cancel_message", an_operation("stopped"), {}),
 ]
-QUEUE_ACTS = [
-    Case("pause", "pause_queue", READY, {"reason": "stock take"}),
-    Case("purge", "purge_queue", DEAD, {"typed": "purge"}),
-    Case("redrive", "retry_message", DEAD, {"yes": "yes"}),
-    Case("delete_selected", "delete_queue", READY, {"force": "on"}),
-]
+MESSAGE_ACTS = [case for case in CASES if case.model == "message"]
+every_case = pytest.mark.parametrize("case", CASES, ids=[f"{case.model}-{case.name}" for case in CASES])
 on_messages = pytest.mark.parametrize("case", MESSAGE_ACTS, ids=[case.name for case in MESSAGE_ACTS])
-on_queues = pytest.mark.parametrize("case", QUEUE_ACTS, ids=[case.name for case in QUEUE_ACTS])
 
 pytestmark = pytest.mark.django_db
 
 
+def pages() -> dict[str, Any]:
+    """Return the pages of django_mq on the site, by the names of their tables."""
+    return {
+        model._meta.model_name: page
+        for model, page in admin.site._registry.items()
+        if model._meta.app_label == "django_mq" and model._meta.model_name
+    }
+
+
 def picture() -> list[Any]:
     """Return all that an act could have changed."""
-    messages = Message.objects.order_by("pk").values_list("pk", "queue__name", "state", "priority")
-    return [*messages, *Queue.objects.values_list("name", "paused")]
+    return [
+        *Message.objects.order_by("pk").values_list("pk", "queue__name", "state", "priority"),
+        *Queue.objects.values_list("name", "paused", "levels"),
+        *Binding.objects.values_list("exchange", "pattern"),
+        *WorkerSession.objects.values_list("conduct", "given_credit"),
+        *Operation.objects.values_list("act", "status"),
+    ]
 
 
 def offered(client: Client, model: str) -> set[str]:
@@ -63,36 +116,75 @@ def offered(client: Client, model: str) -> set[str]:
     return {name for name, _ in form.fields["action"].choices if name} if form else set()
 
 
-@on_messages
-def test_without_its_permission_an_act_on_messages_is_not_there(
+def on_page(client: Client, row: Any) -> set[str]:
+    """Return the actions that the row's own page offers."""
+    return set(dict(client.get(page_of(row)).context.get("acts", ())))
+
+
+def test_every_action_of_every_page_has_a_case(rf: RequestFactory, operator: User) -> None:
+    request = rf.get("/")
+    request.user = operator
+
+    actions = {(model, name) for model, page in pages().items() for name in page.get_actions(request)}
+
+    assert sorted(actions) == sorted((case.model, case.name) for case in CASES)
+
+
+def test_every_permission_of_ours_has_a_case() -> None:
+    models = [page.model for page in pages().values()]
+    own = {codename for model in models for codename, _ in model._meta.permissions}
+
+    assert own <= {case.permission for case in CASES}
+
+
+@every_case
+def test_without_its_permission_an_act_is_not_there(
     case: Case, login_with: Callable[..., Client], make: Make
 ) -> None:
-    message = make.message(case.state)
+    row = case.row(make)
     make.queue("elsewhere")
-    client = login_with("view_message", *(other.permission for other in MESSAGE_ACTS if other != case))
+    others = {other.permission for other in CASES} - {case.permission}
+    client = login_with(f"view_{case.model}", *others)
     before = picture()
 
-    act(client, "message", case.name, [message], **case.answers)
+    act(client, case.model, case.name, [row], **case.answers)
 
     assert picture() == before
-    assert case.name not in offered(client, "message")
-    assert case.name not in dict(client.get(page_of(message)).context["acts"])
+    assert case.name not in on_page(client, row)
+    if case.model != "operation":  # whoever sees operations is offered them, and told what each one takes
+        assert case.name not in offered(client, case.model)
 
 
-@on_messages
-def test_its_permission_is_all_that_an_act_on_messages_takes(
+@every_case
+def test_its_permission_is_all_that_an_act_takes(
     case: Case, login_with: Callable[..., Client], make: Make
 ) -> None:
-    message = make.message(case.state)
+    row = case.row(make)
     make.queue("elsewhere")
-    client = login_with("view_message", case.permission)
+    client = login_with(f"view_{case.model}", case.permission)
     before = picture()
-    offers = offered(client, "message"), set(dict(client.get(page_of(message)).context["acts"]))
+    offers = offered(client, case.model)
 
-    act(client, "message", case.name, [message], **case.answers)
+    act(client, case.model, case.name, [row], **case.answers)
 
-    assert offers == ({case.name}, {case.name})
+    alike = {other.name for other in CASES if (other.model, other.permission) == (case.model, case.permission)}
+    assert offers == alike
     assert picture() != before
+    assert LogEntry.objects.count() == 1
+
+
+@every_case
+def test_without_the_permission_to_view_an_act_cannot_be_reached(
+    case: Case, login_with: Callable[..., Client], make: Make
+) -> None:
+    row = case.row(make)
+    make.queue("elsewhere")
+    client = login_with(case.permission)
+    before = picture()
+
+    response = act(client, case.model, case.name, [row], **case.answers)
+
+    assert (response.status_code, picture()) == (403, before)
 
 
 @on_messages
@@ -100,7 +192,7 @@ def test_an_operation_on_all_that_match_takes_the_same_permission(
     case: Case, login_with: Callable[..., Client], make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("django_mq.admin.selection.LIMIT", 1)
-    chosen = [make.message(case.state) for _ in range(3)]
+    chosen = [case.row(make) for _ in range(3)]
     make.queue("elsewhere")
     answers = {"action": case.name, "select_across": "1", "_selected_action": [chosen[0].pk], "confirmed": "yes"}
 
@@ -115,18 +207,66 @@ def test_an_operation_on_all_that_match_takes_the_same_permission(
     assert LogEntry.objects.count() == 1
 
 
-@on_queues
-def test_without_its_permission_an_act_on_queues_is_not_there(
-    case: Case, login_with: Callable[..., Client], make: Make
-) -> None:
-    queue = make.message(case.state).queue
-    client = login_with("view_queue", "change_queue", *(other.permission for other in QUEUE_ACTS if other != case))
+def addresses(rows: dict[str, Any]) -> list[str]:
+    """Return every address that the pages answer to, of a table or of a row of it."""
+    found = []
+    for model, page in pages().items():
+        names = [pattern.name for pattern in page.get_urls() if getattr(pattern, "name", None)]
+        for name in names:
+            takes_row = name.rpartition("_")[2] in {"change", "delete", "history"}
+            found.append(
+                reverse(f"admin:{name}", args=[rows[model].pk if model in rows else 1] if takes_row else [])
+            )
+    return found
+
+
+@pytest.fixture
+def rows(make: Make) -> dict[str, Any]:
+    """A row of each table that has acts, and of those beside them."""
+    session = make.session()
+    message = make.message(DEAD)
+    consumer = Consumer.objects.create(session=session, queue_name="orders")
+    one = {"queue": message.queue, "message": message, "workersession": session, "consumer": consumer}
+    one["binding"] = Binding.objects.create(queue=message.queue, exchange="sales", exchange_type="fanout")
+    return one | {"operation": an_operation("running")(make), "history": make.history(), "attempt": make.attempt()}
+
+
+def test_who_has_no_permission_sees_no_page(login_with: Callable[..., Client], rows: dict[str, Any]) -> None:
+    client = login_with()
     before = picture()
+    found = addresses(rows)
 
-    act(client, "queue", case.name, [queue], **case.answers)
+    answers = {
+        address: (client.get(address).status_code, client.post(address, YES).status_code) for address in found
+    }
 
+    # A row that is not there is told by a way back to the index, which is empty for this user.
+    assert {address: codes for address, codes in answers.items() if not set(codes) <= {302, 403}} == {}
+    assert all(answers[address] == (403, 403) for address in map(list_of, pages()))
+    assert all(answers[page_of(row)] == (403, 403) for row in rows.values())
     assert picture() == before
-    assert case.name not in offered(client, "queue")
+
+
+def test_a_reader_of_everything_sees_all_pages_and_changes_nothing(
+    login_with: Callable[..., Client], rows: dict[str, Any]
+) -> None:
+    client = login_with(*(f"view_{model}" for model in pages()))
+    before = picture()
+    given = {"post": "yes", "confirmed": "yes", "levels": 3, "paused": "on", "queue": "orders", "body": "1"}
+
+    seen = {
+        address: client.get(address).status_code
+        for address in [*map(list_of, pages()), *map(page_of, rows.values())]
+    }
+    for address in addresses(rows):
+        client.post(address, given)
+
+    assert set(seen.values()) == {200}
+    assert picture() == before
+    assert LogEntry.objects.count() == 0
+    assert [offered(client, model) for model in pages() if model not in {"insighthour", "operation"}] == [
+        set()
+    ] * (len(pages()) - 2)
 
 
 def test_a_reader_sees_a_queue_and_changes_nothing(login_with: Callable[..., Client], make: Make) -> None:

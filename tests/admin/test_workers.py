@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import User
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -17,8 +16,6 @@ from django_mq.models import Consumer
 from tests.admin.conftest import act, list_of, page_of, said
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.test import Client
 
     from tests.admin.conftest import Make
@@ -116,37 +113,6 @@ def test_a_credit_that_makes_no_sense_is_asked_again(site: str, browse: Client, 
     assert session.given_credit is None
 
 
-ACTS = [
-    ("quiet", "quiet_workersession", {"yes": "yes"}),
-    ("work", "quiet_workersession", {}),
-    ("stop", "stop_workersession", {"yes": "yes"}),
-    ("limit", "limit_workersession", {"credit": "3"}),
-]
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(("name", "permission", "answers"), ACTS)
-def test_each_word_to_a_worker_takes_its_own_permission(
-    name: str, permission: str, answers: dict[str, str], login_with: Callable[..., Client], make: Make
-) -> None:
-    start = "quiet" if name == "work" else "work"
-    session = make.session("shop-1", conduct=start)
-    others = {other for _, other, _ in ACTS} - {permission}
-
-    client = login_with("view_workersession", *others)
-    act(client, "workersession", name, [session], **answers)
-    session.refresh_from_db()
-    assert (session.conduct, session.given_credit) == (start, None)
-    assert name not in dict(client.get(page_of(session)).context["acts"])
-
-    User.objects.all().delete()
-    client = login_with("view_workersession", permission)
-    assert name in dict(client.get(page_of(session)).context["acts"])
-    act(client, "workersession", name, [session], **answers)
-    session.refresh_from_db()
-    assert (session.conduct, session.given_credit) != (start, None)
-
-
 def test_a_consumer_shows_what_keeps_it_from_messages(site: str, browse: Client, make: Make) -> None:
     make.queue("mail", paused=True, paused_reason="stock take")
     make.queue("over", paused=True, paused_until=timezone.now() - timedelta(minutes=1))
@@ -162,7 +128,9 @@ def test_a_consumer_shows_what_keeps_it_from_messages(site: str, browse: Client,
         Consumer.objects.create(session=session, queue_name=queue, state=state, credit_limit=20, credit_used=3)
 
     page = browse.get(list_of("consumer"))
-    rows = {(row.session.name, row.queue_name): Situation().situation(row) for row in page.context["cl"].result_list}
+    rows = {
+        (row.session.name, row.queue_name): Situation().situation(row) for row in page.context["cl"].result_list
+    }
 
     assert rows["alive", "orders"] == "notified"
     assert "paused" in rows["alive", "mail"]

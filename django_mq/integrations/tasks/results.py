@@ -23,6 +23,7 @@ from django_mq.errors import CorruptMessage, MessageRemoved, UnknownTask
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import is_envelope, time_of, unpack
 from django_mq.models import Attempt, History, Message, TaskResult
+from django_mq.stores.texts import told
 
 if TYPE_CHECKING:
     from django_mq.integrations.tasks.backend import MQBackend
@@ -79,7 +80,7 @@ def write(result: Any, envelope: Any, *, successful: bool, days: float, using: s
 
 def _record(result: Any, envelope: Any) -> dict[str, Any]:
     errors = [
-        {"exception_class_path": error.exception_class_path, "traceback": error.traceback}
+        {"exception_class_path": error.exception_class_path, "traceback": told(error.traceback)}
         for error in result.errors[-ERRORS:]
     ]
     value = result._return_value  # noqa: SLF001 - the public one raises until it has succeeded

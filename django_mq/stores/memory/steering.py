@@ -14,7 +14,7 @@ from django_mq.stores.memory.arriving import Arriving
 from django_mq.stores.memory.history import FailedAttempt, Outcome
 from django_mq.stores.memory.row import engine_message
 from django_mq.stores.memory.runner import locked
-from django_mq.stores.texts import storable
+from django_mq.stores.texts import storable, told
 from django_mq.stores.times import later
 
 if TYPE_CHECKING:
@@ -192,8 +192,8 @@ class Steering(Arriving):
             failed_at=self._now(),
             worker=worker[:255],
             error=storable(failure.error, 255),
-            detail=storable(failure.detail),
-            traceback=storable(failure.traceback),
+            detail=told(failure.detail),
+            traceback=told(failure.traceback),
         )
         self.broker.attempts.append(attempt)
 

@@ -11,7 +11,7 @@ from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange, Verdict
 from django_mq.stores.sql.ruling import LEFT_SECONDS, Ruling
 from django_mq.stores.sql.steering import ACCEPTED, BY_LATER_VALUE, EXPIRED, REPLACED, Steering
-from django_mq.stores.texts import storable
+from django_mq.stores.texts import storable, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -214,8 +214,8 @@ class Consuming(Steering, Ruling):
             "ids": [item.id for item, _ in found],
             "counted": [item.counted for item, _ in found],
             "errors": [storable(failure.error, 255) for _, failure in found],
-            "details": [storable(failure.detail) for _, failure in found],
-            "tracebacks": [storable(failure.traceback) for _, failure in found],
+            "details": [told(failure.detail) for _, failure in found],
+            "tracebacks": [told(failure.traceback) for _, failure in found],
         }
 
     def resync(self, session_id: int, held: Sequence[int]) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.runner import Runner
-from django_mq.stores.texts import storable
+from django_mq.stores.texts import storable, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,6 +111,6 @@ class Steering(Runner):
             number=number,
             worker=worker[:255],
             error=storable(failure.error, 255),
-            detail=storable(failure.detail),
-            traceback=storable(failure.traceback),
+            detail=told(failure.detail),
+            traceback=told(failure.traceback),
         )

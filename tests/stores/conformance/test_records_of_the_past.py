@@ -241,6 +241,25 @@ def test_no_text_of_a_failure_can_stop_a_verdict(
         assert len(row.error) == 255
 
 
+def test_of_megabytes_that_an_exception_quotes_both_ends_are_kept(
+    store: Store, orders: str, session: int, attempts: Attempts
+) -> None:
+    long = "first line\n" + "é" * 3_000_000 + "\nlast line"
+    publish(store)
+    [message] = claim(store, session)
+
+    settle(store, session, message, Verdict.DEAD, reason=long, failure=Failure("ValueError", long, long))
+    store.record_attempt(Failure("ValueError", long, long), queue_name=orders, number=1, worker="w")
+
+    assert len(attempts()) == 2
+    for row in attempts():
+        assert row.detail == row.traceback
+        assert row.detail.startswith("first line\n")
+        assert "characters left out" in row.detail
+        assert row.detail.endswith("\nlast line")
+        assert len(row.detail) <= 20_000
+
+
 def test_old_attempts_are_pruned_once_their_message_is_gone(
     store: Store, orders: str, session: int, attempts: Attempts
 ) -> None:
