@@ -73,14 +73,14 @@ class HistoryAdmin(ReadOnly, PastSearch):
     def finished(self, row: History) -> str:
         return columns.ago(row.finished_at)
 
-    @admin.display(description=gettext_lazy("waited"), empty_value="-")
+    @admin.display(description=gettext_lazy("waited"))
     def waited(self, row: History) -> str:
         end = row.claimed_at or row.finished_at
         return duration((end - row.ready_at).total_seconds())
 
-    @admin.display(description=gettext_lazy("ran"), empty_value="-")
-    def ran(self, row: History) -> str | None:
-        return duration((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else None
+    @admin.display(description=gettext_lazy("ran"))
+    def ran(self, row: History) -> str:
+        return duration((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else "-"
 
     def details(self, request: HttpRequest, row: History) -> dict[str, Any]:  # noqa: ARG002 - as everywhere
         attempts = failures.of_message(row.message_id, row.correlation_id)

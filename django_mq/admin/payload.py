@@ -71,7 +71,7 @@ def headers(text: str | None, queue: str) -> Headers:
     try:
         decoded = masking.masked_headers(json.loads(text), queue)
         if isinstance(decoded, dict):
-            return Headers([(_sendable(name), _value(value)) for name, value in decoded.items()])
+            return Headers([(sendable(name), _value(value)) for name, value in decoded.items()])
         problem = _("The headers are not a JSON object.")
     except (ValueError, RecursionError):
         problem = _("The headers are not valid JSON.")
@@ -81,7 +81,7 @@ def headers(text: str | None, queue: str) -> Headers:
 
 def _value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return _sendable(text[:TEXT_LIMIT])
+    return sendable(text[:TEXT_LIMIT])
 
 
 def body(data: bytes | memoryview | str, content_type: str = "", encoding: str = "", *, queue: str) -> Shown:
@@ -130,9 +130,9 @@ def _hexadecimal(data: bytes, problem: str) -> Shown:
 
 
 def _cut(kind: str, text: str, size: int, problem: str = "") -> Shown:
-    return Shown(kind, _sendable(text[:TEXT_LIMIT]), size, len(text) > TEXT_LIMIT, problem)
+    return Shown(kind, sendable(text[:TEXT_LIMIT]), size, len(text) > TEXT_LIMIT, problem)
 
 
-def _sendable(text: str) -> str:
+def sendable(text: str) -> str:
     """Spell out lone surrogates, which JSON may contain and no page can be encoded with."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

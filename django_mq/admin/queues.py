@@ -56,7 +56,8 @@ class QueueAdmin(Overview, QueueActions):
             {
                 "fields": [
                     "max_attempts",
-                    ("backoff_seconds", "backoff_multiplier", "backoff_cap_seconds", "backoff_jitter"),
+                    ("backoff_seconds", "backoff_multiplier"),
+                    ("backoff_cap_seconds", "backoff_jitter"),
                     "dead_letter_queue",
                 ]
             },
@@ -128,10 +129,10 @@ class QueueAdmin(Overview, QueueActions):
         link = self._link(queue, Message.Status.DEAD, count)
         return format_html('<span class="mq-bad">{}</span>', link) if count else link
 
-    @admin.display(description=gettext_lazy("oldest ready"), empty_value="-")
-    def oldest_ready(self, queue: Queue) -> str | None:
+    @admin.display(description=gettext_lazy("oldest ready"))
+    def oldest_ready(self, queue: Queue) -> str:
         seconds = self._counts(queue).oldest_ready_seconds
-        return None if seconds is None else duration(seconds)
+        return "-" if seconds is None else duration(seconds)
 
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:

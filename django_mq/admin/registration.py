@@ -13,6 +13,7 @@ from django_mq.admin.messages import MessageAdmin
 from django_mq.admin.operations import OperationAdmin
 from django_mq.admin.pipeline import ArchiveBatchAdmin, BulkJobAdmin
 from django_mq.admin.queues import QueueAdmin
+from django_mq.admin.task_results import TaskResultAdmin
 from django_mq.admin.workers import WorkerSessionAdmin
 from django_mq.models import (
     ArchiveBatch,
@@ -25,6 +26,7 @@ from django_mq.models import (
     Message,
     Operation,
     Queue,
+    TaskResult,
     WorkerSession,
 )
 
@@ -41,6 +43,7 @@ def register(site: AdminSite) -> None:
     site.register(Consumer, ConsumerAdmin)
     site.register(History, HistoryAdmin)
     site.register(Attempt, AttemptAdmin)
+    site.register(TaskResult, TaskResultAdmin)
     site.register(Operation, OperationAdmin)
     site.register(InsightHour, InsightAdmin)
     site.register(ArchiveBatch, ArchiveBatchAdmin)

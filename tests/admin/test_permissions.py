@@ -292,7 +292,9 @@ def test_without_the_permission_to_view_there_is_nothing_to_see(
     assert client.get(page_of(message)).status_code == 403
 
 
-@pytest.mark.parametrize("model", ["workersession", "consumer", "history", "attempt", "archivebatch", "bulkjob"])
+@pytest.mark.parametrize(
+    "model", ["workersession", "consumer", "history", "attempt", "archivebatch", "bulkjob", "taskresult"]
+)
 def test_nobody_adds_changes_or_deletes_what_is_only_looked_at(model: str, browse: Client) -> None:
     assert browse.get(f"/admin/django_mq/{model}/").status_code == 200
     assert browse.get(f"/admin/django_mq/{model}/add/").status_code == 403

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 MODELS = (
     *("queue", "binding", "message", "workersession", "consumer"),
-    *("history", "attempt", "operation", "insighthour"),
+    *("history", "attempt", "operation", "insighthour", "taskresult"),
 )
+
+#: By how many pixels a page is wider than the window.
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 def pages(make: Make) -> dict[str, str]:
@@ -80,6 +83,7 @@ def test_an_operator_works_in_a_browser(live_server: LiveServer, operator: User,
         for name, address in addresses.items():
             page.goto(address)
             expect(page).not_to_have_title("broken in")
+            assert page.evaluate(OVERFLOW) <= 0, name
             picture(page, f"unfold {name} {'dark' if dark else 'light'}")
         page.goto(addresses["queue page"])
         page.get_by_role("button", name="Pause").click()

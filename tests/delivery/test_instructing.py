@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -124,6 +125,22 @@ def test_the_row_says_what_the_consumers_of_a_quiet_worker_do(alias: str) -> Non
         row = WorkerSession.objects.using(alias).get()
         assert (row.conduct, row.given_credit, row.slots, row.busy) == ("quiet", 3, 2, 0)
         assert row.memory_bytes is None or row.memory_bytes > 0
+
+
+def test_a_worker_hears_through_redis_what_it_is_told(alias: str, settings: Settings, redis_url: str) -> None:
+    hints = {"REDIS_URL": redis_url, "REDIS_PREFIX": f"test-{uuid4().hex}", "SAFETY_POLL_SECONDS": 1000.0}
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, **hints}
+    gate = Gate()
+    gate.opened.set()
+    with running(a_handler(gate, credit=4), using=alias, threads=1) as worker:
+        told(worker, conduct=Conduct.QUIET)
+        told(worker, credit=2)
+        told(worker, conduct=Conduct.WORK)
+        publish("orders", "after the quiet")
+        gate.wait_for(1)
+        told(worker, conduct=Conduct.STOP)
+        sessions = WorkerSession.objects.using(alias)
+        wait_until(lambda: not sessions.exists(), lambda: "the worker to end")
 
 
 @pytest.mark.parametrize("credit", [-1, MOST_CREDIT + 1])
