@@ -18,6 +18,7 @@ from django_mq.delivery.handlers import PRIORITIES
 from django_mq.delivery.message_ids import new_message_id
 from django_mq.integrations.celery.apart import apart_from_event_loops
 from django_mq.integrations.celery.batch import Batch
+from django_mq.integrations.celery.belonging import is_mailbox, locked
 from django_mq.integrations.celery.handover import another_try, dead
 from django_mq.integrations.celery.ledger import Ledger
 from django_mq.integrations.celery.message import MESSAGE_ID
@@ -61,22 +62,42 @@ class Channel(virtual.Channel):
 
         RabbitMQ's arguments count where they create the queue, see ``queue_arguments.py``.
         """
-        if queue and not passive and _is_volatile(options):
-            self.connection.lane.queues.add(queue)
-            return queue_declare_ok_t(queue, 0, 0)
-        if queue and passive and not self._has_queue(queue):
-            raise ChannelError(f"There is no queue {queue!r}.", (50, 10), "Channel.queue_declare", 404)
         name = queue or f"amq.gen-{new_message_id()}"
-        if not passive:
-            self.connection.declarations.ensure(name, rules=options_in(options.get("arguments")))
+        if passive:
+            if not self._has_queue(name):
+                raise ChannelError(f"There is no queue {queue!r}.", (50, 10), "Channel.queue_declare", 404)
+        elif _is_volatile(options):
+            self._declare_volatile(name, exclusive=bool(options.get("exclusive")))
+            return queue_declare_ok_t(name, 0, 0)
+        else:
+            self._declare_durable(name, options.get("arguments"))
         return queue_declare_ok_t(name, self._size(name), 0)
+
+    def _declare_volatile(self, name: str, *, exclusive: bool) -> None:
+        if exclusive and not is_mailbox(name) and self.connection.declarations.exists(name):
+            raise locked(name, "it is there already, and not exclusive")
+        self.connection.lane.declare(name, exclusive=exclusive)
+
+    def _declare_durable(self, name: str, arguments: Any) -> None:
+        rules = options_in(arguments)
+        if not self.connection.declarations.exists(name):
+            self.connection.lane.refuse_others_queue(name)
+        self.connection.declarations.ensure(name, rules=rules)
 
     def prepare_queue_arguments(self, arguments: Any, **more: Any) -> Any:
         """Return the arguments with what Kombu's queue has attributes for: limits and a time to live."""
         return with_attributes(arguments, **more)
 
     def _has_queue(self, queue: str, **_: Any) -> bool:
-        return queue in self.connection.lane.queues or self.connection.declarations.exists(queue)
+        return self._in_lane(queue) or self.connection.declarations.exists(queue)
+
+    def _in_lane(self, queue: str) -> bool:
+        """Whether a queue is volatile, whoever declared it. Raises ResourceLocked if it is another connection's.
+
+        Of a durable queue nothing but its name is asked: the lane has none of that name.
+        """
+        lane = self.connection.lane
+        return queue in lane.queues or (not self.connection.declarations.knows(queue) and lane.find(queue))
 
     @apart_from_event_loops
     def queue_bind(
@@ -93,7 +114,11 @@ class Channel(virtual.Channel):
         self.state.binding_declare(queue, exchange, routing_key, arguments)
         if queue in self.connection.lane.queues:
             self.connection.lane.bind(queue, exchange, kind, routing_key or "")
-        elif not (kind == "direct" and exchange == routing_key == queue):
+        elif kind == "direct" and exchange == routing_key == queue:
+            return
+        elif self._in_lane(queue):
+            self.connection.lane.bind(queue, exchange, kind, routing_key or "")
+        else:
             self.connection.declarations.bind(queue, exchange, kind, routing_key or "")
 
     def _type_of(self, exchange: str) -> str:
@@ -122,8 +147,9 @@ class Channel(virtual.Channel):
         """
         if if_unused and queue in self._active_queues:
             return 0
+        in_lane = self._in_lane(queue)
         self.state.queue_bindings_delete(queue)
-        if queue in self.connection.lane.queues:
+        if in_lane:
             return self.connection.lane.drop(queue)
         return self.connection.declarations.delete(queue, force=not if_empty)
 
@@ -144,8 +170,8 @@ class Channel(virtual.Channel):
 
     @apart_from_event_loops
     def _purge(self, queue: str) -> int:
-        if queue in self.connection.lane.queues:
-            return 0
+        if self._in_lane(queue):
+            return self.connection.lane.purge(queue)
         return self.connection.declarations.purge(queue)
 
     # Publishing.
@@ -182,7 +208,7 @@ class Channel(virtual.Channel):
     ) -> None:
         """Write the message into every queue it is routed to, in the caller's transaction, or with a batch."""
         message["properties"]["delivery_info"].update(exchange=exchange or "", routing_key=routing_key)
-        if not exchange and routing_key in self.connection.lane.queues:
+        if not exchange and self._leads_to_lane(routing_key):
             self.connection.lane.put([routing_key], message)
             return
         durable, volatile = self._routes(exchange, routing_key)
@@ -190,6 +216,11 @@ class Channel(virtual.Channel):
             self.connection.lane.put(volatile, message)
         if durable:
             self.connection.publisher.publish(durable, message, batch=batch)
+
+    def _leads_to_lane(self, queue: str) -> bool:
+        """Whether a queue's name leads to the lane; of the usual queue it is known without a statement."""
+        lane = self.connection.lane
+        return queue in lane.queues or (not self.connection.declarations.knows(queue) and lane.reaches(queue))
 
     def create_publish_batch(self, max_size: int) -> Batch:
         """Return what gathers the messages of ``Producer.batch()``."""
@@ -218,8 +249,9 @@ class Channel(virtual.Channel):
     ) -> str:
         """Add the queue to those this transport claims from, with RabbitMQ's ``x-priority`` if it is given.
 
-        Raises ChannelError if that is no whole number.
+        Raises ChannelError if that is no whole number, and ResourceLocked for another connection's queue.
         """
+        self._in_lane(queue)
         self._priorities[queue] = _consumer_priority(arguments)
         consumer_tag = consumer_tag or str(new_message_id())
         self._tag_to_queue[consumer_tag] = queue
@@ -276,7 +308,8 @@ class Channel(virtual.Channel):
 
     @apart_from_event_loops
     def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> Any:
-        """Claim one message, or return None."""
+        """Claim one message, or return None. Raises ResourceLocked for another connection's queue."""
+        self._in_lane(queue)
         payload = self.connection.get_one(queue)
         if payload is None:
             return None

@@ -40,9 +40,14 @@ class Declarations:
         if self._record(name) is None:
             with self._store() as store:
                 declare(store, name, rules)
+            self._record(name)
 
     def exists(self, name: str) -> bool:
         return self._record(name) is not None
+
+    def knows(self, name: str) -> bool:
+        """Whether there is such a queue, or was when it was last asked for: seldom a statement."""
+        return name in self._queues or self.exists(name)
 
     def remembered(self, name: str) -> QueueRecord | None:
         """Return what was last read of a queue, however old, without asking the database."""

@@ -1,16 +1,20 @@
 """The volatile lane: remote control, its replies, and events.
 
-Queues that are declared auto-deleting, exclusive or non-durable live here: their messages
-are small rows that whoever reads deletes and age sweeps away, never rows of the hot table.
+Queues that are declared auto-deleting or exclusive live here: their messages are small rows
+that whoever reads deletes and age sweeps away, never rows of the hot table.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.routing import matches
+from django_mq.errors import StoreError
+from django_mq.integrations.celery.belonging import Owner, bind_to_itself, is_mailbox, is_volatile, locked
 from django_mq.integrations.celery.priorities import urgency
 from django_mq.notifications.base import volatile_topic
 from django_mq.notifications.registry import notifier
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from django_mq.stores.base import Store
+
+logger = logging.getLogger("django_mq.celery")
 
 #: A binding lives so long, in seconds, unless renewed; so a dead worker stops receiving commands.
 BINDING_SECONDS = 60.0
@@ -38,11 +44,63 @@ class VolatileLane:
     def __init__(self, store: Callable[[], AbstractContextManager[Store]], *, redis_order: bool = False) -> None:
         self._store = store
         self._redis_order = redis_order
-        #: Names of the volatile queues declared here.
+        #: Names of the volatile queues declared here, or found where another connection had declared them.
         self.queues: set[str] = set()
+        self._owner = Owner()
+        self._owned: set[str] = set()
+        # Those of the queues that were declared here, and are bound to themselves.
+        self._announced: set[str] = set()
         self._bound: dict[tuple[str, str, str], str] = {}
         self._renew_at = 0.0
         self._known: dict[str, tuple[float, list[tuple[str, str]]]] = {}
+
+    def declare(self, queue: str, *, exclusive: bool = False) -> None:
+        """Have a volatile queue, for this connection alone if it is exclusive. Raises ResourceLocked."""
+        if not is_mailbox(queue):
+            if queue not in self._announced:
+                self._announce(queue)
+            if exclusive and queue not in self._owned:
+                self._own(queue)
+        self.queues.add(queue)
+
+    def _announce(self, queue: str) -> None:
+        with self._store() as store:
+            self._owner.refuse_others_queue(store, queue)
+            bind_to_itself(store, queue, seconds=ADDRESSED_SECONDS)
+        self._announced.add(queue)
+
+    def _own(self, queue: str) -> None:
+        with self._store() as store:
+            self._owner.take(store, queue, seconds=BINDING_SECONDS)
+        self._owned.add(queue)
+        self.purge(queue)  # of what was left to an owner before
+
+    def find(self, queue: str) -> bool:
+        """Whether there is such a queue, whoever declared it; from now on it can be used here, too.
+
+        Raises ResourceLocked if it is another connection's.
+        """
+        if queue in self.queues:
+            return True
+        with self._store() as store:
+            found = is_volatile(store, queue)
+            if found:
+                self._owner.refuse_others_queue(store, queue)
+                self.queues.add(queue)
+        return found
+
+    def refuse_others_queue(self, queue: str) -> None:
+        """Raise ResourceLocked if the queue is another connection's."""
+        if queue not in self.queues:
+            with self._store() as store:
+                self._owner.refuse_others_queue(store, queue)
+
+    def reaches(self, queue: str) -> bool:
+        """Whether what is published to this name is volatile: anybody may publish to anybody's queue."""
+        if queue in self.queues:
+            return True
+        with self._store() as store:
+            return is_volatile(store, queue)
 
     def bind(self, queue: str, exchange: str, exchange_type: str, pattern: str) -> None:
         """Bind a volatile queue, and keep the binding alive as long as ``renew`` is called."""
@@ -60,14 +118,34 @@ class VolatileLane:
                 seconds=BINDING_SECONDS,
             )
 
-    def renew(self) -> None:
-        """Renew this transport's bindings, when a third of their life is over."""
+    def renew(self) -> list[str]:
+        """Renew this transport's bindings, when a third of their life is over.
+
+        Return exclusive queues that were not renewed in time, and are another connection's now.
+        """
         now = time.monotonic()
         if now < self._renew_at:
-            return
+            return []
         self._renew_at = now + BINDING_SECONDS / 3
+        lost = self._renew_owned()
         for (exchange, pattern, queue), exchange_type in list(self._bound.items()):
             self._write_binding(queue, exchange, exchange_type, pattern)
+        with self._store() as store:
+            for queue in self._announced:
+                bind_to_itself(store, queue, seconds=ADDRESSED_SECONDS)
+        return lost
+
+    def _renew_owned(self) -> list[str]:
+        if not self._owned:
+            return []
+        with self._store() as store:
+            lost = [queue for queue in self._owned if self._owner.others(store, queue)]
+            for queue in self._owned.difference(lost):
+                self._owner.keep(store, queue, seconds=BINDING_SECONDS)
+        for queue in lost:
+            logger.error("%s", locked(queue, "it was not read for a minute, and another connection took it"))
+            self._forget(queue)
+        return lost
 
     def bound_queues(self, exchange: str, exchange_type: str, routing_key: str) -> list[str]:
         """Return the volatile queues that a message to the exchange goes to."""
@@ -102,11 +180,29 @@ class VolatileLane:
 
     def drop(self, queue: str) -> int:
         """Forget a queue; return how many messages it held."""
-        self.queues.discard(queue)
-        for key in [key for key in self._bound if key[2] == queue]:
-            del self._bound[key]
+        self._forget(queue)
         with self._store() as store:
             return store.volatile_drop(queue)
+
+    def _forget(self, queue: str) -> None:
+        for known in (self.queues, self._owned, self._announced):
+            known.discard(queue)
+        for key in [key for key in self._bound if key[2] == queue]:
+            del self._bound[key]
+
+    def purge(self, queue: str) -> int:
+        """Remove the messages of a queue; return how many there were."""
+        count = 0
+        with self._store() as store:
+            while taken := store.volatile_take([queue]):
+                count += len(taken)
+        return count
+
+    def close(self) -> None:
+        """Delete the exclusive queues: they end with their connection."""
+        with suppress(StoreError):  # they end by themselves when nobody renews them
+            for queue in tuple(self._owned):
+                self.drop(queue)
 
 
 def _lifetime_seconds(message: dict[str, Any]) -> float:

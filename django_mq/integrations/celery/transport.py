@@ -118,6 +118,7 @@ class Transport(virtual.Transport):
         self._leave_loop()
         self.handover.release()
         super().close_connection(connection)
+        self.lane.close()
         self.intake.retire()
 
     def driver_version(self) -> str:
@@ -255,7 +256,7 @@ class Transport(virtual.Transport):
     def get_one(self, queue: str) -> dict[str, Any] | None:
         """Claim one message of a queue for ``basic_get``."""
         if queue in self.lane.queues:
-            return next((message for _, message in self.lane.take([queue], limit=1)), None)
+            return next((_tagged(message) for _, message in self.lane.take([queue], limit=1)), None)
         request = ClaimRequest(queues=(queue,), credit=1)
         while claimed := self.intake.session.exchange(request).claimed:
             self.declarations.refresh([queue])
@@ -265,14 +266,14 @@ class Transport(virtual.Transport):
         return None
 
     def _work_volatile(self) -> int:
-        volatile = [queue for queue in self._channel_of if queue in self.lane.queues]
-        if not volatile:
+        if not any(queue in self.lane.queues for queue in self._channel_of):
             return 0
-        self.lane.renew()
+        for lost in self.lane.renew():
+            self.cancel(lost)
         if not self.intake.volatile_look:
             return 0
         self.intake.volatile_look = False
-        taken = self.lane.take(volatile)
+        taken = self.lane.take([queue for queue in self._channel_of if queue in self.lane.queues])
         for queue, message in taken:
             self._deliver_volatile(queue, message)
         return len(taken)
@@ -280,8 +281,7 @@ class Transport(virtual.Transport):
     def _deliver_volatile(self, queue: str, message: dict[str, Any]) -> None:
         callback = self.callback(queue)
         if callback is not None:
-            message["properties"]["delivery_tag"] = str(new_message_id())
-            callback(message)
+            callback(_tagged(message))
 
     def wake_from_other_thread(self) -> None:
         """Make the driver look at returned credit, unless it is the driver who returned it."""
@@ -376,6 +376,12 @@ class Transport(virtual.Transport):
         loop.remove_reader(self.intake.wake.fileno())
         if self._poll_timer is not None:
             self._poll_timer.cancel()
+
+
+def _tagged(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a volatile message with a tag of its own, as Kombu wants one."""
+    message["properties"]["delivery_tag"] = str(new_message_id())
+    return message
 
 
 def _nothing() -> None:

@@ -1,0 +1,32 @@
+"""Results that come back over the broker itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from celery import Celery
+
+from django_mq.models import Queue
+from tests.support.waiting import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from tests.journeys.site import Site
+
+pytestmark = pytest.mark.once
+
+
+def test_results_of_rpc_come_back_and_leave_no_queue_of_their_own(site: Site) -> None:
+    with (
+        site.worker("-c", "1", JOURNEY_RESULTS="rpc://"),
+        Celery("asking", broker=f"django-mq:///{site.alias}", backend="rpc://", set_as_current=False) as app,
+    ):
+        done, failed = app.send_task("note", ["done"]), app.send_task("failing", ["wrong"])
+
+        assert done.get(timeout=PATIENCE_SECONDS) is None
+        with pytest.raises(ValueError, match="wrong"):
+            failed.get(timeout=PATIENCE_SECONDS)
+        assert app.send_task("note", ["again"]).get(timeout=PATIENCE_SECONDS) is None
+
+    site.wait_until_settled()
+    assert [queue.name for queue in Queue.objects.using(site.alias).all()] == ["celery"]
