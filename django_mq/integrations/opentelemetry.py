@@ -20,6 +20,7 @@ from django_mq import __version__, signals
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from opentelemetry.context import Context
     from opentelemetry.trace import Span, TracerProvider
 
 SYSTEM = "django_mq"
@@ -67,7 +68,7 @@ class Tracing:
 
     def start(self, *, message: Any, **_: Any) -> None:
         """Open a span under the publisher's, and make it the current one of this thread."""
-        parent = propagate.extract(_texts(_headers_of(message)))
+        parent = _under_current(propagate.extract(_texts(_headers_of(message))))
         span = self._tracer.start_span(
             f"process {message.queue}", context=parent, kind=SpanKind.CONSUMER, attributes=_attributes(message)
         )
@@ -84,6 +85,17 @@ class Tracing:
             span.record_exception(error)
             span.set_status(Status(StatusCode.ERROR, type(error).__name__))
         span.end()
+
+
+def _under_current(published: Context) -> Context:
+    """Return the current context where it continues the publisher's trace, or the publisher had none.
+
+    In a Celery worker that is the span which Celery's own instrumentation has opened for the handler's run.
+    """
+    publisher = trace.get_current_span(published).get_span_context()
+    current = trace.get_current_span().get_span_context()
+    continues = current.is_valid and publisher.trace_id in {current.trace_id, trace.INVALID_TRACE_ID}
+    return context.get_current() if continues else published
 
 
 def _headers_of(message: Any) -> Mapping[str, Any]:

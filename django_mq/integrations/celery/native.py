@@ -5,8 +5,11 @@ that time limits, revoking, events and instrumentation are Celery's own. Who set
 
     the handler returned                  the parent accepts, in a batch, with its next claim
     a transactional handler returned      the child, in the handler's transaction; the parent forgets
-    the handler chose another outcome     the child, at once, with the traceback; the parent forgets
+    the handler raised                    the child, at once, with the traceback; the parent forgets
     the child died or was timed out       the parent counts a failed attempt
+    the handler was revoked, terminated   the parent accepts: it is not to run again
+
+What a handler raised is raised again for Celery, once it is settled: ``telling.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from django_mq.delivery.handlers import Handler, handler_of
 from django_mq.delivery.policies import Policies
 from django_mq.errors import HandlerTimeout, WorkerLost
 from django_mq.integrations.celery.message import Message
-from django_mq.stores.records import Claimed, Lease, Verdict
+from django_mq.integrations.celery.telling import for_celery, is_ended_by_parent, traces_in
+from django_mq.stores.records import Claimed, Lease, Settlement, Verdict
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
 DELIVER = "django_mq.deliver"
 #: The task's result when there is nothing left to settle.
 SETTLED = "settled"
+#: Exit status of a child that its parent has ended.
+EX_TERMINATED = 143
 
 
 class NativeMessage(Message):
@@ -56,10 +62,13 @@ class NativeMessage(Message):
             self.session.accept(self.claimed)
 
     def settle_rejected(self, *, requeue: bool) -> None:  # noqa: ARG002 - as a task message's
-        """The child is gone, or could not settle: the attempt has failed.
+        """The child has settled; or it is gone, or could not settle: then the attempt has failed.
 
         Nothing is asked of the database, which may be what is away.
         """
+        if self.settled:
+            self.session.let_go(self.claimed)
+            return
         policy = None if self.channel is None else self.channel.policy_of(self.claimed.queue_name)
         if policy is None:
             self.session.release(self.claimed, counted=True)
@@ -74,11 +83,15 @@ class NativeMessage(Message):
 def _payload(claimed: Claimed, session: Session, handler: Handler) -> dict[str, Any]:
     task_id = str(claimed.message_id)
     body = json.dumps([[session.alias, session.id, pack(claimed)], {}, {}])
+    traces = traces_in(claimed.headers)
     return {
         "body": body,
         "content-type": "application/json",
         "content-encoding": "utf-8",
         "headers": {
+            **traces,
+            # Some instrumentation looks for them here.
+            "headers": traces or None,
             "lang": "py",
             "task": DELIVER,
             "id": task_id,
@@ -140,7 +153,7 @@ class HandlerRequest(Request):
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
         """Tell the message who has settled, before Celery acknowledges or rejects it."""
         error = getattr(exc_info.exception, "exc", exc_info.exception)
-        self.message.settled = isinstance(error, Ignore)
+        self.message.settled = isinstance(error, Ignore) or getattr(exc_info, "settled", False)
         self.message.cause = error
         return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
 
@@ -150,6 +163,21 @@ class HandlerRequest(Request):
             self.message.cause = HandlerTimeout(f"{self.message.handler.name} ran longer than {timeout} seconds.")
             self.reject(requeue=True)
         super().on_timeout(soft, timeout)
+
+
+class PoolAttempt(Attempt):
+    """An attempt in a child of the pool."""
+
+    __slots__ = ()
+
+    def judge(self) -> Settlement:
+        """Judge it, unless the parent has broken it off and knows why: a time limit, a revoke, a shutdown.
+
+        Raises SystemExit then.
+        """
+        if self.error is not None and is_ended_by_parent():
+            raise SystemExit(EX_TERMINATED) from self.error
+        return super().judge()
 
 
 class DeliverTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
@@ -162,13 +190,20 @@ class DeliverTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     ignore_result = True
     Request = "django_mq.integrations.celery.native:HandlerRequest"
 
+    def on_failure(self, exc: Any, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:  # noqa: ARG002 - Celery's
+        """Let the parent know with the failure that its message is settled: both travel in one answer."""
+        einfo.settled = getattr(self.request, "settled", False)
 
-@shared_task(name=DELIVER, base=DeliverTask)
-def deliver(alias: str, session_id: int, packed: dict[str, Any]) -> str | None:
-    """Run a handler in a pool process; says whether the message is settled."""
+
+@shared_task(name=DELIVER, base=DeliverTask, bind=True)
+def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> str | None:
+    """Run a handler in a pool process; says whether the message is settled.
+
+    Raises what the handler raised, or Ignore where that was its way to choose an outcome.
+    """
     claimed = unpack(packed)
     handler, policy = handler_of(claimed.queue_name), _policy(alias, claimed.queue_name)
-    attempt = Attempt(claimed, handler, policy, Lease(alias, session_id))
+    attempt = PoolAttempt(claimed, handler, policy, Lease(alias, session_id))
     settlement = attempt.run()
     if attempt.settled:
         return SETTLED
@@ -177,7 +212,8 @@ def deliver(alias: str, session_id: int, packed: dict[str, Any]) -> str | None:
     shared_store(alias).settle(session_id, [settlement])
     if settlement.delay_seconds:
         hinting.hint([claimed.queue_name], using=alias)  # the parent must learn of the new due time
-    raise Ignore
+    task.request.settled = True
+    raise for_celery(attempt.error, settlement)
 
 
 _policies: dict[tuple[str, str], Policies] = {}

@@ -13,6 +13,9 @@ INSTALLED_APPS = [*USUAL_APPS, *os.environ.get("JOURNEY_APPS", "").split()]
 DATABASES = {"default": from_url(os.environ["DATABASE_URL"])}
 DJANGO_MQ = json.loads(os.environ.get("JOURNEY_MQ", "{}"))
 
+if "JOURNEY_TASKS" in os.environ:
+    TASKS = {"default": json.loads(os.environ["JOURNEY_TASKS"])}
+
 CELERY_BROKER_URL = os.environ.get("JOURNEY_BROKER", "django-mq://")
 if "JOURNEY_VISIBILITY" in os.environ:
     CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": float(os.environ["JOURNEY_VISIBILITY"])}

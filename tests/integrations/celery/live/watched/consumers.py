@@ -1,0 +1,81 @@
+"""Handlers that do as their message says."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from celery import current_task
+from celery.exceptions import Ignore
+
+from django_mq.api import Reject, Release, Retry, consumer
+from tests.journeys.project import diary
+
+
+@consumer("orders")
+def handle(message: Any) -> None:
+    """Note the attempt, then do what is asked."""
+    diary.write(task=current_task.name, name=message.body, attempt=message.attempt)
+    DEEDS[message.body](message)
+
+
+@consumer("slow", time_limit_seconds=1)
+def never_end(message: Any) -> None:
+    """Wait at a gate that stays closed."""
+    diary.write(name="slow", attempt=message.attempt)
+    diary.wait_at("never opened")
+
+
+def _fail(message: Any) -> None:
+    raise ValueError(f"no stock for {message.body}")
+
+
+def _release(message: Any) -> None:
+    if not (diary.directory() / "released").exists():
+        (diary.directory() / "released").touch()
+        raise Release
+
+
+def _reject(message: Any) -> None:
+    raise Reject("never again")
+
+
+def _retry(message: Any) -> None:
+    if message.attempt == 1:
+        raise Retry("once more", delay_seconds=0)
+
+
+def _misled(message: Any) -> None:
+    raise Ignore
+
+
+def _leave(message: Any) -> None:
+    raise SystemExit(3)
+
+
+def _exhaust(message: Any) -> None:
+    raise MemoryError("of its own making")
+
+
+def _die(message: Any) -> None:
+    if message.attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _wait(message: Any) -> None:
+    diary.wait_at("never opened")
+
+
+DEEDS = {
+    "well": lambda message: None,
+    "fail": _fail,
+    "release": _release,
+    "reject": _reject,
+    "retry": _retry,
+    "ignore": _misled,
+    "leave": _leave,
+    "memory": _exhaust,
+    "die": _die,
+    "wait": _wait,
+}

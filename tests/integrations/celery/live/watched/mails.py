@@ -1,0 +1,15 @@
+"""A task of Django's."""
+
+from __future__ import annotations
+
+from django_mq.integrations.tasks.compat import task
+from tests.journeys.project import diary
+
+
+@task(queue_name="mails")
+def mail(to: str) -> str:
+    """Note that it ran; there is one address nobody has."""
+    diary.write(name=f"mail {to}")
+    if to == "nobody":
+        raise ValueError("no such address")
+    return to
