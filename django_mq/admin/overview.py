@@ -63,7 +63,7 @@ class Row:
 
     @property
     def is_late(self) -> bool:
-        return (self.state.oldest_ready_seconds or 0.0) > OLD_SECONDS and not self.state.paused
+        return self.state.waited_seconds > OLD_SECONDS and not self.state.paused
 
     @property
     def age(self) -> str:
@@ -75,7 +75,8 @@ class Row:
         """Return (state, count in words, whether it is trouble), in the order of the columns."""
         state = self.state
         numbers = {READY: state.ready, SCHEDULED: state.scheduled, CLAIMED: state.claimed, DEAD: state.dead}
-        return [(key.value, depth.shown(number), key is DEAD and number > 0) for key, number in numbers.items()]
+        trouble = {DEAD, READY} if state.rests else {DEAD}
+        return [(key.value, depth.shown(number), key in trouble and number > 0) for key, number in numbers.items()]
 
 
 class Overview(TableAdmin):
@@ -157,9 +158,7 @@ def rows(states: Sequence[QueueState], rates: dict[str, Rates], workers: Iterabl
         )
         for state in states
     ]
-    return sorted(
-        found, key=lambda row: (-(row.state.oldest_ready_seconds or 0.0), -row.state.dead, row.state.name)
-    )
+    return sorted(found, key=lambda row: (-row.state.waited_seconds, -row.state.dead_letters, row.state.name))
 
 
 def charts(points: Sequence[Point]) -> list[Chart]:

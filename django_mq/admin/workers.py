@@ -34,14 +34,13 @@ class WorkerSessionAdmin(ReadOnly, WorkerActions):
     list_display = [
         "name",
         "status",
-        "kind",
-        "process",
-        "version",
+        "heartbeat",
         "taking",
         "holding",
         "working",
         "memory",
-        "heartbeat",
+        "kind",
+        "process",
     ]
     list_filter = [StaleFilter, "kind", "conduct"]
     search_fields = ["name", "host"]
@@ -60,7 +59,7 @@ class WorkerSessionAdmin(ReadOnly, WorkerActions):
 
     @admin.display(description=gettext_lazy("process"))
     def process(self, session: WorkerSession) -> str:
-        return f"{session.host}, {session.pid}"
+        return f"{session.host}, {session.pid}, {session.version}"
 
     @admin.display(description=gettext_lazy("status"))
     def status(self, session: Any) -> str:

@@ -26,9 +26,10 @@ class Demands:
 
     #: Only these queues; all without names.
     queues: Sequence[str] = ()
-    #: Most seconds that a ready message of a queue that is not paused may have waited.
+    #: Most seconds that a ready message may have waited: of a queue that is not paused, and for a worker,
+    #: not in a dead-letter queue from which none takes.
     oldest_seconds: float | None = None
-    #: Most dead letters in a queue.
+    #: Most dead letters in a queue, dead in place or sent there by others.
     dead: int | None = None
     #: Whether every queue must have a live worker session.
     workers: bool = False
@@ -81,11 +82,12 @@ def _ask(demands: Demands, alias: str, troubles: list[str]) -> None:
 def _troubles(queue: QueueState, demands: Demands) -> list[str]:
     troubles = []
     if demands.oldest_seconds is not None and not queue.paused:
-        age = queue.oldest_ready_seconds or 0.0
+        # Of a dead-letter queue that is asked about by its name the age is meant, too.
+        age = (queue.oldest_ready_seconds or 0.0) if queue.name in demands.queues else queue.waited_seconds
         if age > demands.oldest_seconds:
             troubles.append(f"Queue {queue.name!r}: its oldest ready message has waited {age:.0f} s.")
-    if demands.dead is not None and queue.dead > demands.dead:
-        troubles.append(f"Queue {queue.name!r}: {queue.dead} dead letters.")
+    if demands.dead is not None and queue.dead_letters > demands.dead:
+        troubles.append(f"Queue {queue.name!r}: {queue.dead_letters} dead letters.")
     if demands.workers and not queue.consumers and not queue.takes_dead_letters:
         troubles.append(f"Queue {queue.name!r}: no live worker takes from it.")
     return troubles

@@ -43,6 +43,21 @@ class QueueState:
     #: Whether other queues send their dead letters here.
     takes_dead_letters: bool
 
+    @property
+    def rests(self) -> bool:
+        """Whether what is ready here are letters that wait for an operator, as no worker takes from the queue."""
+        return self.takes_dead_letters and not self.consumers
+
+    @property
+    def dead_letters(self) -> int:
+        """Dead letters of both sorts: dead in place, and sent here by other queues."""
+        return self.dead + (self.ready if self.rests else 0)
+
+    @property
+    def waited_seconds(self) -> float:
+        """How long a message has been waiting for a worker; 0 if none is ready, or no worker is meant to come."""
+        return 0.0 if self.rests else self.oldest_ready_seconds or 0.0
+
 
 def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
     """Return the queues of these names, or all, by name. Raises UnknownQueue."""

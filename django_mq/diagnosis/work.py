@@ -110,7 +110,7 @@ def _look_at_queue(queue: QueueState) -> Iterator[Finding]:
 
 def _unconsumed(about: str, queue: QueueState) -> Finding:
     if queue.takes_dead_letters:
-        mend = f"Look: manage.py mq_browse {queue.name}; move them back with mq_move --state ready when mended."
+        mend = f"Look: manage.py mq_browse {queue.name}; send them back with mq_redrive {queue.name} when mended."
         return notice(about, f"{queue.ready} dead letters of other queues.", mend)
     if queue.paused:
         return notice(about, f"{queue.ready} messages wait for the end of the pause.", "Resume it.")

@@ -63,6 +63,19 @@ def test_the_queue_that_waits_longest_stands_first(site: str, browse: Client, ma
     assert [queue["name"] for queue in browse.get(address("overview.json")).json()["queues"]] == ["b", "c", "a"]
 
 
+def test_letters_in_a_dead_letter_queue_are_trouble_and_do_not_wait(site: str, browse: Client, make: Make) -> None:
+    long_ago = timezone.now() - timedelta(days=3)
+    letters = make.message(READY, make.queue("letters"), published_at=long_ago).queue
+    make.queue("quiet")
+    make.message(READY, make.queue("orders", dead_letter_queue=letters))
+
+    page = browse.get(address())
+
+    assert [row.state.name for row in page.context["rows"]] == ["orders", "letters", "quiet"]
+    assert [row.is_late for row in page.context["rows"]] == [False, False, False]
+    assert '<span class="mq-bad">dead letters</span>' in page.content.decode()
+
+
 def test_a_point_of_all_queues_weighs_medians_and_takes_the_largest_tail(
     site: str, browse: Client, make: Make
 ) -> None:

@@ -7,14 +7,18 @@ import json
 import socket
 import subprocess
 import sys
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db.models import F
 
 from django_mq.api import pause, publish
 from django_mq.delivery.declaring import declare
+from django_mq.delivery.editing import create_queue, edit_queue
+from django_mq.models import Message
 from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement, Verdict
 from django_mq.stores.registry import shared_store
 
@@ -51,7 +55,8 @@ def test_an_old_message_is_trouble_unless_its_queue_is_paused(committed_database
     publish("orders")
 
     assert troubles("--max-age", 3600) == []
-    assert troubles("--max-age", -1) == ["Queue 'orders': its oldest ready message has waited 0 s."]
+    (trouble,) = troubles("--max-age", -1)
+    assert trouble.startswith("Queue 'orders': its oldest ready message has waited ")
     pause("orders")
     assert troubles("--max-age", -1) == []
 
@@ -65,6 +70,18 @@ def test_dead_letters_are_trouble_beyond_their_number(committed_database: str) -
 
     assert troubles("--max-dead", 1) == []
     assert troubles("--max-dead", 0) == ["Queue 'orders': 1 dead letters."]
+
+
+def test_a_dead_letter_queue_has_letters_and_nobody_who_waits(committed_database: str) -> None:
+    create_queue("letters", {}, using=committed_database)
+    edit_queue("orders", {"dead_letter_queue": "letters"}, using=committed_database)
+    publish("letters")
+    Message.objects.using(committed_database).update(published_at=F("published_at") - timedelta(days=1))
+
+    assert troubles("--max-age", 3600, "--max-dead", 1) == []
+    assert troubles("--max-dead", 0) == ["Queue 'letters': 1 dead letters."]
+    (asked,) = troubles("letters", "--max-age", 3600)
+    assert asked.startswith("Queue 'letters': its oldest ready message has waited ")
 
 
 def test_a_queue_without_a_worker_is_trouble_if_one_is_demanded(committed_database: str) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.fleet import Worker
     from django_mq.diagnosis.overview import QueueState
 
-#: Queues with series of their own, those that wait longest first; more would burden the server that scrapes.
+#: Queues with series of their own, those in trouble first; more would burden the server that scrapes.
 MOST_QUEUES = 500
 
 
@@ -86,10 +86,12 @@ def _up(*, readable: bool) -> Metric:
 
 
 def _queue_metrics(queues: Sequence[QueueState], rates: dict[str, Rates]) -> Iterator[Metric]:
-    chosen = sorted(queues, key=_waiting, reverse=True)[:MOST_QUEUES]
+    chosen = sorted(queues, key=_urgency, reverse=True)[:MOST_QUEUES]
     age = _gauge("oldest_ready_seconds", "Age of the oldest ready message; 0 if none is ready.", "queue")
     depth = _gauge("messages", "Messages in each state, counted up to 10,000.", "queue", "state")
     rate = _gauge("rate", "Messages a second over the last five whole minutes.", "queue", "kind")
+    letters = _gauge("dead_letters", "Dead letters, dead in place or sent here by other queues.", "queue")
+    role = _gauge("takes_dead_letters", "1 if other queues send their dead letters here.", "queue")
     consumers = _gauge("consumers", "Live worker sessions that take from the queue.", "queue")
     paused = _gauge("paused", "1 if the queue is paused.", "queue")
     for queue in chosen:
@@ -99,15 +101,17 @@ def _queue_metrics(queues: Sequence[QueueState], rates: dict[str, Rates]) -> Ite
         seen = rates.get(queue.name, Rates())
         for kind in ("arrived", "accepted", "failed"):
             rate.add_metric([queue.name, kind], getattr(seen, kind))
+        letters.add_metric([queue.name], queue.dead_letters)
+        role.add_metric([queue.name], queue.takes_dead_letters)
         consumers.add_metric([queue.name], queue.consumers)
         paused.add_metric([queue.name], queue.paused)
     shown = _gauge("queues", "Queues there are, with and without series of their own.")
     shown.add_metric([], len(queues))
-    yield from (age, depth, rate, consumers, paused, shown)
+    yield from (age, depth, rate, letters, role, consumers, paused, shown)
 
 
-def _waiting(queue: QueueState) -> float:
-    return -1.0 if queue.oldest_ready_seconds is None else queue.oldest_ready_seconds
+def _urgency(queue: QueueState) -> tuple[float, int, int]:
+    return queue.waited_seconds, queue.dead_letters, queue.ready
 
 
 def _worker_metrics(workers: Sequence[Worker]) -> list[Metric]:

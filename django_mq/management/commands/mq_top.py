@@ -107,7 +107,7 @@ def _object(look: Look) -> dict[str, Any]:
 
 def _urgency(queue: QueueState) -> tuple[float, int, int]:
     """What waits longest stands first: it is what the operator came for."""
-    return queue.oldest_ready_seconds or 0.0, queue.dead, queue.ready
+    return queue.waited_seconds, queue.dead_letters, queue.ready
 
 
 def _row(queue: QueueState, rates: Rates) -> tuple[str, ...]:

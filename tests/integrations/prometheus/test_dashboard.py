@@ -8,15 +8,46 @@ from pathlib import Path
 
 import pytest
 
+from django_mq.delivery.declaring import declare
 from django_mq.integrations.prometheus.collector import QueueCollector
+from django_mq.stores.registry import shared_store
 
 DOCS = Path(__file__).parents[3] / "docs"
 NAME = re.compile(r"\bdjango_mq_[a-z_]+")
 
 
+#: A metric with what it is narrowed by.
+SELECTED = re.compile(r"\b(django_mq_[a-z_]+)(?:\{([^}]*)\})?")
+#: One label of a selection, and its value.
+LABEL = re.compile(r'([a-z_]+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"')
+GROUPED = re.compile(r"\b(?:on|by|ignoring|without)\s*\(([a-z_, ]*)\)")
+
+
 @pytest.fixture
-def names(database: str) -> set[str]:
-    return {metric.name for metric in QueueCollector(cache_seconds=0).collect()}
+def labels(database: str) -> dict[str, dict[str, set[str]]]:
+    """Each metric with its labels and the values they can have, those of queues aside."""
+    declare(shared_store(database), "orders")
+    found: dict[str, dict[str, set[str]]] = {}
+    for metric in QueueCollector(cache_seconds=0).collect():
+        known = found.setdefault(metric.name, {})
+        for sample in metric.samples:
+            for name, value in sample.labels.items():
+                known.setdefault(name, set()).add(value)
+    return found
+
+
+@pytest.fixture
+def names(labels: dict[str, dict[str, set[str]]]) -> set[str]:
+    return set(labels)
+
+
+def expressions() -> list[tuple[str, str]]:
+    """Return what the dashboard and the rules ask, each with the words that name its labels."""
+    dashboard = json.loads((DOCS / "monitoring/grafana-dashboard.json").read_text())
+    asked = [(one["expr"], one["legendFormat"]) for panel in dashboard["panels"] for one in panel["targets"]]
+    rules = (DOCS / "monitoring/alerts.yml").read_text().split("- alert: ")[1:]
+    asked += [(rule.split("expr:")[1].split(" for:")[0].split(" labels:")[0], rule) for rule in rules]
+    return asked
 
 
 @pytest.mark.parametrize(
@@ -31,6 +62,25 @@ def test_every_metric_that_is_named_exists(names: set[str], file: str) -> None:
 
 def test_the_page_names_every_metric(names: set[str]) -> None:
     assert names <= set(NAME.findall((DOCS / "how-to/monitor.md").read_text()))
+
+
+@pytest.mark.parametrize(("expression", "words"), expressions())
+def test_what_is_asked_can_be_answered(
+    expression: str, words: str, labels: dict[str, dict[str, set[str]]]
+) -> None:
+    asked = SELECTED.findall(expression)
+    shown = set(re.findall(r"\$labels\.([a-z_]+)", words)) | set(re.findall(r"{{([a-z_]+)}}", words))
+    grouped = {name.strip() for group in GROUPED.findall(expression) for name in group.split(",")}
+
+    assert asked
+    assert all(expression.count(one) == expression.count(other) for one, other in ("()", "{}", "[]"))
+    assert shown <= set(labels[asked[0][0]])
+    for metric, chosen in asked:
+        assert grouped <= set(labels[metric])
+        for name, wanted in LABEL.findall(chosen):
+            assert name in labels[metric]
+            if name != "queue":
+                assert set(wanted.split("|")) <= labels[metric][name]
 
 
 def test_the_dashboard_has_a_panel_for_each_question() -> None:

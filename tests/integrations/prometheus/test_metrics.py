@@ -57,6 +57,18 @@ def test_a_paused_queue_says_so(database: str, registry: CollectorRegistry) -> N
     assert value(registry, "paused", queue="orders") == 1
 
 
+def test_dead_letters_are_counted_where_they_are(database: str, registry: CollectorRegistry) -> None:
+    declare(shared_store(database), "letters")
+    queues = Queue.objects.using(database)
+    queues.filter(name="orders").update(dead_letter_queue=queues.get(name="letters"))
+    publish_many([("letters", 1), ("orders", 2)])
+
+    assert value(registry, "dead_letters", queue="letters") == 1
+    assert value(registry, "takes_dead_letters", queue="letters") == 1
+    assert value(registry, "dead_letters", queue="orders") == 0
+    assert value(registry, "takes_dead_letters", queue="orders") == 0
+
+
 def test_an_empty_queue_has_no_age(database: str, registry: CollectorRegistry) -> None:
     assert value(registry, "oldest_ready_seconds", queue="orders") == 0
 
