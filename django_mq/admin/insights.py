@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from django.utils.translation import gettext as _
 from django_mq.admin.charts import Chart, Line, draw
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.insights import reading
+from django_mq.insights.exporting import EXPORTS, write_csv
 from django_mq.models import InsightHour
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class InsightAdmin(ReadOnly, TableAdmin):
         since, until = span(days)
         queue = request.GET.get("queue") or None
         if request.GET.get("format") in ("json", "csv"):
-            return export(request.GET["format"], queue, since, until)
+            return export(request, queue, since, until)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -44,6 +44,7 @@ class InsightAdmin(ReadOnly, TableAdmin):
             "days": days,
             "spans": SPANS,
             "queue": queue,
+            "exports": [*EXPORTS],
             "media": self.media,
             **(of_queue(queue, since, until) if queue else of_all(since, until)),
             **(extra_context or {}),
@@ -126,19 +127,14 @@ def charts(rows: list[InsightHour], since: datetime, until: datetime) -> list[Ch
     ]
 
 
-def export(form: str, queue: str | None, since: datetime, until: datetime) -> HttpResponse:
-    """Return the hours as a file."""
-    rows = reading.exported(reading.hours(alias(), since=since, until=until, queue=queue))
-    if form == "json":
+def export(request: HttpRequest, queue: str | None, since: datetime, until: datetime) -> HttpResponse:
+    """Return the hours, the queues or the causes as a file."""
+    of = request.GET.get("of") if request.GET.get("of") in EXPORTS else "hours"
+    fields, read = EXPORTS[of or "hours"]
+    rows = read(alias(), since, until, queue)
+    if request.GET["format"] == "json":
         return JsonResponse(rows, safe=False)
     answer = HttpResponse(content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = 'attachment; filename="insights.csv"'
-    writer = csv.DictWriter(answer, reading.EXPORTED)
-    writer.writeheader()
-    writer.writerows({**row, "queue_name": harmless(row["queue_name"])} for row in rows)
+    answer["Content-Disposition"] = f'attachment; filename="insights-{of}.csv"'
+    write_csv(answer, fields, rows)
     return answer
-
-
-def harmless(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -16,20 +16,21 @@ ATTEMPT_DAYS = 30.0
 
 def overdue(*, limit: int, using: str) -> dict[str, int]:
     """Return how many rows of the history and of the failed attempts are over, each counted up to ``limit``."""
-    history = History.objects.using(using).filter(_over(using))
+    history = History.objects.using(using).filter(over(using))
     attempts = Attempt.objects.using(using).filter(_before("failed_at", ATTEMPT_DAYS))
     alive = Message.objects.using(using).filter(message_id=OuterRef("message_id"))
     gone = attempts.filter(~Exists(alive))
     return {"history": history.order_by()[:limit].count(), "attempts": gone.order_by()[:limit].count()}
 
 
-def _over(alias: str) -> Q:
+def over(alias: str) -> Q:
+    """Return what is true of the rows of the history that the next prune would delete."""
     keep = dict(Queue.objects.using(alias).values_list("name", "history_days"))
-    over = ~Q(queue_name__in=keep) & _before("finished_at", ORPHANED_HISTORY_DAYS)
+    found = ~Q(queue_name__in=keep) & _before("finished_at", ORPHANED_HISTORY_DAYS)
     for days in set(keep.values()):
         names = [name for name, kept in keep.items() if kept == days]
-        over |= Q(queue_name__in=names) & _before("finished_at", days)
-    return over
+        found |= Q(queue_name__in=names) & _before("finished_at", days)
+    return found
 
 
 def _before(when: str, days: float) -> Q:

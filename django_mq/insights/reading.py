@@ -16,33 +16,6 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: Fields of an hour that are exported, in this order; times are ISO 8601, durations seconds.
-EXPORTED = (
-    "queue_name",
-    "level",
-    "hour",
-    "arrivals",
-    "completions",
-    "expired",
-    "removed",
-    "retries",
-    "first_successes",
-    "wait_p50",
-    "wait_p95",
-    "wait_p99",
-    "run_p50",
-    "run_p95",
-    "run_p99",
-    "depth_start",
-    "depth_max",
-    "depth_mean",
-    "slo_misses",
-    "inversions",
-    "starved",
-    "consumers",
-    "fairness",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -152,11 +125,3 @@ def last_hour(alias: str) -> datetime | None:
     """Return the latest hour that anything is known of."""
     latest: datetime | None = InsightHour.objects.using(alias).aggregate(latest=Max("hour"))["latest"]
     return latest
-
-
-def exported(rows: QuerySet[InsightHour]) -> list[dict[str, Any]]:
-    """Return hours for JSON and CSV."""
-    return [
-        {name: value.isoformat() if name == "hour" else value for name, value in row.items()}
-        for row in rows.values(*EXPORTED)
-    ]

@@ -18,6 +18,7 @@ class ArchiveBatch(models.Model):
         WRITTEN = 1, _("written")
         PURGED = 2, _("purged")
         REPLACED = 3, _("replaced")
+        KEEPING = 4, _("keeping house")  # no batch: it keeps the others away while it lasts
 
     id = models.BigAutoField(primary_key=True)
     state = models.PositiveSmallIntegerField(_("state"), choices=State.choices, default=State.PLANNED)
@@ -30,6 +31,12 @@ class ArchiveBatch(models.Model):
     path = models.CharField(_("directory"), max_length=1100, default="", blank=True)
     days = models.JSONField(
         _("days"), default=dict, blank=True, help_text=_("Rows and checksum of each day, in UTC.")
+    )
+    signed = models.JSONField(
+        _("signed"),
+        null=True,
+        blank=True,
+        help_text=_("Columns that the checksums cover; empty for batches of before, which sign some."),
     )
     rows = models.BigIntegerField(_("rows"), default=0)
     purged_rows = models.BigIntegerField(_("rows deleted from the history"), default=0)

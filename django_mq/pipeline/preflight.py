@@ -8,15 +8,20 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django_mq.errors import SparkUnavailable
 
 OLDEST_JAVA = 17
 PACKAGES = ("pyspark", "pyarrow", "pandas")
 CONNECT_PACKAGES = ("grpc", "grpc_status", "zstandard")
+CONNECT_PORT = 15002
+#: How long a server may take to answer a greeting.
+PATIENCE_SECONDS = 15.0
 HOW_TO_GET_JAVA = (
     f"install Java {OLDEST_JAVA} or newer (Debian: apt install openjdk-17-jre-headless) and set JAVA_HOME "
     "if it is not on the PATH, or name a Spark Connect server in SPARK_REMOTE"
@@ -39,6 +44,50 @@ def check_connect() -> None:
     missing = [name for name in CONNECT_PACKAGES if find_spec(name) is None]
     if missing:
         raise SparkUnavailable(f"Spark Connect needs {', '.join(missing)}: pip install 'pyspark[connect]'.")
+
+
+def check_server(remote: str) -> None:
+    """Return if a Spark Connect server answers at an address, or starts here. Raises SparkUnavailable.
+
+    Spark itself would go on trying for ten minutes, and then say so in a hundred lines.
+    """
+    if not remote or remote.startswith("local"):
+        return
+    host, port = _server(remote)
+    try:
+        with socket.create_connection((host, port), timeout=PATIENCE_SECONDS):
+            pass
+        if "use_ssl=true" not in remote and "token=" not in remote:
+            _greet(host, port)
+    except OSError as error:
+        raise SparkUnavailable(
+            f"No Spark Connect server answers at {host}:{port} ({str(error) or 'it does not speak gRPC'}): start one, "
+            "or mend the address, sc://HOST[:PORT]."
+        ) from error
+
+
+def _server(remote: str) -> tuple[str, int]:
+    try:
+        parts = urlsplit(remote)
+        if parts.scheme == "sc" and parts.hostname:
+            return parts.hostname, parts.port or CONNECT_PORT
+    except ValueError:
+        pass
+    raise SparkUnavailable(
+        f"{remote!r} is no address of a Spark Connect server; write sc://HOST[:PORT] or local[N]."
+    )
+
+
+def _greet(host: str, port: int) -> None:
+    """Return when the other side answers as gRPC does. Raises TimeoutError."""
+    import grpc
+
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    with grpc.insecure_channel(address) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=PATIENCE_SECONDS)
+        except grpc.FutureTimeoutError:
+            raise TimeoutError from None
 
 
 def check_packages() -> None:

@@ -54,6 +54,7 @@ def open_session(
     ``options`` are Spark's. Raises SparkUnavailable when something is missing, in one sentence.
     """
     preflight.check()
+    preflight.check_server(os.environ.get("SPARK_REMOTE", ""))
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
@@ -121,6 +122,10 @@ def explaining() -> Iterator[None]:
         raise PipelineError(sentence(str(error))) from error
 
 
+NO_STORE = (
+    "Spark does not know this kind of address: it lacks the jar of the object store (--conf "
+    "spark.jars.packages=... or spark.jars=FILE), or the address is not spelt as it knows it, s3a:// for S3."
+)
 #: What stands in Spark's words, to what it means here.
 MEANINGS = {
     "No module named 'django_mq'": "The executors cannot import django_mq: install it, with Django and the "
@@ -132,6 +137,8 @@ MEANINGS = {
     "unable to open database file": "The executors cannot open the SQLite file: it has to be on their machine.",
     "is not a Parquet file": "A file of the archive is damaged: it is no Parquet file; run mq_spark verify.",
     "PATH_NOT_FOUND": "A directory that should be read does not exist; run mq_spark verify.",
+    "No FileSystem for scheme": NO_STORE,
+    "FileSystem not found": NO_STORE,
     "Permission denied": "A directory cannot be written or read: its permissions do not allow it.",
 }
 

@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from django_mq.admin.insights import harmless
+from django_mq.insights.exporting import harmless
 from django_mq.models import InsightCause, InsightHour
 
 if TYPE_CHECKING:
@@ -65,6 +65,13 @@ def test_hours_can_be_taken_along(browse: Client, known: str, address: str) -> N
     assert text.splitlines()[0].startswith("queue_name,level,hour")
     assert len(text.splitlines()) == 11
     assert harmless("=HYPERLINK()") == "'=HYPERLINK()"
+    assert rows[0]["wait_histogram"] == {"84": 10}
+
+    [queue] = browse.get(address, {"days": 1, "format": "json", "of": "queues"}).json()
+    assert (queue["queue"], queue["arrivals"], len(queue["busiest"])) == (known, 60, 3)
+    causes = browse.get(address, {"days": 1, "format": "csv", "of": "causes"}).content.decode()
+    assert causes.splitlines()[1].endswith(",True,<script>,7")
+    assert browse.get(address, {"days": 1, "format": "json", "of": "nothing"}).json()[0]["hour"]
 
 
 def test_without_figures_the_page_says_where_they_come_from(browse: Client, site: str, address: str) -> None:

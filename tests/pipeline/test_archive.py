@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from django_mq.errors import ArchiveBusy, ArchiveDamaged, PipelineError
-from django_mq.models import ArchiveBatch, History
+from django_mq.management.spark.archive import passing
+from django_mq.models import ArchiveBatch, History, Queue
 from django_mq.pipeline.archive import job, keeping, manifest, purging, verifying, writing
+from django_mq.pipeline.archive.abandoning import abandon
 from django_mq.pipeline.archive.reading import archived, days
 from django_mq.pipeline.archive.restoring import restore
 from tests.pipeline.conftest import MORNING, finished
@@ -42,6 +45,30 @@ def archive(spark: SparkSession, committed_database: str, tmp_path: Path) -> Cal
 
 def ids(spark: SparkSession, alias: str) -> list[int]:
     return sorted(row["id"] for row in archived(spark, alias).select("id").collect())
+
+
+def written(attempt: UUID) -> ArchiveBatch:
+    """A batch that this attempt may purge."""
+    return ArchiveBatch.objects.create(
+        state=ArchiveBatch.State.WRITTEN,
+        active=True,
+        attempt=attempt,
+        first_id=1,
+        last_id=9,
+        cutoff=timezone.now(),
+        planned_at=timezone.now(),
+    )
+
+
+def change_bodies(file: Path) -> None:
+    """Write a Parquet file once more that differs in the bodies alone, and is as whole as any."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = pq.ParquetFile(file).read()
+    bodies = pa.array([b"another"] * rows.num_rows, pa.binary())
+    pq.write_table(rows.set_column(rows.schema.get_field_index("body"), "body", bodies), file)
+    Path(f"{file.parent}/.{file.name}.crc").unlink()
 
 
 def kept(alias: str) -> list[int]:
@@ -70,6 +97,10 @@ def test_what_is_old_enough_is_moved_and_the_rest_stays(
     told = json.loads((tmp_path / "archive" / "_manifest" / f"{batch.pk}.json").read_text())
     assert told["rows"] == 30
     assert days(committed_database) == {DAY.isoformat(): 30}
+    assert {"body", "headers"} < {*batch.signed}
+
+    assert restore(spark, committed_database, DAY) == 30
+    assert kept(committed_database) == before
 
 
 def test_an_empty_history_needs_no_spark(committed_database: str, tmp_path: Path) -> None:
@@ -174,7 +205,7 @@ class TestOnOneDatabase:
         with manifest.held(batch, "default", seconds=30) as slow:
             ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
             with manifest.held(batch, "default"), pytest.raises(ArchiveBusy, match="has taken this batch over"):
-                manifest.mark_written(batch, "default", slow, "nowhere", {})
+                manifest.mark_written(batch, "default", slow, manifest.Contents("nowhere"))
 
     def test_a_root_that_cannot_be_written_is_refused_before_anything_is_planned(
         self, past: Any, spark: SparkSession, tmp_path: Path
@@ -187,17 +218,19 @@ class TestOnOneDatabase:
 
         assert ArchiveBatch.objects.count() == 0
 
-    @pytest.mark.parametrize("harm", ["gone", "damaged", "shorter"])
+    @pytest.mark.parametrize("harm", ["gone", "damaged", "shorter", "another body"])
     def test_nothing_is_purged_that_is_not_in_the_archive(
         self, spark: SparkSession, past: Any, archive: Any, harm: str
     ) -> None:
-        past(10)
+        past(10, body=b"as it was")
         archive(keep=True)
         batch = ArchiveBatch.objects.get()
         files = sorted(Path(batch.path).rglob("*.parquet"))
         if harm == "damaged":
             files[0].write_bytes(b"PAR1" + b"\x00" * 100 + b"PAR1")
             Path(f"{files[0].parent}/.{files[0].name}.crc").unlink()
+        elif harm == "another body":
+            change_bodies(files[0])
         elif harm == "gone":
             Path(batch.path).rename(f"{batch.root}/elsewhere")
         else:
@@ -209,6 +242,15 @@ class TestOnOneDatabase:
         assert History.objects.count() == 10
         assert ArchiveBatch.objects.get().state == ArchiveBatch.State.WRITTEN
         assert any(faults for _, faults in verifying.verify(spark, "default"))
+
+        assert abandon(spark, "default", batch.pk) == (10, 10)
+        assert archive().deleted == 10
+        assert len(ids(spark, "default")) == 10
+        [whole] = manifest.readable("default")
+        with pytest.raises(PipelineError, match=f"Batch {whole.pk} is as its manifest says"):
+            abandon(spark, "default", whole.pk)
+        with pytest.raises(PipelineError, match=f"no batch {batch.pk}; mq_spark verify names"):
+            abandon(spark, "default", batch.pk)
 
     def test_a_root_may_be_an_address(self, spark: SparkSession, past: Any, tmp_path: Path) -> None:
         root = (tmp_path / "archive").as_uri()
@@ -252,8 +294,11 @@ class TestOnOneDatabase:
         assert new.rows == 15
         assert [batch.pk for batch in manifest.readable("default")] == [new.pk]
         assert ids(spark, "default") == before
+        copies = {path.name for path in Path(new.root, "_manifest").iterdir() if path.suffix == ".json"}
+        assert copies == {f"{new.pk}.json"}
         assert len(keeping.vacuum("default", grace_hours=0)) == 3
         assert ids(spark, "default") == before
+        assert not any(faults for _, faults in verifying.verify(spark, "default"))
         assert keeping.compact(spark, "default") is None
 
     def test_old_days_go_and_the_others_stay(self, spark: SparkSession, past: Any, archive: Any) -> None:
@@ -281,6 +326,108 @@ class TestOnOneDatabase:
             restore(spark, "default", DAY)
         assert archive().rows == 12
 
+    def test_a_day_stays_in_the_archive_if_the_history_has_other_rows_under_its_ids(
+        self, spark: SparkSession, past: Any, archive: Any
+    ) -> None:
+        first = past(3)[0]
+        archive()
+        other = finished(99)
+        other.pk = first.pk
+        other.save(force_insert=True)
+
+        with pytest.raises(PipelineError, match=f"another row under the id {first.pk}.* stays in the archive"):
+            restore(spark, "default", DAY)
+
+        assert len(ids(spark, "default")) == 3
+
+    def test_a_batch_of_an_older_version_is_compared_by_what_it_signed(
+        self, spark: SparkSession, past: Any, archive: Any
+    ) -> None:
+        past(3)
+        archive(keep=True)
+        batch = ArchiveBatch.objects.get()
+        batch.days, batch.signed = writing.fingerprints(spark, None, batch.path), None
+        batch.save()
+
+        assert verifying.faults(spark, batch) == []
+        assert archive().deleted == 3
+        past(2)
+        archive()
+        new = keeping.compact(spark, "default")
+
+        assert new is not None
+        assert new.rows == 5
+        assert "body" in new.signed
+
+    def test_what_was_written_is_on_the_disk_before_it_counts(
+        self, past: Any, archive: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settled: set[int] = set()
+        monkeypatch.setattr(os, "fsync", lambda descriptor: settled.add(os.fstat(descriptor).st_ino))
+        past(3)
+
+        path = Path(archive().path)
+
+        assert {each.stat().st_ino for each in [path.parent, path, *path.rglob("*")]} <= settled
+
+    def test_who_keeps_house_is_alone(self, past: Any, archive: Any) -> None:
+        past(2)
+
+        with manifest.alone("default") as keeper:
+            with pytest.raises(ArchiveBusy, match=r"The archive is being looked after by .*; wait"):
+                archive()
+            with pytest.raises(ArchiveBusy, match="is being looked after"):
+                keeping.vacuum("default")
+            ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+            archive(keep=True)
+            with pytest.raises(ArchiveBusy, match="another has gone on"):
+                keeper.check()
+
+        for act in (lambda: keeping.forget_days("default", 1), lambda: keeping.vacuum("default")):
+            with pytest.raises(ArchiveBusy, match="was begun and is not finished"):
+                act()
+        assert archive().deleted == 2
+        assert ArchiveBatch.objects.count() == 1
+
+    def test_a_root_is_one_database_s(self, spark: SparkSession, past: Any, archive: Any, tmp_path: Path) -> None:
+        past(2)
+        archive()
+        other = tmp_path / "archive" / "batch=9-other"
+        other.mkdir()
+        told = tmp_path / "archive" / "_manifest" / "9.json"
+        told.write_text(json.dumps({"batch": 9, "path": str(other), "rows": 1, "days": {}}))
+        past(1)
+
+        for act in (archive, lambda: keeping.vacuum("default", grace_hours=0)):
+            with pytest.raises(PipelineError, match=r"9\.json is a batch that this database does not know"):
+                act()
+        assert other.is_dir()
+        assert History.objects.count() == 1
+
+        told.unlink()
+        # The same root in another spelling: what is named is no litter.
+        done = job.archive(lambda: spark, "default", (tmp_path / "archive").as_uri(), older_than=timedelta(0))
+        assert {Path(path).name for path in keeping.vacuum("default", grace_hours=0)} == {other.name}
+        assert done.deleted == 1
+        assert len(ids(spark, "default")) == 3
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["archive", "--root", "", "--older-than", "0"], "root is empty"),
+            (["archive", "--root", "/x", "--older-than", "nan"], "'nan' is no number of hours"),
+            (["archive", "--root", "/x", "--older-than", "-1"], "in the future"),
+            (["archive", "--root", "/x", "--lease", "0"], "'0' is no number of seconds"),
+            (["retain", "--days", "0"], "--days is 0; keep 1 day or more"),
+            (["retain", "--days", "99999999999"], "none from before the year 1"),
+            (["vacuum", "--grace-hours", "1e99"], "'1e99' is no number of hours"),
+            (["restore", "--day", "tomorrow"], "'tomorrow' is no day; write it as 2026-03-02"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, arguments: list[str], said: str) -> None:
+        with pytest.raises(CommandError, match=re.escape(said)):
+            call_command("mq_spark", *arguments)
+
     def test_a_day_without_rows_is_said(self, spark: SparkSession, past: Any, archive: Any) -> None:
         past(1)
         archive()
@@ -288,14 +435,39 @@ class TestOnOneDatabase:
         with pytest.raises(PipelineError, match="The archive holds nothing from 2031-01-01 to 2031-01-01"):
             archived(spark, "default", since=date(2031, 1, 1), until=date(2031, 1, 1))
 
-    def test_deleting_goes_by_ids_alone(self, past: Any) -> None:
+    def test_deleting_goes_by_what_was_read_back_alone(self, past: Any) -> None:
         import pyarrow as pa
 
         rows = past(5)
-        batch = pa.RecordBatch.from_pydict({"id": [rows[1].pk, rows[3].pk, 10**9]})
+        read = [(rows[1].pk, rows[1]), (rows[3].pk, rows[3]), (10**9, rows[4]), (rows[0].pk, finished(99))]
+        told = {"id": [pk for pk, _ in read], "message_id": [str(row.message_id) for _, row in read]}
+        batch = written(attempt := uuid4())
 
-        assert purging.delete_ids([batch], "default") == 2
+        assert purging.delete_rows([pa.RecordBatch.from_pydict(told)], "default", batch.pk, attempt) == 2
         assert kept("default") == [rows[0].pk, rows[2].pk, rows[4].pk]
+
+    def test_who_was_taken_over_deletes_nothing_and_says_so(
+        self, spark: SparkSession, past: Any, archive: Any
+    ) -> None:
+        """It slept over its lease; the other has purged, and a day was restored: its rows are nowhere else."""
+        import pyarrow as pa
+
+        rows = past(5)
+        archive(keep=True)
+        slow = ArchiveBatch.objects.get()
+        with manifest.held(slow, "default") as attempt:
+            slow.refresh_from_db()
+            ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+            assert archive().deleted == 5
+            assert restore(spark, "default", DAY) == 5
+
+            ids, messages = [row.pk for row in rows], [str(row.message_id) for row in rows]
+            told = pa.RecordBatch.from_pydict({"id": ids, "message_id": messages})
+            assert purging.delete_rows([told], "default", slow.pk, attempt) == 0
+            with pytest.raises(ArchiveBusy, match="has taken this batch over"):
+                manifest.mark_purged(slow, "default", attempt, 0)
+
+        assert History.objects.count() == 5
 
     def test_the_command_does_it_all(self, spark: SparkSession, past: Any, tmp_path: Path) -> None:
         past(6)
@@ -313,6 +485,9 @@ class TestOnOneDatabase:
         assert "1 batches as their manifests say, 0 not" in run("verify")
         assert "Nothing to compact" in run("compact")
         assert "6 rows of 2026-03-02 put back" in run("restore", "--day", "2026-03-02")
+        assert passing("default", DAY) == ["orders"]
+        Queue.objects.create(name="orders", history_days=100_000)
+        assert passing("default", DAY) == []
         assert "0 days" in run("retain", "--days", "1")
         assert "deleted" in run("vacuum", "--grace-hours", "0")
         with pytest.raises(CommandError, match="holds nothing of 2026-03-02"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -86,6 +87,31 @@ def test_what_a_client_lacks_is_said_in_one_sentence(monkeypatch: pytest.MonkeyP
 
     with pytest.raises(SparkUnavailable, match=r"Spark Connect needs a_package_that_is_not_there: pip install"):
         preflight.check()
+
+
+def test_an_address_where_nobody_answers_is_said_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closing:
+        port = closing.getsockname()[1]
+
+    with pytest.raises(
+        SparkUnavailable, match=rf"No Spark Connect server answers at 127.0.0.1:{port} \(.*refused"
+    ):
+        preflight.check_server(f"sc://127.0.0.1:{port}/;user_id=me")
+
+
+def test_somebody_who_is_no_server_is_told_from_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "PATIENCE_SECONDS", 1.0)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as mute,
+        pytest.raises(SparkUnavailable, match="it does not speak gRPC"),
+    ):
+        preflight.check_server(f"sc://127.0.0.1:{mute.getsockname()[1]}")
+
+
+@pytest.mark.parametrize("address", ["there:15002", "http://there", "sc://", "sc://there:port", "sc://[there"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(SparkUnavailable, match=r"is no address of a Spark Connect server; write sc://HOST"):
+        preflight.check_server(address)
 
 
 def test_a_server_of_our_own_needs_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

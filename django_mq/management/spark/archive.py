@@ -1,8 +1,10 @@
-"""archive, purge, verify, compact, retain, vacuum, restore."""
+"""archive, purge, verify, abandon, compact, retain, vacuum, restore."""
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from argparse import ArgumentTypeError
+from datetime import UTC, date, datetime, time, timedelta
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
@@ -19,25 +21,50 @@ def add_archive_jobs(jobs: Any) -> None:
     archive.add_argument(
         "--root", required=True, metavar="DIR", help="Where the archive is: a path, or an address."
     )
-    archive.add_argument("--older-than", type=float, default=24.0, metavar="HOURS", help="24 without it.")
+    archive.add_argument("--older-than", type=hours_of, default=24.0, metavar="HOURS", help="24 without it.")
     archive.add_argument("--keep", action="store_true", help="Delete nothing before the next run.")
     archive.add_argument(
-        "--lease", type=float, default=30.0, metavar="SECONDS", help="How long a killed run blocks."
+        "--lease", type=seconds_of, default=30.0, metavar="SECONDS", help="How long a killed run blocks."
     )
     jobs.add_parser("purge", help="Finish a batch that was written and not purged.")
     jobs.add_parser("verify", help="Read the whole archive and compare it with the manifests.")
+    abandon = jobs.add_parser("abandon", help="Let a damaged batch no longer count; verify names its number.")
+    abandon.add_argument("--batch", type=int, required=True, metavar="N")
     jobs.add_parser("compact", help="Write all batches into one, with larger files.")
     retain = jobs.add_parser("retain", help="Delete days from the archive that are older than that.")
     retain.add_argument("--days", type=int, required=True)
     vacuum = jobs.add_parser("vacuum", help="Delete directories that no manifest names.")
-    vacuum.add_argument("--grace-hours", type=float, default=24.0, metavar="HOURS", help="Younger ones stay.")
+    vacuum.add_argument("--grace-hours", type=hours_of, default=24.0, metavar="HOURS", help="Younger ones stay.")
     restore = jobs.add_parser("restore", help="Put a day of the archive back into the history.")
     restore.add_argument("--day", type=day_of, required=True, metavar="YYYY-MM-DD")
 
 
 def day_of(text: str) -> date:
-    """Return the day."""
-    return date.fromisoformat(text)
+    """Return the day. Raises ArgumentTypeError."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no day; write it as 2026-03-02") from None
+
+
+def hours_of(text: str) -> float:
+    """Return so many hours. Raises ArgumentTypeError for what is no length of time."""
+    return _number(text, "hours", most=timedelta.max / timedelta(hours=1), least=-1.0)
+
+
+def seconds_of(text: str) -> float:
+    """Return so many seconds, at least one and at most a day. Raises ArgumentTypeError."""
+    return _number(text, "seconds", most=86400.0, least=1.0)
+
+
+def _number(text: str, unit: str, *, most: float, least: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = nan
+    if not least <= value < most:
+        raise ArgumentTypeError(f"{text!r} is no number of {unit} that makes sense here")
+    return value
 
 
 def archive(command: Any, alias: str, options: dict[str, Any]) -> None:
@@ -68,8 +95,8 @@ def purge(command: Any, alias: str, options: dict[str, Any]) -> None:
     if batch is None or batch.state != ArchiveBatch.State.WRITTEN:
         command.say("Nothing to purge: no batch is written and not purged.")
         return
-    with manifest.held(batch, alias):
-        deleted = purging.purge(command.session(options), batch, alias)
+    with manifest.held(batch, alias) as attempt:
+        deleted = purging.purge(command.session(options), batch, alias, attempt)
     command.say(f"Batch {batch.pk}: {deleted:,} deleted from the history.")
 
 
@@ -84,8 +111,19 @@ def verify(command: Any, alias: str, options: dict[str, Any]) -> None:
     command.say(f"{good} batches as their manifests say, {bad} not.")
     if bad:
         raise CommandError(
-            "The archive is damaged; nothing was changed. What the history still holds can be archived."
+            "The archive is damaged; nothing was changed. Bring the files back, or mq_spark abandon --batch N: "
+            "what the history still has of a batch is archived anew."
         )
+
+
+def abandon(command: Any, alias: str, options: dict[str, Any]) -> None:
+    from django_mq.pipeline.archive.abandoning import abandon as run
+
+    rows, left = run(command.session(options), alias, options["batch"])
+    command.say(
+        f"Batch {options['batch']} no longer counts: it had {plural(rows, 'row')}, the history still has {left:,} "
+        "of its time, and vacuum will delete its directory."
+    )
 
 
 def compact(command: Any, alias: str, options: dict[str, Any]) -> None:
@@ -118,12 +156,31 @@ def restore(command: Any, alias: str, options: dict[str, Any]) -> None:
 
     rows = run(command.session(options), alias, options["day"])
     command.say(f"{plural(rows, 'row')} of {options['day']} put back into the history.")
+    names = passing(alias, options["day"])
+    if names:
+        command.stderr.write(
+            f"Upkeep will soon delete those of {', '.join(names)} again, and the archive no longer has them: "
+            "raise the queues' history_days, or archive once more."
+        )
+
+
+def passing(alias: str, day: date) -> list[str]:
+    """Return the queues whose history of that day is over its time."""
+    from django_mq.diagnosis.pruning import over
+    from django_mq.models import History
+
+    midnight = datetime.combine(day, time.min, tzinfo=UTC)
+    rows = History.objects.using(alias).filter(
+        finished_at__gte=midnight, finished_at__lt=midnight + timedelta(days=1)
+    )
+    return sorted(set(rows.filter(over(alias)).order_by().values_list("queue_name", flat=True).distinct()))
 
 
 ARCHIVE_JOBS: dict[str, Callable[[Any, str, dict[str, Any]], None]] = {
     "archive": archive,
     "purge": purge,
     "verify": verify,
+    "abandon": abandon,
     "compact": compact,
     "retain": retain,
     "vacuum": vacuum,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from datetime import UTC, datetime, time, timedelta
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils import timezone
 
 from django_mq.insights import reading
+from django_mq.insights.exporting import EXPORTS, write_csv
 from django_mq.management.tables import plural, table
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def add_insight_jobs(jobs: Any) -> None:
         "--slo", type=float, default=60.0, metavar="SECONDS", help="A longer wait is too late; 60."
     )
     insights.add_argument("--starved", type=float, default=300.0, metavar="SECONDS", help="300 without it.")
-    export = jobs.add_parser("export", help="Print the figures that are kept, hour by hour. Starts no Spark.")
+    export = jobs.add_parser("export", help="Print the figures that are kept. Starts no Spark.")
+    export.add_argument("--of", choices=[*EXPORTS], default="hours", help="hours without it.")
     export.add_argument("--days", type=int, default=7)
     export.add_argument("--queue")
     export.add_argument("--format", choices=["json", "csv"], default="json")
@@ -88,14 +89,13 @@ def _times(days: int) -> tuple[datetime, datetime]:
 
 def export(command: Any, alias: str, options: dict[str, Any]) -> None:
     start, end = _times(options["days"])
-    rows = reading.exported(reading.hours(alias, since=start, until=end, queue=options["queue"]))
+    fields, read = EXPORTS[options["of"]]
+    rows = read(alias, start, end, options["queue"])
     if options["format"] == "json":
         command.say(json.dumps(rows))
         return
     text = io.StringIO()
-    writer = csv.DictWriter(text, reading.EXPORTED, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    write_csv(text, fields, rows, "\n")
     command.say(text.getvalue().rstrip("\n"))
 
 

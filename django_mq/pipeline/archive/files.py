@@ -5,15 +5,39 @@ Nothing is ever renamed or written into again, so an object store is as good as 
 
 from __future__ import annotations
 
+import os
+import time
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from pyarrow import fs
 
 from django_mq.errors import PipelineError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django_mq.models import ArchiveBatch
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: Below the root: copies of the manifests.
+MANIFESTS = "_manifest"
+
+
+def reaching(act: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
+    """Say in one sentence that a path or an address cannot be reached, whatever Arrow calls it."""
+
+    @wraps(act)
+    def acting(path: str, /, *args: P.args, **named: P.kwargs) -> T:
+        try:
+            return act(path, *args, **named)
+        except (OSError, ValueError) as error:
+            raise PipelineError(f"The archive's {path} cannot be reached: {error}.") from error
+
+    return acting
 
 
 def absolute(root: str) -> str:
@@ -44,23 +68,54 @@ def check_writable(root: str) -> None:
         raise PipelineError(f"The archive's root {root} cannot be written: {error}.") from error
 
 
+@reaching
+def settle(path: str) -> None:
+    """Have a disk keep what was written below a directory.
+
+    Until then a power cut may take files that were read back from memory, and whose rows are deleted.
+    """
+    system, inner = opened(path)
+    if not isinstance(system, fs.LocalFileSystem):
+        return
+    inside = [Path(folder, name) for folder, folders, names in os.walk(inner) for name in [*folders, *names]]
+    above = [folder for folder in [Path(inner), *Path(inner).parents[:2]] if folder.is_dir()]
+    for each in [*inside, *above]:
+        descriptor = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@reaching
 def exists(path: str) -> bool:
     """Return whether there is such a directory."""
     system, inner = opened(path)
     return bool(system.get_file_info(inner).type == fs.FileType.Directory)
 
 
+@reaching
 def directories(root: str) -> dict[str, float]:
-    """Return the batch directories below the root, and the time at which each last changed."""
+    """Return the batch directories below the root, and the time at which anything in each last changed.
+
+    An object store knows no time of a directory; what has no time at all is new.
+    """
     system, path = opened(root)
     found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
     return {
-        f"{root}/{info.base_name}": info.mtime.timestamp() if info.mtime else 0.0
+        f"{root}/{info.base_name}": _last_change(system, info)
         for info in found
         if info.type == fs.FileType.Directory and info.base_name.startswith("batch=")
     }
 
 
+def _last_change(system: fs.FileSystem, directory: fs.FileInfo) -> float:
+    inside = system.get_file_info(fs.FileSelector(directory.path, recursive=True))
+    times = [info.mtime.timestamp() for info in [directory, *inside] if info.mtime is not None]
+    return max(times, default=time.time())
+
+
+@reaching
 def delete(path: str) -> None:
     """Delete a directory with all that is in it; a directory that is not there is none the worse."""
     system, inner = opened(path)
@@ -68,12 +123,40 @@ def delete(path: str) -> None:
         system.delete_dir(inner)
 
 
+@reaching
 def write_text(path: str, text: str) -> None:
     """Write a small file."""
     system, inner = opened(path)
     system.create_dir(inner.rpartition("/")[0], recursive=True)
     with system.open_output_stream(inner) as file:
         file.write(text.encode())
+
+
+@reaching
+def read_texts(folder: str) -> dict[str, str]:
+    """Return the small files of a directory by their names; none where there is no such directory."""
+    system, inner = opened(folder)
+    found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True))
+    names = [info for info in found if info.type == fs.FileType.File and info.base_name.endswith(".json")]
+    return {info.base_name: system.open_input_stream(info.path).readall().decode() for info in names}
+
+
+@reaching
+def remove(path: str) -> None:
+    """Delete a file; one that is not there is none the worse."""
+    system, inner = opened(path)
+    if system.get_file_info(inner).type == fs.FileType.File:
+        system.delete_file(inner)
+
+
+def manifest_of(batch: ArchiveBatch) -> str:
+    """Return where the copy of a batch's manifest is."""
+    return f"{batch.root}/{MANIFESTS}/{batch.pk}.json"
+
+
+def name_of(path: str) -> str:
+    """Return the name of a batch's directory, of which there is one in the world, however its root is spelt."""
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def day_directories(batch: ArchiveBatch) -> list[str]:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from django_mq.errors import PipelineError
 from django_mq.models import ArchiveBatch
-from django_mq.pipeline.archive import files, manifest, purging, writing
+from django_mq.pipeline.archive import files, manifest, owning, purging, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,13 +56,19 @@ def archive(
         if batch.state == ArchiveBatch.State.PLANNED:
             files.check_writable(batch.root)
             writing.write(spark, batch, alias, attempt)
-        deleted = 0 if keep else purging.purge(spark, batch, alias)
+        deleted = 0 if keep else purging.purge(spark, batch, alias, attempt)
     return Archived(batch.pk, batch.rows, deleted, batch.path)
 
 
 def _plan(alias: str, root: str, older_than: timedelta) -> ArchiveBatch | None:
     if older_than < timedelta(0):
         raise PipelineError("Messages that finish in the future cannot be archived; give 0 hours or more.")
+    now = timezone.now()
+    if older_than.days >= now.toordinal() - 1:
+        return None  # older than time itself
+    if not root:
+        raise PipelineError("The archive's root is empty; say in which directory, or at which address, it is.")
     place = files.absolute(root)
     files.check_writable(place)
-    return manifest.plan(alias, place, timezone.now() - older_than)
+    owning.check_own(place, alias)
+    return manifest.plan(alias, place, now - older_than)

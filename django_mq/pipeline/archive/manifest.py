@@ -2,7 +2,7 @@
 
 A lease keeps two processes from one batch. It goes by the clocks of their machines, so
 it is a courtesy; what makes a second process harmless is the attempt: only the latest
-one may say that the batch is written.
+one may say that the batch is written, delete its rows, or say that it is done.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
-from django.db import IntegrityError, connections, transaction
+from django.db import DatabaseError, IntegrityError, connections, transaction
 from django.db.models import Max, Min, Q
 from django.utils import timezone
 
@@ -23,7 +24,7 @@ from django_mq.errors import ArchiveBusy
 from django_mq.models import ArchiveBatch, History
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from django.db.models import QuerySet
@@ -34,7 +35,8 @@ LEASE_SECONDS = 30.0
 
 def under_way(alias: str) -> ArchiveBatch | None:
     """Return the batch that is not finished, if there is one."""
-    return ArchiveBatch.objects.using(alias).filter(active=True).first()
+    batches = ArchiveBatch.objects.using(alias).exclude(state=ArchiveBatch.State.KEEPING)
+    return batches.filter(active=True).first()
 
 
 def plan(alias: str, root: str, cutoff: datetime) -> ArchiveBatch | None:
@@ -46,46 +48,88 @@ def plan(alias: str, root: str, cutoff: datetime) -> ArchiveBatch | None:
     found = rows.aggregate(first=Min("id"), last=Max("id"))
     if found["first"] is None:
         return None
+    return _begin(alias, first_id=found["first"], last_id=found["last"], cutoff=cutoff, root=root)
+
+
+def _begin(alias: str, **fields: object) -> ArchiveBatch:
+    """Make the one row that may be under way. Raises ArchiveBusy."""
+    rows = ArchiveBatch.objects.using(alias)
+    dead = rows.filter(active=True, state=ArchiveBatch.State.KEEPING, lease_until__lt=timezone.now())
     try:
         with transaction.atomic(using=alias):
-            return ArchiveBatch.objects.using(alias).create(
-                active=True,
-                first_id=found["first"],
-                last_id=found["last"],
-                cutoff=cutoff,
-                root=root,
-                planned_at=timezone.now(),
-            )
+            dead.delete()
+            return rows.create(active=True, planned_at=timezone.now(), **fields)
     except IntegrityError:
-        raise ArchiveBusy from None
+        raise ArchiveBusy(_who(rows.filter(active=True))) from None
 
 
 @contextmanager
 def held(batch: ArchiveBatch, alias: str, seconds: float = LEASE_SECONDS) -> Iterator[UUID]:
     """Hold the batch and yield the attempt. Raises ArchiveBusy while somebody else does."""
-    attempt, holder = uuid4(), f"{socket.gethostname()}:{os.getpid()}"
+    attempt = uuid4()
     free = Q(lease_until__isnull=True) | Q(lease_until__lt=timezone.now())
     rows = ArchiveBatch.objects.using(alias).filter(pk=batch.pk, active=True)
-    until = timezone.now() + timedelta(seconds=seconds)
-    if not rows.filter(free).update(attempt=attempt, holder=holder, lease_until=until):
+    if not rows.filter(free).update(attempt=attempt, holder=_me(), lease_until=_until(seconds)):
         raise ArchiveBusy(_who(rows))
+    with _renewed(rows.filter(attempt=attempt), seconds, alias):
+        yield attempt
+
+
+@contextmanager
+def alone(alias: str, seconds: float = LEASE_SECONDS) -> Iterator[Keeper]:
+    """Keep archives, and all who change manifests, away for the block. Raises ArchiveBusy."""
+    begun = under_way(alias)
+    if begun is not None and (begun.lease_until is None or begun.lease_until < timezone.now()):
+        raise ArchiveBusy(f"Batch {begun.pk} was begun and is not finished; run mq_spark archive or purge first.")
+    now, attempt = timezone.now(), uuid4()
+    told = {"state": ArchiveBatch.State.KEEPING, "first_id": 0, "last_id": 0, "cutoff": now, "root": ""}
+    row = _begin(alias, **told, attempt=attempt, holder=_me(), lease_until=_until(seconds))
+    mine = ArchiveBatch.objects.using(alias).filter(pk=row.pk, attempt=attempt)
+    with _renewed(mine, seconds, alias):
+        try:
+            yield Keeper(mine)
+        finally:
+            mine.delete()
+
+
+class Keeper:
+    """Whoever is alone with the manifests, as long as nobody has taken its place."""
+
+    def __init__(self, rows: QuerySet[ArchiveBatch]) -> None:
+        self._rows = rows
+
+    def check(self) -> None:
+        """Return if nobody has; in a transaction, nobody can until its end. Raises ArchiveBusy."""
+        if not self._rows.update(holder=_me()):
+            raise ArchiveBusy("This process was away for too long, and another has gone on; start again.")
+
+
+def _me() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _until(seconds: float) -> datetime:
+    return timezone.now() + timedelta(seconds=seconds)
+
+
+@contextmanager
+def _renewed(rows: QuerySet[ArchiveBatch], seconds: float, alias: str) -> Iterator[None]:
     over = threading.Event()
-    keeper = threading.Thread(
-        target=_renew, args=(rows.filter(attempt=attempt), seconds, over, alias), daemon=True
-    )
+    keeper = threading.Thread(target=_renew, args=(rows, seconds, over, alias), daemon=True)
     keeper.start()
     try:
-        yield attempt
+        yield
     finally:
         over.set()
         keeper.join()
-        rows.filter(attempt=attempt).update(lease_until=None)
+        rows.update(lease_until=None)
 
 
 def _renew(rows: QuerySet[ArchiveBatch], seconds: float, over: threading.Event, alias: str) -> None:
     try:
         while not over.wait(seconds / 3):
-            rows.update(lease_until=timezone.now() + timedelta(seconds=seconds))
+            with suppress(DatabaseError):  # what is not renewed is taken over, and that is noticed
+                rows.update(lease_until=_until(seconds))
     finally:
         connections[alias].close()  # this thread's own
 
@@ -93,31 +137,59 @@ def _renew(rows: QuerySet[ArchiveBatch], seconds: float, over: threading.Event, 
 def _who(rows: QuerySet[ArchiveBatch]) -> str:
     batch = rows.first()
     if batch is None or batch.lease_until is None:
-        return "Another archive has just finished this batch; start again."
+        return "Another archive has just finished or begun a batch; start again."
+    keeps = batch.state == ArchiveBatch.State.KEEPING
+    what = "The archive is being looked after" if keeps else f"Batch {batch.pk} is being archived"
     return (
-        f"Batch {batch.pk} is being archived by {batch.holder}; wait until it is done. If that process is dead, "
+        f"{what} by {batch.holder}; wait until it is done. If that process is dead, "
         f"start again after {batch.lease_until:%H:%M:%S} UTC."
     )
 
 
-def mark_written(batch: ArchiveBatch, alias: str, attempt: UUID, path: str, days: dict[str, list[str]]) -> None:
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an attempt has written: where, each day's rows and checksum, and the columns these cover."""
+
+    path: str = ""
+    days: dict[str, list[str]] = field(default_factory=dict)
+    signed: Sequence[str] = ()
+
+
+def mark_written(batch: ArchiveBatch, alias: str, attempt: UUID, contents: Contents) -> None:
     """Make the attempt's directory the one that counts. Raises ArchiveBusy if there is a later attempt."""
     rows = ArchiveBatch.objects.using(alias).filter(
         pk=batch.pk, state=ArchiveBatch.State.PLANNED, active=True, attempt=attempt
     )
     changed = rows.update(
-        state=ArchiveBatch.State.WRITTEN, path=path, days=days, rows=count(days), written_at=timezone.now()
+        state=ArchiveBatch.State.WRITTEN,
+        path=contents.path,
+        days=contents.days,
+        rows=count(contents.days),
+        signed=[*contents.signed],
+        written_at=timezone.now(),
     )
     if not changed:
         raise ArchiveBusy("Another process has taken this batch over; what was written here does not count.")
     batch.refresh_from_db(using=alias)
 
 
-def mark_purged(batch: ArchiveBatch, alias: str, deleted: int) -> None:
-    """The batch is done: its rows are in the archive alone."""
-    batch.state, batch.active, batch.purged_at = ArchiveBatch.State.PURGED, None, timezone.now()
-    batch.purged_rows += deleted
-    batch.save(using=alias, update_fields=["state", "active", "purged_at", "purged_rows"])
+def may_purge(batch_id: int, attempt: UUID, alias: str) -> QuerySet[ArchiveBatch]:
+    """Return the batch if it is written and this is still its latest attempt, and nothing otherwise."""
+    rows = ArchiveBatch.objects.using(alias).filter(state=ArchiveBatch.State.WRITTEN, active=True)
+    return rows.filter(pk=batch_id, attempt=attempt)
+
+
+def mark_purged(batch: ArchiveBatch, alias: str, attempt: UUID, deleted: int) -> None:
+    """The batch is done: its rows are in the archive alone. Raises ArchiveBusy if there is a later attempt."""
+    changed = may_purge(batch.pk, attempt, alias).update(
+        state=ArchiveBatch.State.PURGED,
+        active=None,
+        purged_at=timezone.now(),
+        purged_rows=batch.purged_rows + deleted,
+    )
+    if not changed:
+        raise ArchiveBusy("Another process has taken this batch over, and deletes its rows in place of this one.")
+    batch.refresh_from_db(using=alias)
 
 
 def count(days: dict[str, list[str]]) -> int:

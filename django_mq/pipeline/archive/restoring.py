@@ -1,7 +1,7 @@
 """Rows of the archive back into the history, where the admin shows them.
 
-Each row is in one place only: what was put back is taken out of the manifest, and a later
-archive takes it along again.
+Each row is in one place only: what was put back is read back, taken out of the manifest,
+and a later archive takes it along again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.errors import ArchiveBusy, PipelineError
+from django_mq.errors import PipelineError
 from django_mq.pipeline import executors
 from django_mq.pipeline.archive import keeping, manifest, purging
 from django_mq.pipeline.session import explaining
@@ -22,50 +22,74 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from django_mq.models import History
+
 CHUNK = 500
 
 
 def restore(spark: SparkSession, alias: str, day: date) -> int:
     """Put a day's rows back under their old ids, and return how many there were. May be repeated.
 
-    Raises PipelineError when the archive has nothing of that day, ArchiveBusy while one is running.
+    Raises PipelineError when the archive has nothing of that day, or the history has other rows under
+    these ids, and ArchiveBusy while an archive is under way. The archive keeps what was not put back.
     """
-    if manifest.under_way(alias) is not None:
-        raise ArchiveBusy(
-            "A batch is being archived; finish it with mq_spark archive before anything is restored."
-        )
     name = day.isoformat()
-    batches = [batch for batch in manifest.readable(alias) if name in batch.days]
-    if not batches:
-        raise PipelineError(f"The archive holds nothing of {name}.")
     restored = 0
-    for batch in batches:
-        rows = purging.checked(spark, batch).where(f"date_format(finished_at, 'yyyy-MM-dd') = '{name}'")
-        with explaining():
-            restored += executors.counted(rows, put_back, alias)
-        keeping.drop_days(batch, alias, [name])
+    with manifest.alone(alias) as keeper:
+        batches = [batch for batch in manifest.readable(alias) if name in batch.days]
+        if not batches:
+            raise PipelineError(f"The archive holds nothing of {name}.")
+        for batch in batches:
+            rows = purging.checked(spark, batch).where(f"date_format(finished_at, 'yyyy-MM-dd') = '{name}'")
+            with explaining():
+                restored += executors.counted(rows, put_back, alias)
+            keeping.drop_days(batch, alias, [name], keeper)
     return restored
 
 
 def put_back(batches: Iterable[pa.RecordBatch], alias: str) -> int:
-    """Write rows of the archive into the history; those that are there already stay as they are."""
+    """Write rows of the archive into the history, and read them back; those that are there already stay.
+
+    Raises PipelineError when the history's row of that id is not the archive's.
+    """
+    from django.db import transaction
+
     from django_mq.models import History
 
-    outcomes = {choice.name.lower(): choice.value for choice in History.Outcome}
     rows = 0
     for batch in batches:
-        made = [_history(row, outcomes) for row in batch.to_pylist()]
-        History.objects.using(alias).bulk_create(made, batch_size=CHUNK, ignore_conflicts=True)
-        rows += len(made)
+        for chunk in (batch.slice(start, CHUNK) for start in range(0, batch.num_rows, CHUNK)):
+            made = [_history(row) for row in chunk.to_pylist()]
+            with transaction.atomic(using=alias):
+                History.objects.using(alias).bulk_create(made, ignore_conflicts=True)
+                _compare(made, History.objects.using(alias).in_bulk([row.pk for row in made]))
+            rows += len(made)
     return rows
 
 
-def _history(row: dict[str, Any], outcomes: dict[str, int]) -> Any:
+def _history(row: dict[str, Any]) -> History:
     from django_mq.models import History
 
     fields = {name: value for name, value in row.items() if name != "queue"}
     fields["queue_name"] = row["queue"]
     fields["message_id"] = UUID(row["message_id"])
-    fields["outcome"] = outcomes[row["outcome"]]
+    fields["outcome"] = History.Outcome[row["outcome"].upper()]
     fields["headers"] = None if row["headers"] is None else json.loads(row["headers"])
     return History(**fields)
+
+
+def _compare(made: list[History], found: dict[int, History]) -> None:
+    for row in made:
+        there = found.get(row.pk)
+        if there is None or _told(there) != _told(row):
+            raise PipelineError(
+                f"The history has another row under the id {row.pk}, or did not take the archive's as it is: this "
+                "is not the history that was archived. The day stays in the archive."
+            )
+
+
+def _told(row: History) -> dict[str, Any]:
+    """Return a row's values so that the same are equal, whatever database they come from."""
+    values = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+    body = None if row.body is None else bytes(row.body)
+    return {**values, "headers": json.dumps(row.headers, sort_keys=True), "body": body}

@@ -30,7 +30,7 @@ def faults(spark: SparkSession, batch: ArchiveBatch) -> list[str]:
         return [f"Batch {batch.pk}: the directory {missing[0]} is gone."]
     try:
         with explaining():
-            found = fingerprints(spark, *files.day_directories(batch))
+            found = fingerprints(spark, batch.signed, *files.day_directories(batch))
     except (ArchiveDamaged, PipelineError) as error:
         return [f"Batch {batch.pk} in {batch.path} cannot be read: {error}"]
     return [

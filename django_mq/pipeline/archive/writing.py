@@ -12,28 +12,31 @@ from django_mq.pipeline.session import explaining
 from django_mq.pipeline.source import read
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from uuid import UUID
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from django_mq.models import ArchiveBatch
 
-#: What makes a row that row; a body is covered by Parquet's own checksums.
-SIGNED = ("id", "message_id", "queue", "finished_at", "outcome", "attempts")
+#: What a batch signs whose manifest does not say it: an older version wrote it.
+FIRST_SIGNED = ("id", "message_id", "queue", "finished_at", "outcome", "attempts")
 
 
 def write(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -> None:
     """Write the batch into a directory of this attempt's. Raises ArchiveDamaged if it does not read the same."""
     path = f"{batch.root}/batch={batch.pk}-{attempt}"
     if _is_empty(batch, alias):
-        manifest.mark_written(batch, alias, attempt, "", {})
+        manifest.mark_written(batch, alias, attempt, manifest.Contents())
         return
     with explaining():
-        sent = write_days(source(spark, batch, alias), path)
-        days = fingerprints(spark, path)
+        rows = source(spark, batch, alias)
+        sent = write_days(rows, path)
+        files.settle(path)
+        days = fingerprints(spark, rows.columns, path)
     if total(days) != sent:
         raise ArchiveDamaged(f"What was written to {path} does not read the same; the history is untouched.")
-    manifest.mark_written(batch, alias, attempt, path, days)
+    manifest.mark_written(batch, alias, attempt, manifest.Contents(path, days, rows.columns))
     publish_manifest(batch)
 
 
@@ -60,7 +63,7 @@ def write_days(rows: DataFrame, path: str) -> tuple[int, int]:
 
     seen = Observation()
     placed = (
-        rows.observe(seen, *_totals())
+        rows.observe(seen, *_totals(rows.columns))
         .withColumn("day", f.date_format("finished_at", "yyyy-MM-dd"))
         .withColumn("in_queue", f.col("queue"))
         .hint("rebalance", "day", "in_queue")
@@ -69,8 +72,8 @@ def write_days(rows: DataFrame, path: str) -> tuple[int, int]:
     return int(seen.get["rows"]), int(seen.get["signature"] or 0)
 
 
-def fingerprints(spark: SparkSession, *paths: str) -> dict[str, list[str]]:
-    """Read directories back: each day's rows and the sum of their signatures.
+def fingerprints(spark: SparkSession, signed: Sequence[str] | None, *paths: str) -> dict[str, list[str]]:
+    """Read directories back: each day's rows and the sum of their signatures, over the columns that were signed.
 
     Raises ArchiveDamaged when a row is there twice.
     """
@@ -78,16 +81,18 @@ def fingerprints(spark: SparkSession, *paths: str) -> dict[str, list[str]]:
 
     rows = spark.read.option("recursiveFileLookup", "true").parquet(*paths)
     day = f.date_format("finished_at", "yyyy-MM-dd").alias("day")
-    found = rows.groupBy(day).agg(*_totals(), f.countDistinct("id").alias("ids")).collect()
+    found = rows.groupBy(day).agg(*_totals(signed), f.countDistinct("id").alias("ids")).collect()
     if any(row["ids"] != row["rows"] for row in found):
         raise ArchiveDamaged(f"{paths[0]} holds a row twice; nothing was deleted.")
     return {row["day"]: [str(row["rows"]), str(int(row["signature"] or 0))] for row in found}
 
 
-def _totals() -> list[Column]:
+def _totals(signed: Sequence[str] | None) -> list[Column]:
     from pyspark.sql import functions as f
 
-    signature = f.xxhash64(*SIGNED).cast("decimal(20,0)")
+    # A null leaves no trace in Spark's hash: without the word for it, a value might change its column.
+    told = [part for name in signed for part in (f.col(name), f.isnull(name))] if signed else FIRST_SIGNED
+    signature = f.xxhash64(*told).cast("decimal(20,0)")
     return [f.count("*").alias("rows"), f.sum(signature).alias("signature")]
 
 
@@ -101,5 +106,5 @@ def publish_manifest(batch: ArchiveBatch) -> None:
 
     The row in the database is what counts.
     """
-    text = json.dumps({"batch": batch.pk, "path": batch.path, "rows": batch.rows, "days": batch.days}, indent=1)
-    files.write_text(f"{batch.root}/_manifest/{batch.pk}.json", text)
+    said = {"batch": batch.pk, "path": batch.path, "rows": batch.rows, "days": batch.days, "signed": batch.signed}
+    files.write_text(files.manifest_of(batch), json.dumps(said, indent=1))
