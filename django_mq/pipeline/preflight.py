@@ -61,8 +61,8 @@ def check_server(remote: str) -> None:
             _greet(host, port)
     except OSError as error:
         raise SparkUnavailable(
-            f"No Spark Connect server answers at {host}:{port} ({str(error) or 'it does not speak gRPC'}): start one, "
-            "or mend the address, sc://HOST[:PORT]."
+            f"No Spark Connect server answers at {host}:{port} ({str(error) or 'it does not speak gRPC'}): start "
+            "one, or mend the address, sc://HOST[:PORT]."
         ) from error
 
 

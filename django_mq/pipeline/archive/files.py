@@ -35,7 +35,7 @@ def reaching(act: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str,
         try:
             return act(path, *args, **named)
         except (OSError, ValueError) as error:
-            raise PipelineError(f"The archive's {path} cannot be reached: {error}.") from error
+            raise PipelineError(f"The archive's {path} cannot be reached: {str(error).rstrip('.')}.") from error
 
     return acting
 
@@ -65,7 +65,7 @@ def check_writable(root: str) -> None:
             file.write(b"")
         system.delete_file(f"{path}/_writable")
     except (OSError, ValueError) as error:
-        raise PipelineError(f"The archive's root {root} cannot be written: {error}.") from error
+        raise PipelineError(f"The archive's root {root} cannot be written: {str(error).rstrip('.')}.") from error
 
 
 @reaching
