@@ -201,7 +201,7 @@ def test_wrong_settings_are_a_problem_and_the_end_of_other_questions(run: Run, s
 
 
 def test_redis_that_answers_is_well(run: Run, settings: Settings, redis_url: str) -> None:
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_url}
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_url, "REDIS_TIMEOUT_SECONDS": 30.0}
 
     assert "came back" in Findings(run).about("redis", "ok")["sentence"]
 

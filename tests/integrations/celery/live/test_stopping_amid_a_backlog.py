@@ -29,4 +29,5 @@ def test_what_a_child_was_given_runs_once_and_the_rest_goes_back(site: Site, tas
         # Nothing is claimed any more, and nothing that ran is to run again.
         runs = Counter(line["name"] for line in site.diary())
         assert set(runs.values()) == {1}, runs.most_common(3)
-        assert site.states() == {"ready": BACKLOG - len(runs)}
+        # A machine that was fast, or that looked late, may have left nothing.
+        assert site.states() == Counter(ready=BACKLOG - len(runs))

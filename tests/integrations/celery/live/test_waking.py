@@ -17,7 +17,7 @@ RARELY = 100 * PATIENCE_SECONDS
 
 
 def test_a_worker_that_never_looks_by_itself_is_woken_for_each_task(sites: Sites, redis_url: str) -> None:
-    rare = {"SAFETY_POLL_SECONDS": RARELY, "POLL_SECONDS": RARELY}
+    rare = {"SAFETY_POLL_SECONDS": RARELY, "POLL_SECONDS": RARELY, "REDIS_TIMEOUT_SECONDS": PATIENCE_SECONDS}
     with sites("postgresql", REDIS_URL=redis_url, **rare) as site, site.worker("-c", "1") as worker:
         for number in range(5):
             site.send("note", number)
