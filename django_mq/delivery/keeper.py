@@ -70,7 +70,7 @@ class Keeper:
 
     def _run(self) -> None:
         pause = ROUND_SECONDS
-        while not self._stopping.wait(pause):
+        while not self._sleep(pause):
             try:
                 self._round()
                 pause = ROUND_SECONDS
@@ -84,6 +84,18 @@ class Keeper:
                 # The keeper must outlive any defect: without it the session lapses and its work is done twice.
                 logger.exception("The keeper stumbled")
 
+    def _sleep(self, seconds: float) -> bool:
+        """Wait for the next round; return whether there is none.
+
+        Who has overslept half a deadline was not alone in it, perhaps: a whole machine may have stood still.
+        Whoever wakes first would take the others for dead.
+        """
+        wake_at = time.monotonic() + seconds
+        stopping = self._stopping.wait(seconds)
+        if time.monotonic() - wake_at > self._deadline_seconds / 2:
+            self._upkeep.pause_after_outage()
+        return stopping
+
     def _round(self) -> None:
         session = self._session
         session.mind()
@@ -96,7 +108,7 @@ class Keeper:
             return
         if time.monotonic() >= self._renew_at or self.store.has_hung_up():
             self._renew()
-        self._upkeep.run_if_due()
+        self._upkeep.run_if_due(spare=session.id or 0)
 
     def _look(self, *, ready: bool) -> None:
         """Wake the driver if something waits; otherwise it has been looked for."""

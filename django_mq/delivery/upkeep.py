@@ -41,13 +41,13 @@ PRUNE_CHUNK = 5000
 HASTENED_SECONDS = 2.6
 
 
-def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True) -> dict[str, int]:
-    """Run every duty once; return how many rows each changed."""
+def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True, spare: int = 0) -> dict[str, int]:
+    """Run every duty once, reaping any session but ``spare``; return how many rows each changed."""
     done = {"hastened": 0, "reaped": 0, "released": 0}
     chores = store.chores()
     if reap and chores.reap:
         done["hastened"] = store.hasten()
-        for session in store.reap():
+        for session in store.reap(spare=spare):
             logger.warning(
                 "Session %s (%s) is dead: %s messages given back",
                 session.session_id,
@@ -108,8 +108,8 @@ class Upkeep:
             self._next_at = time.monotonic()
         self.eldest = eldest
 
-    def run_if_due(self) -> None:
-        """Run a round if its time has come. Raises StoreError."""
+    def run_if_due(self, *, spare: int = 0) -> None:
+        """Run a round if its time has come; it never reaps the session ``spare``. Raises StoreError."""
         now = time.monotonic()
         if self._pruning:
             # Batch by batch, with the caller's own duties in between: a heartbeat cannot wait.
@@ -122,12 +122,12 @@ class Upkeep:
         if number == 0:
             declare_all(self._store)
         if self.eldest or number % LOOK_EVERY == 0:
-            self._run_round(now)
+            self._run_round(now, spare)
         if self.eldest and number % PRUNE_EVERY == 0:
             self._prune()
 
-    def _run_round(self, now: float) -> None:
-        done = run_upkeep(self._store, reap=now >= self._reap_from, prune=False)
+    def _run_round(self, now: float, spare: int) -> None:
+        done = run_upkeep(self._store, reap=now >= self._reap_from, prune=False, spare=spare)
         if done["hastened"]:
             # Counted from the end of the round: the deadline was set in the middle of it.
             self._next_at = min(self._next_at, time.monotonic() + HASTENED_SECONDS)
@@ -145,7 +145,7 @@ class Upkeep:
             self._minute = minute
 
     def pause_after_outage(self) -> None:
-        """Reap nobody for one deadline: while the database was away, no session could renew."""
+        """Reap nobody for one deadline: while the database was away, or the machine stood, nobody could renew."""
         self._reap_from = time.monotonic() + self._grace_seconds
 
 

@@ -206,8 +206,10 @@ class Store(ABC):
         """Make due scheduled messages ready; returns how many."""
 
     @abstractmethod
-    def reap(self) -> list[Reaped]:
+    def reap(self, *, spare: int = 0) -> list[Reaped]:
         """Give back the messages of every session whose deadline has passed, marked suspect, and forget it.
+
+        The session ``spare`` is left alone: whoever reaps in its name lives.
 
         A message that such a session held *as a suspect* keeps the counted attempt; at its
         queue's maximum it is dead-lettered with reason "worker lost".

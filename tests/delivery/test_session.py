@@ -228,6 +228,44 @@ def test_the_keeper_renews_the_session(alias: str, open_session: Open, settings:
     wait_until(lambda: WorkerSession.objects.using(alias).get().deadline > first)
 
 
+def lapse_all(alias: str, session: Session) -> Keeper:
+    """Let every deadline pass; return the keeper of one session, which renews nobody before it reaps."""
+    WorkerSession.objects.using(alias).update(deadline="2001-01-01T00:00:00Z")
+    kept = session._keeper
+    assert isinstance(kept, Keeper)
+    kept._renew_at = float("inf")
+    # A server that has just started grants every session a deadline of grace.
+    kept.store.grace_seconds = -1000.0  # type: ignore[attr-defined]
+    return kept
+
+
+@pytest.mark.usefixtures("absent_keeper")
+def test_a_keeper_that_comes_late_reaps_the_others_and_never_its_own_session(
+    alias: str, open_session: Open
+) -> None:
+    mine, other = open_session(), open_session()
+    claim(mine)
+    claim(other)
+
+    lapse_all(alias, mine)._round()
+
+    assert [row.pk for row in WorkerSession.objects.using(alias).all()] == [mine.id]
+
+
+@pytest.mark.usefixtures("absent_keeper")
+def test_a_keeper_that_has_overslept_reaps_nobody_for_a_while(alias: str, open_session: Open) -> None:
+    mine, other = open_session(), open_session()
+    claim(mine)
+    claim(other)
+    kept = lapse_all(alias, mine)
+    kept._deadline_seconds = -1.0  # half of it is over after any sleep
+
+    kept._sleep(0)
+    kept._round()
+
+    assert {row.pk for row in WorkerSession.objects.using(alias).all()} == {mine.id, other.id}
+
+
 def test_after_an_exchange_of_unknown_outcome_nothing_stays_claimed_by_nobody(
     alias: str, open_session: Open
 ) -> None:

@@ -38,9 +38,10 @@ class Upkeep(Dying):
         return sum(len(queue.engine.promote(now, limit)) for queue in self.broker.queues.values())
 
     @locked
-    def reap(self) -> list[Reaped]:
+    def reap(self, *, spare: int = 0) -> list[Reaped]:
         now = self._now()
-        return [self._reap(session) for session in list(self.broker.sessions.values()) if session.deadline < now]
+        sessions = [one for one in self.broker.sessions.values() if one.number != spare]
+        return [self._reap(session) for session in sessions if session.deadline < now]
 
     def _reap(self, session: WorkerSession) -> Reaped:
         held = [row_of(entry) for entry in session.held()]

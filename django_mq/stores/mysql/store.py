@@ -222,8 +222,8 @@ class MySQLStore(Acting):
         return super().promote(limit)
 
     @retried
-    def reap(self) -> list[Reaped]:
-        return super().reap()
+    def reap(self, *, spare: int = 0) -> list[Reaped]:
+        return super().reap(spare=spare)
 
     def _grace(self) -> dict[str, Any]:
         running = float(self._rows("uptime")[0][1]) + self.clock_offset.total_seconds()

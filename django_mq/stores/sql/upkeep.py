@@ -21,9 +21,9 @@ class Upkeep(Sessions, Steering, Rollups):
     def promote(self, limit: int = 1000) -> int:
         return len(self._rows("promote_all", limit=limit))
 
-    def reap(self) -> list[Reaped]:
+    def reap(self, *, spare: int = 0) -> list[Reaped]:
         with self._transaction():
-            lapsed = self._rows("lock_lapsed_sessions", **self._grace())
+            lapsed = self._rows("lock_lapsed_sessions", spare=spare, **self._grace())
             sessions = [row[0] for row in lapsed]
             released = self._rows("release_lapsed", sessions=sessions)
             self._record_losses(dict(lapsed), [row for row in released if row[3]])

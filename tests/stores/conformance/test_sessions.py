@@ -202,6 +202,18 @@ def test_reaping_takes_only_the_lapsed_sessions(store: Store, orders: str) -> No
     assert (store.counts()[orders].claimed, store.counts()[orders].ready) == (1, 1)
 
 
+def test_whoever_reaps_spares_the_session_in_whose_name(store: Store, orders: str) -> None:
+    mine, other = open_session(store, "mine"), open_session(store, "other")
+    for session in (mine, other):
+        publish(store)
+        claim(store, session)
+    pass_time(store, DEADLINE_SECONDS + 1)
+
+    assert [item.session_id for item in store.reap(spare=mine)] == [other]
+    assert (store.counts()[orders].claimed, store.counts()[orders].ready) == (1, 1)
+    assert store.renew(mine, FOR_LONG)
+
+
 def test_reaping_reports_every_session_with_what_it_held(store: Store, orders: str) -> None:
     sessions = [open_session(store, name) for name in ("a", "b")]
     for _ in range(3):
