@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +24,9 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: As root, as in a container, Chromium runs only without its sandbox.
 ARGUMENTS = ["--no-sandbox"] if os.geteuid() == 0 else []
 #: Longest wait for anything on a page; a slow machine must not fail a test.
-PATIENCE_MILLISECONDS = 60_000
+PATIENCE_MILLISECONDS = 120_000
+#: What counts up by itself in a page has gone on by the time that a slow machine looks.
+ANY_NUMBER = re.compile(r"\d+")
 #: Names a folder for screenshots; without it none are made.
 FOLDER_VARIABLE = "SCREENSHOTS"
 

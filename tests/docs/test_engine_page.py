@@ -82,7 +82,6 @@ def examples() -> list[tuple[str, str]]:
     return [(code.text, output.text) for code, output in zip(shown[::2], shown[1::2], strict=True)]
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.usefixtures("own_lists_are_forgotten")
 @pytest.mark.parametrize(("code", "output"), examples(), ids=["begin", "list", "consumers", "work", "workers"])
 def test_an_example_prints_what_the_page_says(code: str, output: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
 
 #: Seconds after which a thread that has not ended is taken to be stuck.
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 MESSAGES = 1500
 PRODUCERS = 2

@@ -49,7 +49,7 @@ def run_demo(
 
     def run(*arguments: str, **variables: str) -> tuple[int, str]:
         with start_demo(*arguments, **variables) as process:
-            written, _ = process.communicate(timeout=150)
+            written, _ = process.communicate(timeout=400)
             return process.returncode, written
 
     return run

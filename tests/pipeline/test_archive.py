@@ -202,7 +202,7 @@ class TestOnOneDatabase:
         past(2)
         batch = manifest.plan("default", str(tmp_path), timezone.now())
         assert batch is not None
-        with manifest.held(batch, "default", seconds=30) as slow:
+        with manifest.held(batch, "default", seconds=3000) as slow:
             ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
             with manifest.held(batch, "default"), pytest.raises(ArchiveBusy, match="has taken this batch over"):
                 manifest.mark_written(batch, "default", slow, manifest.Contents("nowhere"))

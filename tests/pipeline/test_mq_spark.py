@@ -31,7 +31,7 @@ def test_the_doctor_says_that_all_works(
 
     with said.open("wb") as output:
         process = launch("--master", "local[1]", "doctor", output=output, environment=environment)
-        code = process.wait(timeout=240)
+        code = process.wait(timeout=800)
 
     text = said.read_text()
     assert code == 0, text
@@ -68,7 +68,7 @@ def test_a_job_that_is_launched_leaves_its_input_alone(tmp_path: Path) -> None:
     with (tmp_path / "said").open("wb") as output:
         process = launch("--help", output=output, environment=environment)
     assert process.stdin is None
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=300) == 0
     assert b"doctor" in (tmp_path / "said").read_bytes()
     assert isinstance(process, subprocess.Popen)
 

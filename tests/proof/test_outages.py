@@ -50,7 +50,8 @@ def test_a_soak_with_everything_going_wrong_loses_nothing(places: Places, postgr
 def test_connections_that_are_cut_at_random_lose_nothing_and_cost_no_lease(places: Places) -> None:
     with places("postgresql", SESSION_SECONDS=60) as place:
         chance = random.Random(7)
-        workers = [place.start("consume", transactional=True) for _ in range(2)]
+        # So long that only somebody who does not come back by himself is taken for dead, on whatever machine.
+        workers = [place.start("consume", transactional=True, reconnect_seconds=30.0) for _ in range(2)]
         sender = place.start("send", batch=5)
         for _ in range(10):
             progress(place, chance.randrange(20, 200))

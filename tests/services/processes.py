@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Time between two looks at a process or a server that is coming or going.
 LOOK_SECONDS = 0.02
 #: Longest wait for a killed process to be gone.
-GONE_SECONDS = 60.0
+GONE_SECONDS = 120.0
 
 
 def tethered(command: list[str], *, death_signal: signal.Signals, user: str = "-") -> list[str]:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-#: Longest wait for a server to answer; a busy machine recovers a killed PostgreSQL well within it.
-START_SECONDS = 60.0
+#: Longest wait for a server to answer: a JVM that starts, a killed PostgreSQL that recovers, where much else runs.
+START_SECONDS = 180.0
 #: Longest wait for a clean stop before the server is killed.
 STOP_SECONDS = 20.0
 

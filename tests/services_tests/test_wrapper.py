@@ -17,6 +17,7 @@ from tests.conftest import url_or_skip
 from tests.services.directory import remove_abandoned
 from tests.services.environment import USUAL
 from tests.services.processes import alive, wait_until_gone
+from tests.services.server import START_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ def wrapper(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 def output(process: subprocess.Popen[str]) -> str:
     """Wait for the end of the wrapper and return what the command wrote."""
-    return process.communicate(timeout=60)[0]
+    return process.communicate(timeout=START_SECONDS)[0]
 
 
 def test_it_sets_the_addresses_of_both_servers() -> None:
@@ -91,7 +92,7 @@ def test_it_leaves_no_process_behind(signum: signal.Signals) -> None:
         process.stdout.readline()
         processes = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signum)
-        process.wait(60)
+        process.wait(START_SECONDS)
         wait_until_gone(processes)
     remove_abandoned()  # a killed wrapper cannot do it itself
 

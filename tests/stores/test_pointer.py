@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Claimed, Exchange
 
 QUEUE = "orders"
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 
 
 # The pointer alone
@@ -189,7 +189,7 @@ def test_a_publisher_that_is_slow_to_commit_is_never_passed(stores: tuple[Store,
             late = publish(slow, QUEUE, priority=0)
             done: list[Claimed] = []
             begin = time.monotonic()
-            while time.monotonic() < begin + 5 * STEP_SECONDS:
+            while not done or time.monotonic() < begin + 5 * STEP_SECONDS:
                 publisher.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
                 done = exchange(store, session, done).claimed
             assert place_of(store._pointers[QUEUE], 0) < (0, late)  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Longest wait for the package index.
-FETCH_SECONDS = 120.0
+FETCH_SECONDS = 240.0
 
 
 class NotFetchedError(Exception):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 CASES = Path(__file__).with_name("kombu_cases.py")
 #: The kit itself sleeps for a quarter of a minute.
-SECONDS = 240.0
+SECONDS = 600.0
 #: As many cases as the kit of the oldest Kombu we take has; fewer would mean that they were not found.
 FEWEST = 40
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Longest wait for anything; what takes longer on a busy machine is broken.
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 #: Time between two looks.
 LOOK_SECONDS = 0.02
 

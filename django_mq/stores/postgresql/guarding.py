@@ -15,7 +15,7 @@ from django_mq.stores.private import lock_of
 from django_mq.stores.records import Instructions, Renewal
 from django_mq.stores.sql import SQLStore
 
-#: How long a session whose connection has ended may take to come back; hasten.sql says it, too.
+#: How long a session whose connection has ended may take to come back.
 RECONNECT_SECONDS = 2.5
 
 
@@ -32,6 +32,8 @@ def is_readable(driver: Any) -> bool:
 
 class Guarding(SQLStore):
     """Takes the lock for a session, and looks for sessions whose lock is free."""
+
+    reconnect_seconds: float = RECONNECT_SECONDS
 
     #: The driver's connection that stands for a session, and one that cannot because it is a pooler's.
     _guarding: Any = None
@@ -69,4 +71,7 @@ class Guarding(SQLStore):
     def hasten(self) -> int:
         with self._transaction():
             ids = [row[0] for row in self._rows("lock_guarded", **self._grace())]
-            return len(self._rows("hasten", ids=ids)) if ids else 0
+            return len(self._rows("hasten", ids=ids, reconnect_seconds=self.reconnect_seconds)) if ids else 0
+
+    def _grace(self) -> dict[str, Any]:
+        return super()._grace() | {"reconnect_seconds": self.reconnect_seconds}

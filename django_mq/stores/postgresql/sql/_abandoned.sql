@@ -1,1 +1,1 @@
-(s.guarded AND s.deadline > {now} + interval '2.5 seconds' AND NOT {attended})
+(s.guarded AND s.deadline > {now} + %(reconnect_seconds)s * interval '1 second' AND NOT {attended})
