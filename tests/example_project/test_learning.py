@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Three sessions of Spark, one after the other.
-PATIENCE_SECONDS = 800
+PATIENCE_SECONDS = 1600
 
 
 @pytest.mark.once
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_demo_learns_from_its_own_history(
     start_demo: Callable[..., AbstractContextManager[subprocess.Popen[str]]], tmp_path: Path
 ) -> None:

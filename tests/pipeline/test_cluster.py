@@ -77,7 +77,7 @@ def start(options: list[str], spark_environment: dict[str, str]) -> Iterator[Cal
 
 
 @pytest.mark.once
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.django_db(databases=[ALIAS], transaction=True)
 class TestOnACluster:
     """One cluster for all: its daemons take seconds to start, and a gigabyte."""

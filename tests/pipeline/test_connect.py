@@ -36,7 +36,7 @@ def environment(spark_environment: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.once
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.django_db(databases=["default"], transaction=True)
 class TestThroughAServer:
     """One program, and one command."""

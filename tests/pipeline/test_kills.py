@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.once,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     pytest.mark.django_db(databases=["default"], transaction=True),
 ]
 
 ROWS = 30_000
 #: A JVM starts, reads and writes: minutes, where everything else runs at once.
-PATIENCE_SECONDS = 300
+PATIENCE_SECONDS = 600
 
 
 class Command:

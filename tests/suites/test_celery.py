@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.once
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_celerys_integration_suite_passes(folder: Path, templates: Templates, redis_server: Redis) -> None:
     variables = celery_suite.environment(folder, "django-mq://", templates.fresh("postgresql"), redis_server.url)
 
