@@ -22,6 +22,7 @@ from django.db import connections, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from django_mq.admin import depth
 from django_mq.admin.message_acts import BY_NAME
 from django_mq.admin.selection import Batch, chosen_of
 from django_mq.admin.table import alias
@@ -41,7 +42,7 @@ logger = logging.getLogger("django_mq.admin")
 
 #: Messages tried by one transaction.
 BATCH = 500
-#: Where counting what to expect stops.
+#: Where counting what to expect stops in the thread; the page that begins it waits for no more than depth.LIMIT.
 COUNT_LIMIT = 1_000_000
 #: A running operation without progress for so long has lost its process.
 STALLED_SECONDS = 60.0
@@ -67,7 +68,7 @@ def begin(act: Act, filters: Mapping[str, str], answers: Mapping[str, Any], *, u
         created_at=now,
         beat_at=now,
     )
-    operation.expected = rows_of(operation).order_by()[:COUNT_LIMIT].count()
+    operation.expected = _count(operation, depth.LIMIT)
     operation.save(using=alias())
     start(operation)
     return operation
@@ -103,6 +104,7 @@ def run(pk: int, *, using: str) -> None:
     rows = Operation.objects.using(using).filter(pk=pk, status=RUNNING)
     if not rows.update(runner=token, beat_at=timezone.now()):
         return
+    _expect(pk, token, using)
     while (operation := rows.filter(runner=token).first()) is not None:
         batch = chosen_of(rows_of(operation)[:BATCH])
         if not batch:
@@ -114,6 +116,17 @@ def run(pk: int, *, using: str) -> None:
             _end(operation, token, FAILED, str(error))
             return
         _advance(operation, token, batch[-1].id, tried=len(batch), changed=changed)
+
+
+def _expect(pk: int, token: UUID, using: str) -> None:
+    """Count all that is to be tried, where the page that began it could only count the first of them."""
+    mine = Operation.objects.using(using).filter(pk=pk, runner=token, tried=0, expected__gte=depth.LIMIT)
+    if (operation := mine.first()) is not None:
+        mine.update(expected=_count(operation, COUNT_LIMIT), beat_at=timezone.now())
+
+
+def _count(operation: Operation, limit: int) -> int:
+    return rows_of(operation).order_by()[:limit].count()
 
 
 def _do(operation: Operation, batch: Sequence[Chosen]) -> int:

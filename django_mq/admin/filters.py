@@ -145,7 +145,7 @@ class ErrorFilter(admin.SimpleListFilter):
         return _choices(newest, request.GET.getlist("reason"))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(dead_reason=self.value()) if self.value() else queryset
+        return narrowing.by_reason(queryset, self.value() or "") if self.value() else queryset
 
 
 class ExceptionFilter(admin.SimpleListFilter):

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.http import HttpResponseRedirect
-from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
-from django_mq.admin import background, report
+from django_mq.admin import background, depth, report
 from django_mq.admin import message_acts as acts
 from django_mq.admin.confirmation import Question, is_confirmed
 from django_mq.admin.selection import Selection
@@ -99,9 +98,14 @@ class MessageActions(TableAdmin):
             harmful=act.harmful,
             columns=[_("State"), _("Messages"), ""],
             rows=[self._row(act, state, count) for state, count in sorted(chosen.states.items())],
-            more=_("And more: all that match the filters, in the background.") if chosen.cut else "",
+            more=self._more(chosen) if chosen.cut else "",
             form=form,
         )
+
+    @staticmethod
+    def _more(chosen: Selection) -> str:
+        sentence = _("And more: all that match the filters, %(count)s messages, in the background.")
+        return sentence % {"count": depth.shown(chosen.count(depth.LIMIT))}
 
     @staticmethod
     def _row(act: Act, state: int, count: int) -> list[str]:
@@ -122,7 +126,7 @@ class MessageActions(TableAdmin):
         operation = background.begin(act, filters, answers, user_name=request.user.get_username())
         sentence = _("%(act)s: begun for all that match, some %(count)s messages.") % {
             "act": act.label,
-            "count": number_format(operation.expected, force_grouping=True),
+            "count": depth.shown(operation.expected),
         }
         report.log_operation(request, operation, sentence)
         self.message_user(request, sentence, messages.SUCCESS)

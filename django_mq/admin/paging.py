@@ -17,12 +17,18 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-#: Rows counted, and so reachable by page number. Beyond it the page says "more" and filters help.
+#: Rows reachable by page number. Beyond it the page says "more" and filters help.
 COUNT_LIMIT = 10_000
+#: Rows counted for the first pages, and how many more as one goes on: whoever looks at a hundred rows shall not
+#: wait until ten thousand are found.
+COUNT_STEP = 1_000
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable at run time
-    """Knows the ids of the first COUNT_LIMIT rows, which also bounds how far the last page must skip."""
+    """Knows the ids of the first rows, some way beyond the page that is asked for and COUNT_LIMIT at most."""
+
+    #: The page that is asked for, as the address says it; nonsense is answered by the count of the first pages.
+    wanted: str | int = 1
 
     @property
     def _rows(self) -> QuerySet[Any]:
@@ -31,7 +37,13 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable
 
     @cached_property
     def ids(self) -> list[Any]:
-        return list(self._rows.values_list("pk", flat=True)[:COUNT_LIMIT])
+        return list(self._rows.values_list("pk", flat=True)[: self.limit])
+
+    @cached_property
+    def limit(self) -> int:
+        """Return where counting stops: always beyond the page that is asked for, up to COUNT_LIMIT."""
+        shown = self.per_page * _number(self.wanted)
+        return min(COUNT_LIMIT, (shown // COUNT_STEP + 1) * COUNT_STEP)
 
     @cached_property
     def count(self) -> int:
@@ -45,8 +57,20 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable
 
     @property
     def cut(self) -> bool:
-        """Whether there may be rows beyond those counted."""
+        """Whether there may be rows beyond those that pages reach."""
         return self.count >= COUNT_LIMIT
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there may be rows beyond those counted, which later pages count."""
+        return not self.cut and self.count >= self.limit
+
+
+def _number(text: str | int) -> int:
+    try:
+        return max(1, int(text))
+    except ValueError:
+        return 1
 
 
 class BoundedChangeList(ChangeList):

@@ -53,11 +53,16 @@ class Selection(Batch):
     """Chosen messages, in delivery order, and how many were asked for."""
 
     def __init__(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        self._rows = queryset
         found = chosen_of(queryset.order_by("pk")[: LIMIT + 1])
         #: More than a page may wait for: only with "select all".
         self.cut = len(found) > LIMIT
         super().__init__(sorted(found[:LIMIT], key=lambda chosen: (-chosen.level, chosen.place, chosen.id)))
         self.asked = max(len(self.messages), self._named(request))
+
+    def count(self, limit: int) -> int:
+        """Return how many match, those beyond what a page may change too, counting up to the limit."""
+        return self._rows.order_by()[:limit].count()
 
     @staticmethod
     def _named(request: HttpRequest) -> int:

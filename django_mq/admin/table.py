@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin
 from django.contrib.admin import helpers
+from django.contrib.admin.views.main import PAGE_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from django_mq import conf
 from django_mq.admin.base import base_of
-from django_mq.admin.paging import BoundedChangeList
+from django_mq.admin.paging import BoundedChangeList, BoundedPaginator
 
 if TYPE_CHECKING:
     from django.contrib.admin.views.main import ChangeList
@@ -47,6 +48,12 @@ class TableAdmin(BaseAdmin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return BoundedChangeList
+
+    def get_paginator(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        paginator = super().get_paginator(request, *args, **kwargs)
+        if isinstance(paginator, BoundedPaginator):
+            paginator.wanted = request.GET.get(PAGE_VAR, 1)
+        return paginator
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).using(alias())

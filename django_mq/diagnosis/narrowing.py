@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 DEAD_LETTERS = "letters"
 #: Borders of the filter of failed attempts.
 ATTEMPTS = ("0", "1", "3", "10")
+#: A queue of fewer messages is read from the indexes of its states; of more, the newest are soon found among all.
+FEW = 1_000
 #: Spans of the filter of ages; what is older than the longest is "older".
 AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 
@@ -46,7 +48,22 @@ def by_state(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 def by_queue(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     # By its key: only then the rows of one queue come in delivery order from an index.
     found = Queue.objects.using(rows.db).filter(name=value).values_list("pk", flat=True).first()
-    return rows.filter(queue_id=found) if found is not None else rows.none()
+    if found is None:
+        return rows.none()
+    few = _few_of(found, rows.db)
+    return rows.filter(queue_id=found) if few is None else rows.filter(queue_id=found, pk__in=few)
+
+
+def _few_of(queue_id: int, alias: str) -> list[int] | None:
+    """Return the ids of all messages of a small queue, None for a large one.
+
+    Each state has an index that begins with the queue, and nothing else has: a queue of few messages, or of none,
+    is not worth a walk through those of all others.
+    """
+    mine = Message.objects.using(alias).filter(queue_id=queue_id).order_by().values_list("pk", flat=True)
+    first, *others = (mine.filter(in_state(state)) for state in Message.Status)
+    ids = list(first.union(*others, all=True)[:FEW])
+    return ids if len(ids) < FEW else None
 
 
 def by_type(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -64,20 +81,25 @@ def by_attempts(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 
 def by_reason(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-    return rows.filter(dead_reason=value)
+    """Return the dead letters of this reason: only they are looked through, by an index of their own."""
+    return rows.filter(in_state(Message.Status.DEAD), dead_reason=value)
 
 
 def by_error(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     """Return the messages of which an attempt has failed with this exception."""
     failed = Attempt.objects.using(rows.db).filter(error=value).order_by()
-    own = Q(message_id__in=failed.exclude(message_id=None).values("message_id"))
-    return rows.filter(own | Q(correlation_id__in=failed.exclude(correlation_id=None).values("correlation_id")))
+    ids = Message.objects.using(rows.db).order_by().values_list("pk", flat=True)
+    own = ids.filter(message_id__in=failed.exclude(message_id=None).values("message_id"))
+    tasks = ids.filter(correlation_id__in=failed.exclude(correlation_id=None).values("correlation_id"))
+    # From the attempts to their messages, by one index and by the other: asked for both at once, PostgreSQL reads
+    # every message and compares.
+    return rows.filter(pk__in=own.union(tasks, all=True))
 
 
 def by_worker(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     if not value.isdecimal():
         return rows
-    return rows.filter(session_id=int(value[:18]), state=Message.Status.CLAIMED)
+    return rows.filter(in_state(Message.Status.CLAIMED), session_id=int(value[:18]))
 
 
 def by_age(rows: QuerySet[Any], value: str, now: datetime) -> QuerySet[Any]:

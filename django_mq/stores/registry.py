@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from django.db import connections
 
 from django_mq.errors import UnsupportedDatabase
-from django_mq.stores.memory.store import MemoryStore
 from django_mq.stores.private import private_connection
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from django_mq.stores.base import Store
+    from django_mq.stores.memory.store import MemoryStore
     from django_mq.stores.sql import SQLStore
 
 #: Stands in the place of a database alias for the queues of this process, in memory.
@@ -48,6 +48,14 @@ def _kind(vendor: str) -> type[SQLStore]:
     return kind
 
 
+@cache
+def _memory() -> type[MemoryStore]:
+    """Return the store in memory; it brings the whole engine along, which a probe and most commands never use."""
+    from django_mq.stores.memory.store import MemoryStore  # noqa: PLC0415 - see above
+
+    return MemoryStore
+
+
 def has_store(alias: str) -> bool:
     """Whether queues can be under this name: a database alias, or ``MEMORY``."""
     return alias == MEMORY or alias in connections
@@ -56,12 +64,12 @@ def has_store(alias: str) -> bool:
 def shared_store(alias: str) -> Store:
     """Return a store over this thread's Django connection, joining its transaction."""
     if alias == MEMORY:
-        return MemoryStore(alias)
+        return _memory()(alias)
     return store_for(connections[alias])
 
 
 def private_store(alias: str) -> Store:
     """Return a store over a connection of its own: a worker's, never the caller's transaction."""
     if alias == MEMORY:
-        return MemoryStore(alias)
+        return _memory()(alias)
     return store_for(private_connection(alias), private=True)

@@ -55,7 +55,7 @@ def test_a_filter_looks_through_the_messages_once(site: str, browse: Client, mak
 
     looks = [one for one in sql if f"'{kind}'" in one and " IN (" not in one]
     assert len(looks) == 1
-    assert "LIMIT 10000" in looks[0]
+    assert "LIMIT 1000" in looks[0]
 
 
 def test_the_list_takes_as_many_queries_for_many_messages_as_for_one(
@@ -91,6 +91,30 @@ def test_the_list_counts_up_to_a_bound(
 
     assert response.context["cl"].result_count == 2
     assert "counting stops here" in response.content.decode()
+
+
+def test_more_is_counted_as_one_goes_on(
+    site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django_mq.admin.paging.COUNT_STEP", 2)
+    monkeypatch.setattr("django_mq.admin.messages.MessageAdmin.list_per_page", 1)
+    made = [make.message() for _ in range(6)]
+
+    pages = [browse.get(list_of("message"), {"p": number}) for number in (1, 2, 4, 6)]
+
+    assert [page.context["cl"].result_count for page in pages] == [2, 4, 6, 6]
+    assert [one.pk for page in pages for one in page.context["cl"].result_list] == [
+        made[-number].pk for number in (1, 2, 4, 6)
+    ]
+    told = ["as you go on" in page.content.decode() for page in pages]
+    assert told == [True, True, True, False]
+
+
+@pytest.mark.parametrize("page", ["0", "-3", "9999999999", "first"])
+def test_a_page_that_is_none_is_answered_as_ever(site: str, browse: Client, make: Make, page: str) -> None:
+    make.message()
+
+    assert browse.get(list_of("message"), {"p": page}, follow=True).status_code == 200
 
 
 def test_messages_are_filtered_by_state_queue_type_and_priority(site: str, browse: Client, make: Make) -> None:

@@ -144,6 +144,24 @@ def test_an_act_that_asks_says_that_there_is_more(site: str, browse: Client, mak
     assert not Message.objects.exists()
 
 
+def test_the_page_counts_a_few_and_the_operation_all_it_is_to_try(
+    site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django_mq.admin.depth.LIMIT", 3)
+    rows = [make.message(DEAD) for _ in range(5)]
+    data = {"action": "cancel", "_selected_action": [rows[0].pk], "select_across": "1"}
+
+    asked = browse.post(list_of("message"), data)
+    begun = browse.post(list_of("message"), {**data, "confirmed": "yes"}, follow=True)
+    operation = Operation.objects.get()
+
+    assert "3+ messages, in the background" in asked.content.decode()
+    assert said(begun) == ["Cancel and remove: begun for all that match, some 3+ messages."]
+    assert operation.expected == 3
+    operation = finished(operation, site)
+    assert (operation.expected, operation.tried, operation.changed) == (5, 5, 5)
+
+
 def test_it_is_stopped_and_goes_on_by_hand(site: str, browse: Client, make: Make) -> None:
     make.message(DEAD)
     operation = begin()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import statistics
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import django
 
@@ -20,7 +24,7 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.urls import reverse  # noqa: E402
 
-from django_mq.models import Attempt, History, Message, Queue, WorkerSession  # noqa: E402
+from django_mq.models import Attempt, History, Message, Operation, Queue, WorkerSession  # noqa: E402
 from tests.benchmarks.page_programs.filling import fill  # noqa: E402
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 #: Django and a connection: what any command costs before ours begins.
 BARE = "import django; django.setup(); from django.db import connection; connection.ensure_connection()"
 MODELS = ("queue", "message", "history", "attempt", "workersession", "binding", "operation", "insighthour")
+ACROSS = "retry of all dead letters"
 HEALTH = "from django.core.management import execute_from_command_line as run; run(['manage.py', 'mq_health'])"
 
 
@@ -44,6 +49,8 @@ def main() -> None:
     figures = [_measured(name, ask, repeats) for name, ask in wanted]
     if only in "mq_health":
         figures.append(_health(repeats))
+    if only in ACROSS:
+        figures.append(_across(client))
     json.dump({"messages": messages, "pages": figures}, sys.stdout)
 
 
@@ -83,7 +90,7 @@ def _asked(client: Client) -> Iterator[tuple[str, Callable[[], Any]]]:
             f"question before '{act}' on all that match",
             lambda act=act: _answered(client.post(f"{messages}?state=3", {"action": act, **chosen})),
         )
-    queue = Queue.objects.earliest("name")
+    queue = Queue.objects.get(name="queue-00")
     yield (
         "question before a purge",
         lambda: _answered(
@@ -115,7 +122,11 @@ def _addresses() -> Iterator[tuple[str, str]]:
     for query in _queries():
         yield f"messages, {query}", f"{messages}?{query}"
     history = reverse("admin:django_mq_history_changelist")
-    for query in ("outcome__exact=2", "outcome__exact=5", "queue=queue-03", "queue=none", "p=100"):
+    one = History.objects.earliest("id")
+    for query in (
+        *("outcome__exact=2", "outcome__exact=5", "queue=queue-03", "queue=none", "p=100"),
+        *(f"q={one.message_id}", f"q={uuid4()}", "q=none"),
+    ):
         yield f"history, {query}", f"{history}?{query}"
     attempts = reverse("admin:django_mq_attempt_changelist")
     yield "attempts, queue=queue-03", f"{attempts}?queue=queue-03"
@@ -141,6 +152,7 @@ def _queries() -> list[str]:
         "p=100",
         *(f"state={state}" for state in (0, 1, 2, 3, "letters")),
         "queue=queue-03",
+        "queue=empty",
         "queue=queue-03&state=1",
         "queue=queue-03&state=3&p=50",
         "type=order.paid",
@@ -152,6 +164,8 @@ def _queries() -> list[str]:
         "attempts=10",
         "reason=ValueError%3A number 3",
         "reason=none",
+        "error=ValueError",
+        "error=none",
         f"worker={worker}",
         "published=hour",
         "published=week",
@@ -161,6 +175,7 @@ def _queries() -> list[str]:
         "q=tenant:7",
         "q=tenant:none",
         "q=tenant:none&state=3",
+        "q=id=7",
     ]
 
 
@@ -168,11 +183,14 @@ def _commands() -> Iterator[tuple[str, Callable[[], Any]]]:
     from django_mq.integrations.prometheus.collector import QueueCollector
 
     yield "scrape of the metrics, nothing remembered", lambda: list(QueueCollector().collect())
-    for arguments in (["mq_queues"], ["mq_workers"], ["mq_browse", "queue-03"], ["mq_top", "--count=1"]):
-        yield (
-            " ".join(arguments),
-            lambda arguments=arguments: call_command(*arguments, stdout=open("/dev/null", "w")),  # noqa: SIM115, PTH123
-        )
+    asked = (["mq_queues"], ["mq_workers"], ["mq_browse", "queue-03"], ["mq_top", "--count=1"], ["mq_doctor"])
+    for arguments in asked:
+        yield " ".join(arguments), lambda arguments=arguments: _called(arguments)
+
+
+def _called(arguments: list[str]) -> None:
+    with suppress(SystemExit):  # the doctor finds something: not every queue has a worker
+        call_command(*arguments, stdout=io.StringIO())
 
 
 def _health(repeats: int) -> dict[str, Any]:
@@ -187,6 +205,23 @@ def _health(repeats: int) -> dict[str, Any]:
         "seconds": [whole - bare for bare, whole in pairs],
         "statements": 3,
     }
+
+
+def _across(client: Client) -> dict[str, Any]:
+    """Return what the page takes that begins an act on all that match, and say how fast the act itself goes."""
+    messages = reverse("admin:django_mq_message_changelist")
+    chosen = {"_selected_action": [Message.objects.filter(state=3).latest("id").pk], "select_across": "1"}
+    begin = time.perf_counter()
+    _answered(client.post(f"{messages}?state=3", {"action": "retry", **chosen}, follow=True))
+    page = time.perf_counter() - begin
+    operation = Operation.objects.latest("id")
+    [thread] = [one for one in threading.enumerate() if one.name == f"django_mq-operation-{operation.pk}"]
+    thread.join()
+    seconds = time.perf_counter() - begin
+    operation.refresh_from_db()
+    name = f"{ACROSS}, the page that begins it; {operation.changed:,} in {seconds:.1f} s"
+    _say(f"  {page * 1000:7.0f} ms  {name}")
+    return {"name": name, "median": page, "slowest": page, "seconds": [page], "statements": 0}
 
 
 def _process(program: str) -> float:
