@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for typing.get_type_hints
 
+from django.db.models import Q
+
 from django_mq.diagnosis.narrowing import narrowed
 from django_mq.models import Message
 
@@ -42,6 +44,8 @@ class Choice:
     filters: Mapping[str, str] = field(default_factory=dict)
     #: At most so many, the oldest first; None = all.
     limit: int | None = None
+    #: What filters look among, beside the states.
+    among: Q = field(default_factory=Q)
 
     def count(self, states: frozenset[State], *, limit: int, using: str) -> Counter[int]:
         """Return how many there are in each state, counting no more than ``limit`` of them."""
@@ -74,7 +78,7 @@ class Choice:
         rows = narrowed(Message.objects.using(alias), self.filters, datetime.now(UTC))
         if self.ids:
             return rows.filter(message_id__in=self.ids)
-        return rows.filter(state__in=[state.value for state in states])
+        return rows.filter(self.among, state__in=[state.value for state in states])
 
 
 COLUMNS = ("pk", "message_id", "queue__name", "state", "level", "place")

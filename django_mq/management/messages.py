@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from django.core.management.base import CommandError
+from django.db.models import Q
 
 from django_mq.delivery.times import read_time
 from django_mq.diagnosis.choosing import Choice
@@ -45,6 +46,8 @@ class MessageCommand(MQCommand):
     verb: str
     #: What filters look among; a message named by its id in another state is left.
     states: frozenset[State]
+    #: What else filters ask of a message.
+    among = Q()
     #: The key in JSON, and the words, for those that are left.
     left: tuple[str, str] = ("left", "left alone: in another state, so already, or changed meanwhile")
     #: Whether to ask before it is done to all that match.
@@ -79,8 +82,7 @@ class MessageCommand(MQCommand):
         """Do it to these and return how many were changed. Raises MQError."""
         raise NotImplementedError
 
-    @staticmethod
-    def _choice(alias: str, options: dict[str, Any]) -> Choice:
+    def _choice(self, alias: str, options: dict[str, Any]) -> Choice:
         filters = {name: options[option] for option, name, _, _ in FILTERS if options[option]}
         if not filters and not options["ids"]:
             raise CommandError("Name messages by their ids, or say by filters which are meant; see --help.")
@@ -88,7 +90,7 @@ class MessageCommand(MQCommand):
             check_names([filters["queue"]], using=alias)
         for name in {"since", "until"} & filters.keys():
             filters[name] = read_time(filters[name], f"--{name}").isoformat()
-        return Choice(options["ids"], filters, options["limit"])
+        return Choice(options["ids"], filters, options["limit"], self.among)
 
     def _would(self, choice: Choice, alias: str) -> tuple[int, int]:
         counts = choice.count(self.states, limit=COUNT_LIMIT, using=alias)

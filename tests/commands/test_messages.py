@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from django.core.management.base import CommandError
 
-from django_mq.api import publish, publish_many
+from django_mq.api import Letter, publish, publish_many
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.editing import create_queue, edit_queue
 from django_mq.diagnosis import choosing
@@ -75,6 +75,19 @@ def test_a_letter_in_a_dead_letter_queue_is_retried_where_it_came_from(database:
 
     found = Message.objects.using(database).values_list("message_id", "queue__name", "state")
     assert set(found) == {(letter, "one", READY), (ordinary, "mails", READY)}
+
+
+def test_filters_find_dead_letters_only(database: str, run: Run) -> None:
+    create_queue("one", {"dead_letter_queue": "mails"}, using=database)
+    for queue in ("one", "orders"):
+        publish(queue, type="invoice")
+        claim(database, 1, queue=queue, verdict=Verdict.DEAD)
+    publish_many([Letter(queue="orders", type="invoice"), Letter(queue="mails", type="invoice")])
+
+    assert run("mq_retry", "--type", "invoice") == "2 messages retried.\n"
+
+    left = Message.objects.using(database).filter(state=READY).values_list("queue__name", flat=True)
+    assert sorted(left) == ["mails", "one", "orders", "orders"]
 
 
 def test_what_workers_hold_is_released(database: str, run: Run) -> None:
@@ -180,8 +193,10 @@ def test_an_id_that_nothing_has_is_said(database: str, run: Run, command: str) -
 
 @every_command
 def test_a_dry_run_changes_nothing(database: str, run: Run, command: str) -> None:
-    messages = [publish("orders"), publish("orders", delay=60), publish("orders")]
+    messages = [publish("orders") for _ in range(2)]
+    claim(database, 1, verdict=Verdict.DEAD)
     claim(database, 1)
+    messages += [publish("orders"), publish("orders", delay=60)]
     before = list(Message.objects.using(database).order_by("pk").values())
 
     said = json.loads(run(command, "--queue", "orders", *COMMANDS[command], "--dry-run", "--json"))

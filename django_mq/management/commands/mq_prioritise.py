@@ -25,7 +25,8 @@ class Command(MessageCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--to", type=int, choices=range(10), required=True, help="0 to 9, 9 first.")
+        words = "0 to 9, 9 first."
+        parser.add_argument("--to", type=int, choices=range(10), required=True, metavar="PRIORITY", help=words)
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
         queues = {row.queue for row in rows}
