@@ -14,14 +14,13 @@ from django_mq.admin.table import alias
 from django_mq.delivery.codecs import JSON, TEXT
 from django_mq.delivery.publishing import Letter
 from django_mq.diagnosis import masking
+from django_mq.diagnosis.copying import without_traces
 from django_mq.models import Queue
 
 if TYPE_CHECKING:
     from django_mq.models import Message
 
 KINDS = ((JSON, "JSON"), (TEXT, _("text")))
-#: Headers that say where a message has been: a copy is a new one.
-TRACES = ("x-origin-queue", "x-origin-attempts", "x-origin-id", "x-origin-cause", "x-dead-reason", "x-dead-at")
 
 
 class LetterForm(forms.Form):
@@ -95,7 +94,7 @@ def copied(message: Message) -> dict[str, Any] | None:
         known = {}
     if masking.masked_headers(known, queue) != known:
         return None
-    kept = {name: value for name, value in known.items() if name not in TRACES} if isinstance(known, dict) else {}
+    kept = without_traces(known) if isinstance(known, dict) else {}
     return {
         "queue": queue,
         "kind": JSON if body.kind == "json" else TEXT,

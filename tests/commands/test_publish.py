@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management.base import CommandError
 
+from django_mq.api import publish
 from django_mq.delivery.declaring import declare
 from django_mq.models import Message
 from django_mq.stores.registry import shared_store
@@ -124,3 +126,39 @@ def test_bad_input_is_refused_with_a_sentence(
         run("mq_publish", *arguments)
 
     assert not Message.objects.using(database).exists()
+
+
+def test_a_message_is_published_once_more_with_edits(database: str, run: Run) -> None:
+    declare(shared_store(database), "mails")
+    headers = {"tenant": "north", "step": 1, "x-origin-queue": "elsewhere"}
+    first = publish("orders", {"total": 3}, type="invoice", priority=7, headers=headers)
+    messages = Message.objects.using(database)
+
+    same = json.loads(run("mq_publish", "mails", "--copy", first, "--json"))["message_id"]
+    edited = json.loads(
+        run("mq_publish", "orders", "--copy", first, '{"total": 4}', "--priority=9", "--header=step=2", "--json")
+    )["message_id"]
+
+    assert [value_of(messages.get(message_id=one)) for one in (same, edited)] == [
+        ("mails", {"total": 3}, "invoice", 7, {"tenant": "north", "step": 1}),
+        ("orders", {"total": 4}, "invoice", 9, {"tenant": "north", "step": "2"}),
+    ]
+    assert messages.count() == 3
+
+
+def value_of(message: Message) -> tuple[str, Any, str, int, Any]:
+    return message.queue.name, json.loads(bytes(message.body)), message.type, message.priority, message.headers
+
+
+def test_bytes_are_copied_as_they_are(database: str, run: Run) -> None:
+    first = publish("orders", b"\xff\x00", content_type="image/png")
+
+    copy = json.loads(run("mq_publish", "orders", "--copy", first, "--json"))["message_id"]
+
+    message = Message.objects.using(database).get(message_id=copy)
+    assert (bytes(message.body), message.content_type) == (b"\xff\x00", "image/png")
+
+
+def test_what_is_not_there_cannot_be_copied(database: str, run: Run) -> None:
+    with pytest.raises(CommandError, match=r"no message 00000000-.* to copy"):
+        run("mq_publish", "orders", "--copy", "00000000-0000-7000-8000-000000000001")

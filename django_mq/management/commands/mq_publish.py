@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.core.management.base import CommandError
 
@@ -15,6 +16,7 @@ from django_mq.api import Letter, publish_many
 from django_mq.delivery.codecs import BINARY, JSON, TEXT
 from django_mq.delivery.lines import publish_lines
 from django_mq.delivery.times import read_time
+from django_mq.diagnosis.copying import copy_of
 from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.progress import watched
@@ -52,7 +54,13 @@ class Command(MQCommand):
         many.add_argument(
             "--letters", action="store_true", help="Each line is an object: body, and any argument of publish()."
         )
-        parser.add_argument("--priority", type=int, default=4, help="0 to 9, 9 first; 4 without it.")
+        parser.add_argument(
+            "--copy",
+            metavar="MESSAGE_ID",
+            type=UUID,
+            help="As this message: its body without BODY, its headers, type and priority where none are given.",
+        )
+        parser.add_argument("--priority", type=int, help="0 to 9, 9 first; 4 without it.")
         parser.add_argument("--delay", type=float, metavar="SECONDS", help="Deliver not before so long from now.")
         parser.add_argument(
             "--deliver-at",
@@ -66,28 +74,21 @@ class Command(MQCommand):
         add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
-        at = options["deliver_at"]
-        letter = Letter(
-            queue=options["queue"],
-            priority=options["priority"],
-            delay=options["delay"],
-            deliver_at=None if at is None else read_time(at, "--deliver-at"),
-            ttl=options["ttl"],
-            headers=dict(_header(text) for text in options["headers"]),
-            type=options["type"],
-            message_id=options["message_id"],
-        )
+        letter = _letter(alias, options)
         if options["lines"] or options["letters"]:
             self._publish_lines(letter, alias, **options)
             return
-        kind = options["kind"] or JSON
-        body = _decoded(_raw(options["body"], options["file"]), kind)
-        (message_id,) = publish_many([replace(letter, body=body, content_type=kind)], using=alias)
+        if options["copy"] is None or options["body"] is not None or options["file"] is not None:
+            kind = options["kind"] or JSON
+            body = _decoded(_raw(options["body"], options["file"]), kind)
+            letter = replace(letter, body=body, content_type=kind)
+        (message_id,) = publish_many([letter], using=alias)
         self._say(1, str(message_id), as_json=options["json"], message_id=str(message_id))
 
     def _publish_lines(self, letter: Letter, alias: str, **options: Any) -> None:
-        if options["body"] not in {None, "-"} or options["message_id"] or options["kind"] not in {None, JSON}:
-            raise CommandError("With many lines there is no BODY, no --message-id, and nothing but JSON.")
+        single = options["message_id"] or options["copy"]
+        if options["body"] not in {None, "-"} or single or options["kind"] not in {None, JSON}:
+            raise CommandError("With many lines there is no BODY, --message-id or --copy, and nothing but JSON.")
         with _opened(options["file"]) as lines:
             passing = watched(lines, unit="lines")
             number = publish_lines(passing, letter, letters=options["letters"], using=alias)
@@ -95,6 +96,24 @@ class Command(MQCommand):
 
     def _say(self, number: int, text: str, *, as_json: bool, **more: str) -> None:
         self.stdout.write(json.dumps({"published": number, **more}) if as_json else text)
+
+
+def _letter(alias: str, options: dict[str, Any]) -> Letter:
+    """Return what the options say of a message, its body aside."""
+    copy = options["copy"]
+    start = Letter() if copy is None else copy_of(copy, using=alias)
+    at = options["deliver_at"]
+    return replace(
+        start,
+        queue=options["queue"],
+        priority=start.priority if options["priority"] is None else options["priority"],
+        delay=options["delay"],
+        deliver_at=None if at is None else read_time(at, "--deliver-at"),
+        ttl=options["ttl"],
+        headers={**(start.headers or {}), **dict(_header(text) for text in options["headers"])},
+        type=options["type"] or start.type,
+        message_id=options["message_id"],
+    )
 
 
 @contextmanager

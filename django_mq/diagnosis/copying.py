@@ -1,0 +1,44 @@
+"""A message once more: what is published of it again, and what is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from django_mq.delivery.codecs import decode_body, decode_headers
+from django_mq.delivery.publishing import Letter
+from django_mq.errors import InvalidMessage
+from django_mq.models import Message
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+#: Headers that say where a message has been: a copy is a new one.
+TRACES = ("x-origin-queue", "x-origin-attempts", "x-origin-id", "x-origin-cause", "x-dead-reason", "x-dead-at")
+
+
+def without_traces(headers: dict[str, Any]) -> dict[str, Any]:
+    """Return what a copy's headers say."""
+    return {name: value for name, value in headers.items() if name not in TRACES}
+
+
+def copy_of(message_id: UUID, *, using: str) -> Letter:
+    """Return a letter with the body, headers, type and priority of a message; its queue is left to be named.
+
+    Raises InvalidMessage if there is no such message, and CorruptMessage.
+    """
+    rows = Message.objects.using(using).filter(message_id=message_id).order_by("-pk")
+    stored = Cast("headers", TextField())  # as text: what is no JSON must be told, and not break the query
+    found = rows.values_list("body", "content_type", "content_encoding", "type", "priority", stored).first()
+    if found is None:
+        raise InvalidMessage(f"There is no message {message_id} to copy; a finished one is in the history only.")
+    body, content_type, encoding, type_, priority, headers = found
+    return Letter(
+        body=decode_body(bytes(body), content_type, encoding),
+        content_type=content_type or None,
+        headers=without_traces(decode_headers(headers)),
+        type=type_,
+        priority=priority,
+    )
