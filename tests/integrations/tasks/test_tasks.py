@@ -10,7 +10,10 @@ from uuid import uuid4
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import connections, transaction
+from django.http import HttpRequest, HttpResponse
+from django.test import AsyncClient
 from django.test.utils import CaptureQueriesContext
+from django.urls import path
 from django.utils import timezone
 
 from django_mq.api import publish
@@ -82,6 +85,51 @@ def test_a_coroutine_is_a_task_and_async_code_enqueues(work: Any, run: Run) -> N
     async_to_sync(result.arefresh)()
 
     assert result.return_value == {"a": [1, None, "\x00\ud800"]}
+
+
+async def signed_up(request: HttpRequest) -> HttpResponse:
+    """An async view that enqueues."""
+    from tests.integrations.tasks import work
+
+    result = await work.later.aenqueue(request.GET["name"])
+    return HttpResponse(result.id)
+
+
+urlpatterns = [path("sign-up", signed_up)]
+
+
+def test_an_async_view_enqueues(work: Any, run: Run, settings: Settings) -> None:
+    settings.ROOT_URLCONF = __name__
+
+    answer = async_to_sync(AsyncClient().get)("/sign-up", {"name": "ann"})
+    run()
+
+    assert find(work, answer.content.decode()).return_value == "ann"
+
+
+def test_a_task_enqueues_another_in_its_own_transaction(
+    alias: str, work: Any, run: Run, settings: Settings
+) -> None:
+    use(settings, TRANSACTIONAL=True)
+    kept = work.enqueue_another.enqueue(fails=False)
+    lost = work.enqueue_another.enqueue(fails=True)
+
+    run()
+
+    kept.refresh()
+    lost.refresh()
+    assert (kept.status, lost.status) == ("SUCCESSFUL", "FAILED")
+    assert find(work, kept.return_value).status == "SUCCESSFUL"
+    assert work.ran == [("another", False)]
+
+
+def test_a_queue_that_the_backend_does_not_have_is_refused(alias: str, work: Any) -> None:
+    from django_mq.integrations.tasks.compat import InvalidTask
+
+    with pytest.raises(InvalidTask, match="elsewhere"):
+        work.add.using(queue_name="elsewhere")
+
+    assert not Message.objects.using(alias).exists()
 
 
 def test_a_task_that_fails_is_tried_again_and_keeps_its_errors(work: Any, run: Run) -> None:

@@ -11,9 +11,9 @@ ran: list[Any] = []
 
 
 @task
-def add(one: int, two: int = 0) -> int:
+def add(one: Any, two: int = 0) -> Any:
     ran.append((one, two))
-    return one + two
+    return two if isinstance(one, str) else one + two
 
 
 @task
@@ -37,6 +37,15 @@ def refuse() -> None:
 @task
 def unspeakable() -> Any:
     return object()
+
+
+@task
+def enqueue_another(fails: bool) -> str:
+    """Enqueue one, then fail or not."""
+    result = add.enqueue("another", fails)
+    if fails:
+        raise ValueError("after enqueueing")
+    return str(result.id)
 
 
 @task(priority=50, queue_name="mails")
