@@ -17,7 +17,7 @@ from tests.services.server import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import ConsoleMessage, Dialog, Page
 
 #: Browsers looked for on PATH, Debian's first.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -65,3 +65,19 @@ def picture(page: Page, name: str) -> None:
     if folder:
         page.wait_for_load_state("load")
         page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+def note_complaints(page: Page, complaints: list[str]) -> None:
+    """Write down what runs on its own or fails on a page; that the site has no icon is no failure."""
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.location["url"].endswith("/favicon.ico"):
+            complaints.append(message.text)
+
+    def asked(dialog: Dialog) -> None:
+        complaints.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", asked)
+    page.on("console", said)

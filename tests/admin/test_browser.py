@@ -10,7 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from django_mq.models import Consumer, Message, Queue
-from tests.admin.browser import browsing, log_in, picture
+from tests.admin.browser import browsing, log_in, note_complaints, picture
 from tests.admin.conftest import list_of, page_of
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ def test_hostile_rows_run_nothing_on_any_page(
 
     with browsing(live_server.url, dark=dark) as page:
         log_in(page)
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        note_complaints(page, complaints)
         for name, address in pages.items():
             page.goto(address)
             expect(page).not_to_have_title("broken in")

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission, User
 from playwright.sync_api import expect
 
 from django_mq.models import Message
-from tests.admin.browser import browsing, log_in, picture
+from tests.admin.browser import browsing, log_in, note_complaints, picture
 from tests.admin.conftest import list_of, page_of
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ def test_no_body_runs_anything_or_makes_a_page_unusable(
 
     with browsing(live_server.url) as page:
         log_in(page)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        note_complaints(page, complaints)
         look(page, page_of(rows["scripts"][2]))
         for name, (dead, past, _) in rows.items():
             look(page, page_of(past))

@@ -10,6 +10,7 @@ import pytest
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery.declaring import declare
+from django_mq.delivery.hinting import tell_workers
 from django_mq.delivery.instructing import MOST_CREDIT, instruct
 from django_mq.delivery.worker import Worker
 from django_mq.engine.conduct import Conduct
@@ -128,17 +129,23 @@ def test_the_row_says_what_the_consumers_of_a_quiet_worker_do(alias: str) -> Non
 
 
 def test_a_worker_hears_through_redis_what_it_is_told(alias: str, settings: Settings, redis_url: str) -> None:
-    hints = {"REDIS_URL": redis_url, "REDIS_PREFIX": f"test-{uuid4().hex}", "SAFETY_POLL_SECONDS": 1000.0}
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, **hints}
-    gate = Gate()
-    gate.opened.set()
-    with running(a_handler(gate, credit=4), using=alias, threads=1) as worker:
-        told(worker, conduct=Conduct.QUIET)
-        told(worker, credit=2)
-        told(worker, conduct=Conduct.WORK)
-        publish("orders", "after the quiet")
-        gate.wait_for(1)
-        told(worker, conduct=Conduct.STOP)
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_url, "REDIS_PREFIX": f"test-{uuid4().hex}"}
+
+    def hears(worker: Worker, **what: Any) -> None:
+        before = worker.session.instructions
+        assert instruct(session_of(worker), using=alias, **what)
+        wait_until(lambda: has_heard(worker, before), lambda: f"the worker to hear of {what}")
+
+    def has_heard(worker: Worker, before: Any) -> bool:
+        # A hint may be lost, as while the worker is still subscribing; hinted again it must come through.
+        tell_workers(using=alias)
+        return worker.session.instructions != before
+
+    with running(a_handler(), using=alias, threads=1) as worker:
+        hears(worker, conduct=Conduct.QUIET)
+        hears(worker, credit=2)
+        hears(worker, conduct=Conduct.WORK)
+        hears(worker, conduct=Conduct.STOP)
         sessions = WorkerSession.objects.using(alias)
         wait_until(lambda: not sessions.exists(), lambda: "the worker to end")
 
