@@ -125,21 +125,27 @@ class Ground:
     @cached_property
     def history(self) -> tuple[date, date]:
         """A history of so many days, filled; returns the first and the last of them."""
-        last = datetime.now(UTC).date() - timedelta(days=1)
-        first = last - timedelta(days=DAYS - 1)
-        note(f"filling a history of {self.sizes.history:,} rows")
-        with psycopg.connect(self.url) as connection:
-            indexes = connection.execute(INDEXES).fetchall()
-            for name, _ in indexes:
-                connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(name)))
-            start = datetime(first.year, first.month, first.day, tzinfo=UTC)
-            gap = DAYS * 86_400 / self.sizes.history
-            connection.execute(FILL, {"start": start, "gap": gap, "rows": self.sizes.history, "queues": QUEUES})
-            for _, definition in indexes:
-                connection.execute(definition)
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute("VACUUM (ANALYZE) django_mq_history")
-        return first, last
+        return filled(self.url, self.sizes.history)
+
+
+def filled(url: str, rows: int) -> tuple[date, date]:
+    """Fill the history of a week with so many rows instead of what it has; return its first and its last day."""
+    last = datetime.now(UTC).date() - timedelta(days=1)
+    first = last - timedelta(days=DAYS - 1)
+    note(f"filling a history of {rows:,} rows")
+    with psycopg.connect(url) as connection:
+        connection.execute("TRUNCATE django_mq_history RESTART IDENTITY")
+        indexes = connection.execute(INDEXES).fetchall()
+        for name, _ in indexes:
+            connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(name)))
+        start = datetime(first.year, first.month, first.day, tzinfo=UTC)
+        gap = DAYS * 86_400 / rows
+        connection.execute(FILL, {"start": start, "gap": gap, "rows": rows, "queues": QUEUES})
+        for _, definition in indexes:
+            connection.execute(definition)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM (ANALYZE) django_mq_history")
+    return first, last
 
 
 INDEXES = """SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
@@ -370,11 +376,11 @@ def what_if(ground: Ground) -> list[Figure]:
             spreads(scenario.name, simulate(trace, scenario), [row["priority"] for row in rows])
 
     rates = Rates(4 * size)
-    run(spark, spark.read.parquet(path).limit(100), scenarios)
+    run(spark.read.parquet(path).limit(100), scenarios)
     for _ in range(ground.sizes.rounds):
         note("simulating")
         rates.run("one process", alone)
-        rates.run("ours", lambda: run(spark, spark.read.parquet(path), scenarios))
+        rates.run("ours", lambda: run(spark.read.parquet(path), scenarios))
     return [rates.figure("what_if", "messages/s", "one process", 1.6)]
 
 
@@ -427,14 +433,9 @@ def new_database(url: str) -> Iterator[str]:
 
 def measured(ground: Ground, names: list[str], figures: list[Figure], file: str | None) -> list[str]:
     """Set Django up on the database, measure, and return the names of the measures that failed."""
-    os.environ |= {"DJANGO_SETTINGS_MODULE": "tests.settings.postgresql", "DATABASE_URL": ground.url}
-    import django
-
-    django.setup()
-    from django.core.management import call_command
+    set_up(ground.url)
     from django.db import connections
 
-    call_command("migrate", verbosity=0)
     failed = []
     try:
         for name in names:
@@ -448,6 +449,17 @@ def measured(ground: Ground, names: list[str], figures: list[Figure], file: str 
         ground.close()
         connections.close_all()
     return failed
+
+
+def set_up(url: str) -> None:
+    """Make tables in the database, and let Django, here and in what is started here, use them."""
+    os.environ |= {"DJANGO_SETTINGS_MODULE": "tests.settings.postgresql", "DATABASE_URL": url}
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
 
 
 def keep(figures: list[Figure], file: str | None) -> None:

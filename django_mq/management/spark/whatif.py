@@ -54,7 +54,7 @@ def whatif(command: Any, alias: str, options: dict[str, Any]) -> None:
         replace(recorded, name="half as fast", service=2.0),
         replace(recorded, name="no priorities", kind="fifo"),
     ]
-    outcomes = what_if(spark, trace, [recorded, *others], levels)
+    outcomes = what_if(trace, [recorded, *others], levels)
     if options["json"]:
         command.say(json.dumps([one.as_dict() for one in outcomes]))
     else:

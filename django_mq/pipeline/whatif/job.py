@@ -11,7 +11,7 @@ from django_mq.pipeline.session import explaining
 from django_mq.pipeline.whatif.simulation import Arrival, most_at_once, simulate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import date
 
     import pyarrow as pa
@@ -45,9 +45,7 @@ class Outcome:
         return asdict(self)
 
 
-def what_if(
-    spark: SparkSession, trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10
-) -> list[Outcome]:
+def what_if(trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10) -> list[Outcome]:
     """Return the outcome of every scenario and class, and of what really happened, ranked within each class.
 
     ``trace`` has the columns of the history, of one queue's accepted messages. A class is a
@@ -66,26 +64,15 @@ def what_if(
         "greatest(unix_micros(finished_at) - unix_micros(claimed_at), 0) / 1e6 service",
         "greatest(unix_micros(claimed_at) - unix_micros(ready_at), 0) / 1e6 waited",
     )
-    runner = _runner({one.name: one for one in scenarios}, levels)
-    names = [*(one.name for one in scenarios), REALITY]
+    lanes = [(REALITY, None), *((one.name, one) for one in scenarios)]
+    # Each lane has the whole trace and is a task by itself. Grouping by the lane would sort it there for nothing.
+    numbers = f.explode(f.array(*(f.lit(number) for number in range(len(lanes)))))
     with explaining():
-        lanes = _lanes(spark, len(names))
-        told = spark.createDataFrame(list(zip(lanes, names, strict=True)), "lane bigint, scenario string")
-        divided = rows.crossJoin(f.broadcast(told)).repartition(len(names), "lane")
-        found = divided.groupBy("lane").applyInArrow(runner, SCHEMA).collect()
+        divided = rows.withColumn("lane", numbers).repartitionById(len(lanes), "lane")
+        found = divided.mapInArrow(_runner(lanes, levels), SCHEMA).collect()
     if not found:
         raise PipelineError("There is nothing to simulate: no message of that queue was done then.")
     return ranked([Outcome(*row) for row in found])
-
-
-def _lanes(spark: SparkSession, count: int) -> list[int]:
-    """Return numbers of which Spark puts each into a partition of its own.
-
-    Names would meet in one partition by chance, and be simulated one after the other.
-    """
-    numbers = spark.range(64 * count).selectExpr("id", f"pmod(hash(id), {count}) place").collect()
-    found = {row["place"]: row["id"] for row in numbers}
-    return [found.get(place, -1 - place) for place in range(count)]
 
 
 def ranked(outcomes: list[Outcome]) -> list[Outcome]:
@@ -99,20 +86,23 @@ def ranked(outcomes: list[Outcome]) -> list[Outcome]:
     return found
 
 
-def _runner(scenarios: dict[str, Scenario], levels: int) -> Callable[[pa.Table], pa.Table]:
-    def run(table: pa.Table) -> pa.Table:
+def _runner(lanes: Sequence[tuple[str, Scenario | None]], levels: int) -> Callable[..., Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        ordered = table.sort_by([("at", "ascending"), ("id", "ascending")])
-        name = ordered.column("scenario")[0].as_py()
-        priorities = ordered.column("priority").to_pylist()
-        waits = _waits(ordered, scenarios.get(name), priorities)
+        given = [batch for batch in batches if batch.num_rows]
+        if not given:
+            return
+        table = pa.Table.from_batches(given).sort_by([("at", "ascending"), ("id", "ascending")])
+        name, scenario = lanes[table.column("lane")[0].as_py()]
+        priorities = table.column("priority").to_pylist()
+        waits = _waits(table, scenario, priorities)
         rows = spreads(name, waits, [level_of(priority, levels) for priority in priorities])
         types = [pa.string(), pa.int32(), pa.int64(), *[pa.float64()] * 4]
-        names = ["scenario", "class", "messages", "mean", "p50", "p95", "p99"]
         columns = zip(*rows, strict=True)
         arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-        return pa.table(dict(zip(names, arrays, strict=True)))
+        names = ["scenario", "class", "messages", "mean", "p50", "p95", "p99"]
+        yield pa.RecordBatch.from_arrays(arrays, names=names)
 
     return run
 
