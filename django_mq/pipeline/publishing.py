@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: Rows of one transaction, about.
-PART_ROWS = 20_000
+PART_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 A partition is a range of ids, read in pages that each begin behind the last id of the
 page before: no cursor is held open on the server, no transaction lasts longer than a
-page, and a pooler between is no matter. What the drivers answer differs (a time is a
-text, a naive or an aware datetime); a column is converted by what its first value is.
+page, and a pooler between is no matter. What the drivers answer differs (a time is a text,
+a naive or an aware datetime, a number); a column is converted by what its first value is.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db.models import Max, Min, Q
 
+from django_mq.stores.postgresql.copying import SINCE_2000
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ def convert(column: Column, values: list[Any]) -> pa.Array:
     if sample is None:
         return pa.nulls(len(values), kind)
     converted = CONVERTERS[column.type](values, sample, kind)
-    # A database without a type for UUIDs keeps 32 digits.
-    bare = column.name == "message_id" and isinstance(sample, str) and len(sample) == 32
+    # A database without a type for UUIDs keeps 32 digits; of one that has it, the driver gives the bytes.
+    bare = column.name == "message_id" and isinstance(sample, str | bytes) and len(sample) in {16, 32}
     return with_hyphens(converted) if bare else converted
 
 
@@ -112,6 +113,8 @@ def _numbers(values: list[Any], _: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _times(values: list[Any], sample: Any, kind: pa.DataType) -> pa.Array:
+    if isinstance(sample, int):
+        return pc.add(pa.array(values, pa.int64()), SINCE_2000).cast(kind)
     if isinstance(sample, str):
         return pa.array(values, pa.string()).cast(pa.timestamp("us")).cast(kind)
     if isinstance(sample, datetime) and sample.tzinfo is None:
@@ -122,6 +125,8 @@ def _times(values: list[Any], sample: Any, kind: pa.DataType) -> pa.Array:
 def _texts(values: list[Any], sample: Any, kind: pa.DataType) -> pa.Array:
     if isinstance(sample, str):
         return pa.array(values, kind)
+    if isinstance(sample, bytes):
+        return pa.array([None if value is None else value.hex() for value in values], kind)
     if isinstance(sample, dict | list):
         return pa.array([None if value is None else json.dumps(value) for value in values], kind)
     return pa.array([None if value is None else str(value) for value in values], kind)

@@ -55,7 +55,7 @@ class Sizes:
     history: int = 10_000_000
     read: int = 1_000_000
     publish: int = 1_000_000
-    trace: int = 40_000
+    trace: int = 400_000
     rounds: int = 2
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 #: By queue and hour, and by level too; the depth by what came and what went; Jain's index.
 QUESTIONS = (
-    """SELECT queue, priority, date_trunc('hour', finished_at) AS hour, count(*) AS completions, sum(attempts),
+    """SELECT queue, priority, date_trunc('hour', finished_at) AS hour, count(*) AS ended, sum(attempts),
         count(*) FILTER (WHERE attempts = 0), count(*) FILTER (WHERE waited > 60), {spread}
     FROM (SELECT *, {waited} AS waited, {worked} AS worked FROM {history}) timed
     GROUP BY GROUPING SETS ((queue, date_trunc('hour', finished_at)),
@@ -71,7 +71,8 @@ def by_job(frame: Any, first: date, last: date) -> int:
     from django_mq.pipeline.insights.job import hours
 
     rows = hours(frame, "default", first, last + timedelta(days=1), Limits()).collect()
-    return sum(row["completions"] for row in rows if row["level"] == -1)
+    ended = ("completions", "expired", "removed")
+    return sum(row[name] for row in rows if row["level"] == -1 for name in ended)
 
 
 def one_size(ground: Ground, rows: int) -> Rates:
