@@ -8,9 +8,7 @@ help), and the publish errors that ``append`` documents.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from itertools import repeat
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from django_mq.stores.records import Chores, Exchange
 
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
     from typing import Any
+    from uuid import UUID
 
     from django_mq.engine.conduct import Conduct
     from django_mq.stores.features import Features
@@ -101,9 +100,7 @@ class Store(ABC):
 
         All or, raising as ``append`` does, none; the queue has no rules for publishers.
         """
-        moments = repeat((like.deliver_at, like.expires_at), len(bodies)) if times is None else times.moments()
-        each = zip(message_ids, bodies, moments, strict=True)
-        self.append_many([like.with_own(UUID(bytes=id_), body, *moment) for id_, body, moment in each])
+        self.append_many([*like.multiplied(message_ids, bodies, times)])
 
     @abstractmethod
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from django_mq.engine.conduct import Conduct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from uuid import UUID
+    from collections.abc import Iterable, Iterator, Sequence
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,11 +44,13 @@ class NewMessage:
     ttl_seconds: float | None = None
     dedup_id: str | None = None
 
-    def with_own(
-        self, message_id: UUID, body: bytes, deliver_at: datetime | None, expires_at: datetime | None
-    ) -> NewMessage:
-        """Return another like this one."""
-        return replace(self, message_id=message_id, body=body, deliver_at=deliver_at, expires_at=expires_at)
+    def multiplied(
+        self, message_ids: Iterable[bytes], bodies: Sequence[bytes], times: Times | None
+    ) -> Iterator[NewMessage]:
+        """Yield messages like this one but for their ids, 16 bytes each, bodies, and times if given."""
+        moments = repeat((self.deliver_at, self.expires_at), len(bodies)) if times is None else times.moments()
+        for id_, body, (due, end) in zip(message_ids, bodies, moments, strict=True):
+            yield replace(self, message_id=UUID(bytes=id_), body=body, deliver_at=due, expires_at=end)
 
 
 @dataclass(frozen=True, slots=True)
