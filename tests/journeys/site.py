@@ -52,7 +52,7 @@ class Site:
             "DATABASE_URL": self.url,
             "JOURNEY_MQ": json.dumps(self._mq),
             "JOURNEY_DIRECTORY": str(self.directory),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)])),
             **more,
         }
 

@@ -13,7 +13,7 @@ from celery.worker import state
 
 from django_mq import conf
 from django_mq.delivery.handlers import discover
-from django_mq.integrations.celery import failures, revoking
+from django_mq.integrations.celery import failures, loops, revoking
 from django_mq.integrations.celery.alias import SCHEME
 from django_mq.integrations.celery.children import keep_given
 from django_mq.integrations.celery.native_consumer import NativeConsumer
@@ -59,6 +59,7 @@ def install(sender: Any, **_: Any) -> None:
     if transport.driver_type != SCHEME:
         return
     discover()
+    loops.forget_left()
     sender.app.steps["consumer"].add(MQStep)
     failures.connect(transport.alias)
     revoking.install(transport.alias)

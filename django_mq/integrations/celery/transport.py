@@ -20,6 +20,7 @@ import django_mq
 from django_mq import conf
 from django_mq.delivery.message_ids import new_message_id
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable, TablesMissing
+from django_mq.integrations.celery import loops
 from django_mq.integrations.celery.address import read
 from django_mq.integrations.celery.ahead import Ahead
 from django_mq.integrations.celery.apart import apart_from_event_loops
@@ -320,6 +321,7 @@ class Transport(virtual.Transport):
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:  # noqa: ARG002 - Kombu's signature
         """Watch the wake, look after every turn of the loop, and poll by a timer."""
         self._loop = loop
+        loops.entered(loop)
         self._committing.enter_worker()
         loop.add_reader(self.intake.wake.fileno(), self._on_wake)
         loop.on_tick.add(self._on_tick)
@@ -372,6 +374,7 @@ class Transport(virtual.Transport):
         loop, self._loop = self._loop, None
         if loop is None:
             return
+        loops.left(loop)
         loop.on_tick.discard(self._on_tick)
         loop.remove_reader(self.intake.wake.fileno())
         if self._poll_timer is not None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connections, transaction
 from kombu import Connection, Consumer, Producer, Queue
 from kombu.exceptions import ChannelError
 
@@ -112,8 +113,6 @@ def test_draining_wakes_for_a_message_of_another_connection(
 
 def connections_of_this_thread_close() -> None:
     """A thread that ends leaves no connection behind."""
-    from django.db import connections
-
     connections.close_all()
 
 
@@ -276,6 +275,22 @@ def test_several_queues_share_by_priority(connection: Connection, channel: Chann
     receive(connection, inbox, 2)
 
     assert inbox.bodies == ["high", "low"]
+
+
+def test_a_row_that_another_program_has_locked_holds_up_nobody(
+    connection: Connection, channel: Channel, rows: Rows, committed_database: str
+) -> None:
+    """kombu#524 #110, celery#2177: whoever wanted the row that another one held waited, or dead-locked."""
+    if connections[committed_database].vendor == "sqlite":
+        pytest.skip("SQLite locks no rows")
+    publish(channel, 1, 2)
+
+    with transaction.atomic(using=committed_database):
+        Message.objects.using(committed_database).select_for_update().get(pk=rows()[0].pk)
+        inbox = Inbox(channel, THINGS)
+        connection.drain_events(timeout=PATIENCE_SECONDS)
+
+        assert inbox.bodies == [2]
 
 
 def test_getting_one_message(connection: Connection, channel: Channel, rows: Rows) -> None:

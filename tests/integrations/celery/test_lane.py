@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from django.db import transaction
 from kombu import Connection, Consumer, Exchange, Producer, Queue
 
@@ -69,6 +70,20 @@ def test_a_reply_finds_a_queue_that_was_bound_a_moment_ago(connection: Connectio
     while not bodies:
         connection.drain_events(timeout=PATIENCE_SECONDS)
     assert bodies == ["hello"]
+
+
+def test_a_binding_that_was_swept_away_is_made_again(connection: Connection, committed_database: str) -> None:
+    """kombu#1063 #1362, celery#9237: once the binding was gone, a living worker answered no ping any more."""
+    bodies = inbox(connection, ear("one", COMMANDS))
+    VolatileBinding.objects.using(committed_database).all().delete()
+
+    connection.transport.lane._renew_at = 0.0  # the time to renew has come
+    with pytest.raises(TimeoutError):
+        connection.drain_events(timeout=0.05)
+    Producer(connection.default_channel, COMMANDS).publish("ping")
+    connection.drain_events(timeout=PATIENCE_SECONDS)
+
+    assert bodies == ["ping"]
 
 
 def test_a_volatile_queue_is_no_queue_of_the_operators(connection: Connection, committed_database: str) -> None:

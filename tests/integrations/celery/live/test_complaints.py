@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[4]
 JOURNEYS = "tests/journeys/test_a_workers_day.py"
 KILLED = "tests/journeys/test_killed_workers.py"
 OUTAGES = "tests/journeys/test_outages.py"
+LANE = "tests/integrations/celery/test_lane.py"
 KOMBU = "tests/integrations/celery/test_kombu.py"
 
 ELSEWHERE = {
@@ -48,6 +49,10 @@ ELSEWHERE = {
         OUTAGES,
         "test_a_restart_of_postgresql_loses_nothing",
     ),
+    "what was prefetched is lost when the worker is told to stop (celery#4354, kombu#1733)": (
+        KILLED,
+        "test_a_warm_shutdown_finishes_what_runs_and_gives_back_the_rest_at_once",
+    ),
     "a finished acks_late task is not acknowledged on warm shutdown (celery#3802)": (
         "tests/integrations/celery/live/test_stopping_amid_a_backlog.py",
         "test_what_a_child_was_given_runs_once_and_the_rest_goes_back",
@@ -60,6 +65,10 @@ ELSEWHERE = {
         "tests/integrations/celery/test_declarations.py",
         "test_bindings_outlive_the_connection_and_serve_other_doors",
     ),
+    "a living worker answers no ping any more (kombu#1362, celery#9237)": (
+        LANE,
+        "test_a_binding_that_was_swept_away_is_made_again",
+    ),
     "a revoked ETA task runs after a restart (celery#4300 #8888)": (
         "tests/integrations/celery/live/test_remote_control.py",
         "test_a_revoked_task_that_is_due_later_is_gone_whoever_restarts",
@@ -71,6 +80,22 @@ ELSEWHERE = {
     "popped is gone: a crash loses it (kombu#524 #110)": (
         KOMBU,
         "test_what_is_not_acknowledged_comes_back_when_the_connection_closes",
+    ),
+    "workers dead-lock, or wait for one another's rows (kombu#524 #110, celery#2177)": (
+        KOMBU,
+        "test_a_row_that_another_program_has_locked_holds_up_nobody",
+    ),
+    "an error while publishing is swallowed, and the task with it (kombu#524)": (
+        "tests/integrations/celery/test_publishing.py",
+        "test_a_broken_transaction_is_not_tried_again",
+    ),
+    "an SQL broker has no fan-out, and so neither events nor remote control": (
+        LANE,
+        "test_a_command_reaches_every_listener_once",
+    ),
+    "an SQL broker looks once a second": (
+        "tests/integrations/celery/live/test_waking.py",
+        "test_a_worker_that_never_looks_by_itself_is_woken_for_each_task",
     ),
     "a database connection is shared over a fork (celery#1564 #3238)": (
         KILLED,
@@ -90,6 +115,13 @@ ELSEWHERE = {
 @pytest.mark.parametrize(("file", "name"), ELSEWHERE.values(), ids=list(ELSEWHERE))
 def test_the_complaint_has_its_test(file: str, name: str) -> None:
     assert re.search(rf"^def {name}\(", (ROOT / file).read_text(), re.MULTILINE)
+
+
+def test_the_page_of_complaints_names_these_tests_and_no_other() -> None:
+    page = (ROOT / "docs/reference/complaints.md").read_text()
+    here = re.findall(r"^def (test_\w+)\(site: Site", Path(__file__).read_text(), re.MULTILINE)
+
+    assert sorted(re.findall(r"`(test_\w+)`", page)) == sorted([*here, *(name for _, name in ELSEWHERE.values())])
 
 
 @pytest.fixture
