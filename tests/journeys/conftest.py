@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Deadline of the sessions whose workers are killed: seconds that a test has to wait.
 SHORT = {"SESSION_SECONDS": 3, "UPKEEP_SECONDS": 0.5, "SAFETY_POLL_SECONDS": 1}
+#: Where none is killed, and one of several that stood still for some seconds would be given up.
+LONGER = SHORT | {"SESSION_SECONDS": 9}
 
 
 class Templates:
@@ -87,9 +89,23 @@ def sites(
     return make
 
 
+@contextmanager
+def made_for(request: pytest.FixtureRequest, sites: Sites, mq: dict[str, Any]) -> Iterator[Site]:
+    """A site of the test's own; PostgreSQL with Redis, SQLite without."""
+    redis = {"REDIS_URL": request.getfixturevalue("redis_url")} if request.param == "postgresql" else {}
+    with sites(request.param, **mq, **redis) as made:
+        yield made
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def site(request: pytest.FixtureRequest, sites: Sites) -> Iterator[Site]:
-    """A site of the test's own whose sessions have a short deadline; PostgreSQL with Redis, SQLite without."""
-    redis = {"REDIS_URL": request.getfixturevalue("redis_url")} if request.param == "postgresql" else {}
-    with sites(request.param, **SHORT, **redis) as made:
+    """A site of the test's own whose sessions have a short deadline."""
+    with made_for(request, sites, SHORT) as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def patient_site(request: pytest.FixtureRequest, sites: Sites) -> Iterator[Site]:
+    """A site of the test's own on which several workers live that must not take each other for dead."""
+    with made_for(request, sites, LONGER) as made:
         yield made

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DAY = MORNING.date()
+#: A lease so long that nobody renews it during a test: what the test lets end stays ended.
+NOT_RENEWED = 3600.0
 
 
 @pytest.fixture
@@ -202,7 +204,7 @@ class TestOnOneDatabase:
         past(2)
         batch = manifest.plan("default", str(tmp_path), timezone.now())
         assert batch is not None
-        with manifest.held(batch, "default", seconds=3000) as slow:
+        with manifest.held(batch, "default", NOT_RENEWED) as slow:
             ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
             with manifest.held(batch, "default"), pytest.raises(ArchiveBusy, match="has taken this batch over"):
                 manifest.mark_written(batch, "default", slow, manifest.Contents("nowhere"))
@@ -373,7 +375,7 @@ class TestOnOneDatabase:
     def test_who_keeps_house_is_alone(self, past: Any, archive: Any) -> None:
         past(2)
 
-        with manifest.alone("default") as keeper:
+        with manifest.alone("default", seconds=NOT_RENEWED) as keeper:
             with pytest.raises(ArchiveBusy, match=r"The archive is being looked after by .*; wait"):
                 archive()
             with pytest.raises(ArchiveBusy, match="is being looked after"):
@@ -455,7 +457,7 @@ class TestOnOneDatabase:
         rows = past(5)
         archive(keep=True)
         slow = ArchiveBatch.objects.get()
-        with manifest.held(slow, "default") as attempt:
+        with manifest.held(slow, "default", NOT_RENEWED) as attempt:
             slow.refresh_from_db()
             ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
             assert archive().deleted == 5

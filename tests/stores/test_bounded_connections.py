@@ -15,7 +15,7 @@ from tests.stores.builders import open_session
 
 @pytest.mark.django_db(databases=["postgresql"], transaction=True)
 def test_a_statement_over_the_time_limit_ends_as_an_unavailable_store(settings):
-    settings.DJANGO_MQ = {"STATEMENT_TIMEOUT_SECONDS": 0.05}
+    settings.DJANGO_MQ = {"STATEMENT_TIMEOUT_SECONDS": 0.5}
     store = private_store("postgresql")
 
     with pytest.raises(StoreUnavailable, match="statement timeout"), store.transaction():
@@ -26,7 +26,7 @@ def test_a_statement_over_the_time_limit_ends_as_an_unavailable_store(settings):
 
 @pytest.mark.django_db(databases=["mariadb"], transaction=True)
 def test_a_statement_over_the_time_limit_of_mariadb_ends_as_an_unavailable_store(settings):
-    settings.DJANGO_MQ = {"STATEMENT_TIMEOUT_SECONDS": 0.05}
+    settings.DJANGO_MQ = {"STATEMENT_TIMEOUT_SECONDS": 0.5}
     store = private_store("mariadb")
 
     with pytest.raises(StoreUnavailable, match="max_statement_time"), store.transaction():

@@ -15,6 +15,9 @@ import pytest
 
 from django_mq.delivery.following import Follower
 from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreUnavailable, UnknownQueue
+from django_mq.stores.mysql import running
+from django_mq.stores.mysql import store as mysql
+from django_mq.stores.postgresql import store as postgresql
 from django_mq.stores.records import Heartbeat, Verdict
 from django_mq.stores.registry import private_store
 from tests.conftest import SERVED
@@ -60,6 +63,14 @@ WAITS = {
 def alias(request: pytest.FixtureRequest) -> str:
     """A database that lets two write at the same time."""
     return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def nobody_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a lock however long the test is kept from its next step."""
+    monkeypatch.setattr(running, "LOCK_SECONDS", 120)
+    for database in (mysql, postgresql):
+        monkeypatch.setattr(database, "DELETION_WAIT_SECONDS", 120)
 
 
 @contextmanager
@@ -297,7 +308,7 @@ def test_a_verdict_that_waited_for_a_forced_release_is_void(
         first.release_held([message.id])
         with waiting(watcher, second, lambda: settle(second, session, message, how)) as settling:
             commit()
-            void = settling.result(timeout=30)
+            void = settling.result(timeout=120)
 
     assert void == {message.id}
     assert first.counts()["orders"].ready == 1
@@ -329,7 +340,7 @@ def test_the_reaper_leaves_what_another_session_has_claimed_since_it_began(
             settle(first, frozen, held, Verdict.RELEASE)
             [again] = claim(first, other)
             first._execute("SELECT pg_advisory_unlock(5)")
-            assert reaping.result(timeout=30) == []
+            assert reaping.result(timeout=120) == []
 
     assert slow != text
     assert settle(first, other, again, Verdict.ACCEPT) == frozenset()
@@ -359,7 +370,7 @@ def test_a_renewal_that_comes_while_its_session_is_reaped_is_told_so(first: SQLS
         reaped = first.reap()
         with waiting(watcher, second, lambda: second.renew(session, ALIVE)) as renewing:
             commit()
-            renewed = renewing.result(timeout=30)
+            renewed = renewing.result(timeout=120)
 
     assert ([item.session_id for item in reaped], renewed) == ([session], None)
 
@@ -404,7 +415,7 @@ def test_a_queue_with_a_publish_under_way_is_not_deleted_under_it(first: SQLStor
         publish(first)
         with waiting(watcher, second, lambda: second.delete_queue("orders")) as deleting:
             commit()
-            error = deleting.exception(timeout=30)
+            error = deleting.exception(timeout=120)
 
     assert isinstance(error, QueueInUse)
     assert second.counts()["orders"].ready == 1
@@ -415,7 +426,7 @@ def test_a_publish_that_comes_while_its_queue_is_deleted_is_refused(first: SQLSt
         first.delete_queue("orders")
         with waiting(watcher, second, lambda: publish(second)) as publishing:
             commit()
-            error = publishing.exception(timeout=30)
+            error = publishing.exception(timeout=120)
 
     assert isinstance(error, UnknownQueue)
 
@@ -428,7 +439,7 @@ def test_a_queue_with_a_large_publish_under_way_is_not_deleted_under_it(first: S
         with waiting(watcher, second, lambda: second.delete_queue("orders")) as deleting:
             first.append_many(MANY)
             commit()
-            error = deleting.exception(timeout=30)
+            error = deleting.exception(timeout=120)
 
     assert isinstance(error, QueueInUse)
     assert second.counts()["orders"].ready == len(MANY)
@@ -441,12 +452,16 @@ def test_a_large_publish_that_comes_while_its_queue_is_deleted_is_refused(
         first.delete_queue("orders")
         with waiting(watcher, second, lambda: second.append_many(MANY)) as publishing:
             commit()
-            error = publishing.exception(timeout=30)
+            error = publishing.exception(timeout=120)
 
     assert isinstance(error, UnknownQueue)
 
 
-def test_a_deletion_does_not_wait_for_ever_for_a_long_transaction(first: SQLStore, second: SQLStore) -> None:
+def test_a_deletion_does_not_wait_for_ever_for_a_long_transaction(
+    first: SQLStore, second: SQLStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for database in (mysql, postgresql):
+        monkeypatch.setattr(database, "DELETION_WAIT_SECONDS", 1)
     with holding_open(first):
         publish(first)
         with pytest.raises(StoreUnavailable, match=r"lock timeout|Lock wait timeout"):
@@ -462,7 +477,7 @@ def test_publishers_into_a_limited_queue_wait_for_each_other(first: SQLStore, se
         first.append_by_rules([a_message("narrow")])
         with waiting(watcher, second, lambda: second.append_by_rules([a_message("narrow")])) as appending:
             commit()
-            error = appending.exception(timeout=30)
+            error = appending.exception(timeout=120)
 
     assert isinstance(error, QueueFull)
     assert first.counts()["narrow"].ready == 1
@@ -504,10 +519,10 @@ def test_the_second_of_two_that_use_an_id_waits_for_the_first(
         with waiting(watcher, second, lambda: second.append_by_rules(with_dedup_id("a"))) as appending:
             if ending == "committed":
                 commit()
-                assert isinstance(appending.exception(timeout=30), DuplicateMessage)
+                assert isinstance(appending.exception(timeout=120), DuplicateMessage)
             else:
                 first._execute("ROLLBACK")
-                assert appending.result(timeout=30)
+                assert appending.result(timeout=120)
 
     assert first.counts()["orders"].ready == 1
 
@@ -530,7 +545,7 @@ def test_two_who_use_the_same_ids_in_another_order_do_not_lock_each_other_out(
         with waiting(watcher, second, lambda: second.append_by_rules(back)) as appending:
             first.append_by_rules(forth[1:])
             commit()
-            error = appending.exception(timeout=30)
+            error = appending.exception(timeout=120)
 
     assert isinstance(error, DuplicateMessage)
     assert first.counts()["orders"].ready == 2
@@ -544,7 +559,7 @@ def test_of_two_values_at_once_the_later_stays(first: SQLStore, second: SQLStore
         first.append_by_rules([older])
         with waiting(watcher, second, lambda: second.append_by_rules([newer])) as appending:
             commit()
-            [id_] = appending.result(timeout=30)
+            [id_] = appending.result(timeout=120)
 
     assert ids(first.browse("prices", states=[1])) == [id_]
 
@@ -563,7 +578,7 @@ def test_a_dead_value_that_is_retried_while_a_later_one_comes_is_given_up(
         [id_] = first.append_by_rules([newer])
         with waiting(watcher, second, lambda: second.retry_dead([held.id])) as retrying:
             commit()
-            retrying.result(timeout=30)
+            retrying.result(timeout=120)
 
     assert ids(first.browse("prices", states=[0, 1, 2, 3])) == [id_]
 
@@ -579,7 +594,7 @@ def test_a_value_that_is_given_back_while_it_is_replaced_is_given_up(first: SQLS
         settle(first, session, held, Verdict.RELEASE)
         with waiting(watcher, second, lambda: second.append_by_rules([newer])) as appending:
             commit()
-            [id_] = appending.result(timeout=30)
+            [id_] = appending.result(timeout=120)
 
     assert ids(first.browse("prices", states=[1, 2])) == [id_]
 
@@ -600,7 +615,7 @@ def test_two_publishers_of_the_same_message_make_one(first: SQLStore, second: SQ
         first.append(message)
         with waiting(watcher, second, lambda: second.append(message, again=True)) as appending:
             commit()
-            answer = appending.result(timeout=30)
+            answer = appending.result(timeout=120)
 
     assert (answer, first.counts()["orders"].ready) == (0, 1)
 
@@ -610,7 +625,7 @@ def test_two_large_publishers_of_the_same_message_make_one(first: SQLStore, seco
         first.append(MANY[-1])
         with waiting(watcher, second, lambda: second.append_many(MANY)) as appending:
             commit()
-            error = appending.exception(timeout=30)
+            error = appending.exception(timeout=120)
 
     assert isinstance(error, DuplicateMessage)
     assert first.counts()["orders"].ready == 1

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.journeys.conftest import site, sites, templates
+from tests.journeys.conftest import patient_site, site, sites, templates
 
-__all__ = ["site", "sites", "templates"]
+__all__ = ["patient_site", "site", "sites", "templates"]

@@ -121,7 +121,8 @@ def test_a_worker_obeys_what_an_operator_tells_it(site: Site) -> None:
     assert site.sessions() == []
 
 
-def test_a_quiet_worker_leaves_what_is_published_to_others(site: Site) -> None:
+def test_a_quiet_worker_leaves_what_is_published_to_others(patient_site: Site) -> None:
+    site = patient_site
     with site.worker(name="quiet") as quiet:
         site.send("note", "first")
         site.wait_for_diary(name="first")
