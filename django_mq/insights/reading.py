@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Max, Sum
 
+from django_mq.errors import PipelineError
 from django_mq.insights import forecast, histograms
 from django_mq.models import InsightCause, InsightHour
 
@@ -44,6 +46,13 @@ class Summary:
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
         return asdict(self)
+
+
+def span(days: int, today: date) -> tuple[date, date]:
+    """Return the first and the last of so many days up to today. Raises PipelineError."""
+    if not 1 <= days < today.toordinal():
+        raise PipelineError(f"--days is {days}; use 1 or more, and none from before the year 1.")
+    return today - timedelta(days=days - 1), today
 
 
 def hours(alias: str, *, since: datetime, until: datetime, queue: str | None = None) -> QuerySet[InsightHour]:

@@ -391,6 +391,19 @@ class TestOnOneDatabase:
         assert archive().deleted == 2
         assert ArchiveBatch.objects.count() == 1
 
+    def test_a_restore_that_was_cut_off_is_finished_first(self, past: Any, archive: Any) -> None:
+        past(2)
+        with manifest.alone("default", restoring="2026-03-02"):
+            ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+
+            for act in (archive, lambda: keeping.vacuum("default")):
+                with pytest.raises(ArchiveBusy, match="finish it with mq_spark restore --day 2026-03-02 first"):
+                    act()
+            with manifest.alone("default", restoring="2026-03-02"):
+                pass
+
+        assert archive(keep=True).rows == 2
+
     def test_a_root_is_one_database_s(self, spark: SparkSession, past: Any, archive: Any, tmp_path: Path) -> None:
         past(2)
         archive()
@@ -423,6 +436,9 @@ class TestOnOneDatabase:
             (["retain", "--days", "0"], "--days is 0; keep 1 day or more"),
             (["retain", "--days", "99999999999"], "none from before the year 1"),
             (["vacuum", "--grace-hours", "1e99"], "'1e99' is no number of hours"),
+            (["insights", "--days", "0"], "--days is 0; use 1 or more"),
+            (["export", "--days", "99999999999"], "none from before the year 1"),
+            (["insights", "--slo", "nan"], "'nan' is no number of seconds"),
             (["restore", "--day", "tomorrow"], "'tomorrow' is no day; write it as 2026-03-02"),
         ],
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
-from datetime import UTC, date, datetime, time, timedelta
-from math import nan
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
+from django_mq.management.spark.values import day_of, hours_of, lease_of
 from django_mq.management.tables import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import date
 
 
 def add_archive_jobs(jobs: Any) -> None:
@@ -24,7 +24,7 @@ def add_archive_jobs(jobs: Any) -> None:
     archive.add_argument("--older-than", type=hours_of, default=24.0, metavar="HOURS", help="24 without it.")
     archive.add_argument("--keep", action="store_true", help="Delete nothing before the next run.")
     archive.add_argument(
-        "--lease", type=seconds_of, default=30.0, metavar="SECONDS", help="How long a killed run blocks."
+        "--lease", type=lease_of, default=30.0, metavar="SECONDS", help="How long a killed run blocks."
     )
     jobs.add_parser("purge", help="Finish a batch that was written and not purged.")
     jobs.add_parser("verify", help="Read the whole archive and compare it with the manifests.")
@@ -37,34 +37,6 @@ def add_archive_jobs(jobs: Any) -> None:
     vacuum.add_argument("--grace-hours", type=hours_of, default=24.0, metavar="HOURS", help="Younger ones stay.")
     restore = jobs.add_parser("restore", help="Put a day of the archive back into the history.")
     restore.add_argument("--day", type=day_of, required=True, metavar="YYYY-MM-DD")
-
-
-def day_of(text: str) -> date:
-    """Return the day. Raises ArgumentTypeError."""
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no day; write it as 2026-03-02") from None
-
-
-def hours_of(text: str) -> float:
-    """Return so many hours. Raises ArgumentTypeError for what is no length of time."""
-    return _number(text, "hours", most=timedelta.max / timedelta(hours=1), least=-1.0)
-
-
-def seconds_of(text: str) -> float:
-    """Return so many seconds, at least one and at most a day. Raises ArgumentTypeError."""
-    return _number(text, "seconds", most=86400.0, least=1.0)
-
-
-def _number(text: str, unit: str, *, most: float, least: float) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = nan
-    if not least <= value < most:
-        raise ArgumentTypeError(f"{text!r} is no number of {unit} that makes sense here")
-    return value
 
 
 def archive(command: Any, alias: str, options: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from django_mq.insights import reading
 from django_mq.insights.exporting import EXPORTS, write_csv
+from django_mq.management.spark.values import seconds_of
 from django_mq.management.tables import plural, table
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ def add_insight_jobs(jobs: Any) -> None:
     insights = jobs.add_parser("insights", help="Compute figures of the last days and print them.")
     insights.add_argument("--days", type=int, default=7, help="So many days up to today, in UTC; 7 without it.")
     insights.add_argument(
-        "--slo", type=float, default=60.0, metavar="SECONDS", help="A longer wait is too late; 60."
+        "--slo", type=seconds_of, default=60.0, metavar="SECONDS", help="A longer wait is too late; 60."
     )
-    insights.add_argument("--starved", type=float, default=300.0, metavar="SECONDS", help="300 without it.")
+    insights.add_argument("--starved", type=seconds_of, default=300.0, metavar="SECONDS", help="300 without it.")
     export = jobs.add_parser("export", help="Print the figures that are kept. Starts no Spark.")
     export.add_argument("--of", choices=[*EXPORTS], default="hours", help="hours without it.")
     export.add_argument("--days", type=int, default=7)
@@ -47,9 +48,9 @@ def add_insight_jobs(jobs: Any) -> None:
 
 def insights(command: Any, alias: str, options: dict[str, Any]) -> None:
     from django_mq.pipeline.insights.figures import Limits
-    from django_mq.pipeline.insights.job import compute, span
+    from django_mq.pipeline.insights.job import compute
 
-    since, until = span(options["days"], timezone.now().astimezone(UTC).date())
+    since, until = reading.span(options["days"], timezone.now().astimezone(UTC).date())
     limits = Limits(options["slo"], options["starved"])
     rows = compute(command.session(options), alias, since, until, limits)
     command.say(f"{plural(rows, 'row')} of figures written.")
@@ -82,9 +83,9 @@ def _seconds(value: float | None) -> str:
 
 
 def _times(days: int) -> tuple[datetime, datetime]:
-    today = timezone.now().astimezone(UTC).date()
-    start = datetime.combine(today - timedelta(days=days - 1), time.min, tzinfo=UTC)
-    return start, start + timedelta(days=days)
+    since, until = reading.span(days, timezone.now().astimezone(UTC).date())
+    start = datetime.combine(since, time.min, tzinfo=UTC)
+    return start, datetime.combine(until, time.min, tzinfo=UTC) + timedelta(days=1)
 
 
 def export(command: Any, alias: str, options: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django_mq.management.spark.archive import day_of
+from django_mq.management.spark.values import day_of
 from django_mq.management.tables import plural
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from django_mq.management.spark.archive import day_of
+from django_mq.management.spark.values import day_of
 from django_mq.management.tables import table
 
 if TYPE_CHECKING:

@@ -55,6 +55,13 @@ def _begin(alias: str, **fields: object) -> ArchiveBatch:
     """Make the one row that may be under way. Raises ArchiveBusy."""
     rows = ArchiveBatch.objects.using(alias)
     dead = rows.filter(active=True, state=ArchiveBatch.State.KEEPING, lease_until__lt=timezone.now())
+    for cut_off in dead:
+        if cut_off.days and cut_off.days != fields.get("days"):
+            day = min(cut_off.days)
+            raise ArchiveBusy(
+                f"The restore of {day} was cut off; finish it with mq_spark restore --day {day} first, or what "
+                "it has put back would be archived twice."
+            )
     try:
         with transaction.atomic(using=alias):
             dead.delete()
@@ -76,13 +83,17 @@ def held(batch: ArchiveBatch, alias: str, seconds: float = LEASE_SECONDS) -> Ite
 
 
 @contextmanager
-def alone(alias: str, seconds: float = LEASE_SECONDS) -> Iterator[Keeper]:
-    """Keep archives, and all who change manifests, away for the block. Raises ArchiveBusy."""
+def alone(alias: str, seconds: float = LEASE_SECONDS, *, restoring: str = "") -> Iterator[Keeper]:
+    """Keep archives, and all who change manifests, away for the block. Raises ArchiveBusy.
+
+    A day that is being restored is written down: if that is cut off, nothing else may begin before it is finished.
+    """
     begun = under_way(alias)
     if begun is not None and (begun.lease_until is None or begun.lease_until < timezone.now()):
         raise ArchiveBusy(f"Batch {begun.pk} was begun and is not finished; run mq_spark archive or purge first.")
     now, attempt = timezone.now(), uuid4()
     told = {"state": ArchiveBatch.State.KEEPING, "first_id": 0, "last_id": 0, "cutoff": now, "root": ""}
+    told["days"] = {restoring: ["0", "0"]} if restoring else {}
     row = _begin(alias, **told, attempt=attempt, holder=_me(), lease_until=_until(seconds))
     mine = ArchiveBatch.objects.using(alias).filter(pk=row.pk, attempt=attempt)
     with _renewed(mine, seconds, alias):

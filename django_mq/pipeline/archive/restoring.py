@@ -35,7 +35,7 @@ def restore(spark: SparkSession, alias: str, day: date) -> int:
     """
     name = day.isoformat()
     restored = 0
-    with manifest.alone(alias) as keeper:
+    with manifest.alone(alias, restoring=name) as keeper:
         batches = [batch for batch in manifest.readable(alias) if name in batch.days]
         if not batches:
             raise PipelineError(f"The archive holds nothing of {name}.")

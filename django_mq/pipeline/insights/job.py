@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
@@ -102,10 +102,3 @@ def hours(frame: DataFrame, alias: str, since: date, until: date, limits: Limits
     tables = {name: [level_of(priority, count) for priority in range(10)] for name, count in levels.items()}
     unknown = [level_of(priority, MOST_LEVELS) for priority in range(10)]
     return spread.groupBy("queue", "day").applyInArrow(counter(tables, unknown, limits), SCHEMA)
-
-
-def span(days: int, today: date) -> tuple[date, date]:
-    """Return the first and the last of so many days up to today."""
-    if days < 1:
-        raise PipelineError(f"--days is {days}; use 1 or more.")
-    return today - timedelta(days=days - 1), today

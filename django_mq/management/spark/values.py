@@ -1,0 +1,40 @@
+"""Days and lengths of time on the command line."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from datetime import date, timedelta
+from math import nan
+
+
+def day_of(text: str) -> date:
+    """Return the day. Raises ArgumentTypeError."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no day; write it as 2026-03-02") from None
+
+
+def hours_of(text: str) -> float:
+    """Return so many hours. Raises ArgumentTypeError for what is no length of time."""
+    return _number(text, "hours", most=timedelta.max / timedelta(hours=1), least=-1.0)
+
+
+def lease_of(text: str) -> float:
+    """Return so many seconds, at least one and at most a day. Raises ArgumentTypeError."""
+    return _number(text, "seconds", most=86400.0, least=1.0)
+
+
+def seconds_of(text: str) -> float:
+    """Return so many seconds. Raises ArgumentTypeError for what is no length of time."""
+    return _number(text, "seconds", most=timedelta.max.total_seconds(), least=0.0)
+
+
+def _number(text: str, unit: str, *, most: float, least: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = nan
+    if not least <= value < most:
+        raise ArgumentTypeError(f"{text!r} is no number of {unit} that makes sense here")
+    return value
