@@ -8,9 +8,10 @@ from urllib.parse import quote
 import dj_database_url
 
 #: A writer takes its lock at BEGIN and waits for it; readers are not blocked by the write-ahead log.
+#: A site would wait for 20 seconds. SQLite lets nobody queue for the lock, and a slow disk makes the unlucky wait.
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
-    "timeout": 20,
+    "timeout": 60,
     "init_command": "PRAGMA journal_mode=WAL;",
 }
 
