@@ -14,6 +14,7 @@ from django_mq.models import Consumer, Message, Operation, Queue
 from tests.admin.browser import ANY_NUMBER, browsing, log_in
 from tests.admin.conftest import act, list_of, page_of
 from tests.admin.test_browser import fill_shop
+from tests.admin.test_task_results import a_result
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -69,6 +70,7 @@ def test_every_field_and_picture_has_a_name(browse: Client, make: Make) -> None:
     dead = fill_shop(make)
     addresses = [list_of(name) for name in ("queue", "message", "workersession", "consumer", "history", "attempt")]
     addresses += [f"{list_of('queue')}overview/", f"{list_of('message')}add/", f"{list_of('queue')}add/"]
+    addresses += [list_of("taskresult"), page_of(a_result())]
     addresses += [page_of(dead), page_of(dead.queue), page_of(Consumer.objects.all()[0].session)]
     texts = {address: browse.get(address).content.decode() for address in addresses}
     for name in ("reschedule", "move", "prioritise", "cancel"):
