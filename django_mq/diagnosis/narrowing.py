@@ -27,6 +27,8 @@ DEAD_LETTERS = "letters"
 ATTEMPTS = ("0", "1", "3", "10")
 #: A queue of fewer messages is read from the indexes of its states; of more, the newest are soon found among all.
 FEW = 1_000
+#: Of more dead letters, those of a reason are sooner found among the newest messages than one by one.
+FEW_DEAD = 10_000
 #: Spans of the filter of ages; what is older than the longest is "older".
 AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 
@@ -81,8 +83,11 @@ def by_attempts(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 
 def by_reason(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-    """Return the dead letters of this reason: only they are looked through, by an index of their own."""
-    return rows.filter(in_state(Message.Status.DEAD), dead_reason=value)
+    """Return the dead letters of this reason. Where few are dead, only they are looked through, by their index."""
+    dead = Message.objects.using(rows.db).filter(in_state(Message.Status.DEAD)).order_by()
+    if dead[:FEW_DEAD].count() < FEW_DEAD:
+        rows = rows.filter(in_state(Message.Status.DEAD))
+    return rows.filter(dead_reason=value)
 
 
 def by_error(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
