@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import django
@@ -223,6 +224,8 @@ def known(result_id):
 def _needs(package: str) -> None:
     """Skip on a laptop that has no such package; fail in CI."""
     try:
-        __import__(package)
+        found = find_spec(package)
     except ModuleNotFoundError:
+        found = None
+    if found is None:
         skip_or_fail(UnavailableError(f"{package} is not installed."))
