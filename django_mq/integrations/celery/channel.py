@@ -204,9 +204,11 @@ class Channel(virtual.Channel):
 
     @apart_from_event_loops
     def basic_publish(
-        self, message: dict[str, Any], exchange: str, routing_key: str, batch: Batch | None = None, **_: Any
+        self, message: dict[str, Any] | str, exchange: str, routing_key: str, batch: Batch | None = None, **_: Any
     ) -> None:
         """Write the message into every queue it is routed to, in the caller's transaction, or with a batch."""
+        if isinstance(message, str):  # ``celery amqp`` says no more
+            message = self.prepare_message(message, content_type="text/plain", content_encoding="utf-8")
         message["properties"]["delivery_info"].update(exchange=exchange or "", routing_key=routing_key)
         if not exchange and self._leads_to_lane(routing_key):
             self.connection.lane.put([routing_key], message)

@@ -10,6 +10,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from django_mq import conf
+from django_mq.delivery import validation
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.routing import matches
 from django_mq.errors import QueueInUse, UnknownQueue
@@ -34,10 +36,14 @@ class Declarations:
         self._bindings: dict[str, tuple[float, list[tuple[str, str, str]]]] = {}
 
     def ensure(self, name: str, *, anew: bool = False, rules: Mapping[str, Any] | None = None) -> None:
-        """Create the queue if need be, with these rules; ``anew`` disbelieves what is remembered."""
+        """Create the queue if need be, with these rules; ``anew`` disbelieves what is remembered.
+
+        Raises InvalidMessage for a name that is too long.
+        """
         if anew:
             self._queues.pop(name, None)
         if self._record(name) is None:
+            validation.text(name, "The name of a queue", limit=conf.NAME_LENGTH)
             with self._store() as store:
                 declare(store, name, rules)
             self._record(name)

@@ -8,12 +8,14 @@ import pytest
 from kombu import Connection, Exchange, Producer, Queue
 
 from django_mq.delivery.publishing import publish
-from django_mq.errors import ConfigurationError
+from django_mq.errors import ConfigurationError, InvalidMessage
 from django_mq.integrations.celery import declarations
 from django_mq.models import Binding
 from django_mq.models import Queue as QueueRow
 
 if TYPE_CHECKING:
+    from celery import Celery
+
     from tests.integrations.celery.conftest import Rows
 
 
@@ -186,5 +188,12 @@ def test_arguments_that_cannot_be_are_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=sentence):
         declare(connection, Queue("odd", queue_arguments=arguments))
+
+    assert not QueueRow.objects.using(committed_database).exists()
+
+
+def test_a_name_that_is_too_long_is_refused(app: Celery, committed_database: str) -> None:
+    with pytest.raises(InvalidMessage, match="The name of a queue is 201 characters long; at most 200 fit"):
+        app.send_task("note", queue="q" * 201)
 
     assert not QueueRow.objects.using(committed_database).exists()

@@ -306,6 +306,13 @@ def test_getting_one_message(connection: Connection, channel: Channel, rows: Row
     assert [row.state for row in rows()] == [Message.Status.READY]
 
 
+def test_a_bare_text_is_published_as_such(connection: Connection, channel: Channel) -> None:
+    """``basic.publish`` of ``celery amqp`` hands over no more."""
+    channel.basic_publish("hello", exchange="", routing_key="things")
+
+    assert channel.basic_get("things", no_ack=True).payload == "hello"
+
+
 def test_a_callback_that_raises_is_the_callers_affair(
     connection: Connection, channel: Channel, rows: Rows
 ) -> None:
