@@ -50,7 +50,10 @@ def tell_workers(*, using: str) -> None:
 
 def announce(messages: Sequence[NewMessage], store: Store) -> None:
     """Wake as many workers as messages were published, after the commit of the store's transaction."""
-    _after_commit((), news_of(messages), store)
+    if store.in_transaction:
+        _after_commit((), news_of(messages), store)
+    elif messages:
+        notifier().announce(news_of(messages), may_wait=True)
 
 
 def announce_alike(like: NewMessage, count: int, store: Store, times: Times | None = None) -> None:
@@ -95,7 +98,7 @@ def _news(message: NewMessage) -> News:
 def together(one: News, other: News) -> News:
     """Return both as one."""
     dues = [due for due in (one.due_seconds, other.due_seconds) if due is not None]
-    return News(one.messages + other.messages, min(dues, default=None), one.back or other.back)
+    return News(one.messages + other.messages, min(dues) if dues else None, one.back or other.back)
 
 
 def _after_commit(topics: Iterable[str], news: dict[str, News], store: Store) -> None:

@@ -257,6 +257,9 @@ def _append_declaring(store: Store, messages: list[NewMessage], *, again: bool) 
 
 
 def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bool) -> None:
+    if len(messages) == 1 and messages[0].dedup_id is None and rules_of(store, messages[0].queue_name) is None:
+        store.append(messages[0], again=again)  # by far the most frequent
+        return
     names = {message.queue_name for message in messages}
     ruled = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
     if ruled or any(message.dedup_id is not None for message in messages):

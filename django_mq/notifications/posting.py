@@ -77,6 +77,10 @@ class Poster:
         """
         return self._alone(partial(self._post, posts))
 
+    def seconds_since_post(self) -> float:
+        """Return how long ago the last post was."""
+        return time.monotonic() - self._posted_at
+
     def catch_up(self) -> None:
         """Read the answers that have come, waiting for none. Raises as ``post`` does."""
         if self._unanswered:

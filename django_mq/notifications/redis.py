@@ -35,7 +35,7 @@ from redis.retry import Retry
 
 from django_mq.notifications.base import Notifier, notice_topic, queue_topic
 from django_mq.notifications.breaker import Breaker
-from django_mq.notifications.gathering import Gathering
+from django_mq.notifications.gathering import MOMENT_SECONDS, Gathering
 from django_mq.notifications.listening import KEEP_MS, RedisListener
 from django_mq.notifications.posting import Post, Poster
 from django_mq.notifications.scripts import script
@@ -78,17 +78,21 @@ class RedisNotifier(Notifier):
         self._try_to_post([Post(self._publish(topic)) for topic in topics])
 
     def announce(self, news: Mapping[str, News], *, may_wait: bool = False) -> None:
-        if may_wait and self._is_kept(news):
+        in_burst = may_wait and self._poster.seconds_since_post() < MOMENT_SECONDS
+        # What was answered within the moment says whether this may wait.
+        if in_burst and self._caught_up() and self._gathering.keep(news):
             return
         self._announce(self._gathering.with_kept(news))
+        if may_wait and not in_burst:
+            self._caught_up()  # after a pause the hint goes first, and is not kept up by old answers
 
-    def _is_kept(self, news: Mapping[str, News]) -> bool:
+    def _caught_up(self) -> bool:
         try:
             self._poster.catch_up()
         except (redis.RedisError, OSError) as error:
             self._give_up(error)
             return False
-        return self._gathering.keep(news)
+        return True
 
     def _announce(self, news: Mapping[str, News]) -> None:
         answered = partial(self._gathering.answered, tuple(news), time.monotonic())

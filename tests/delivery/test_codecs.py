@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 from datetime import date
 from decimal import Decimal
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.core.serializers.json import DjangoJSONEncoder
+from django.utils.translation import gettext_lazy
 
-from django_mq.delivery.codecs import decode_body, decode_headers, encode_body
-from django_mq.errors import CorruptMessage
+from django_mq.delivery.codecs import decode_body, decode_headers, encode_body, encode_json
+from django_mq.errors import BodyNotSerialisable, CorruptMessage
+
+#: A list that contains itself.
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +36,32 @@ def test_bytes_of_any_kind_come_out_as_bytes(body: Any) -> None:
 def test_text_stays_text() -> None:
     assert encode_body("grüße", "text/plain") == ("grüße".encode(), "text/plain")
     assert decode_body(*encode_body("grüße", "text/plain")) == "grüße"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Bücher \U0001f600",
+        "\ud83d",
+        10**40,
+        1e300,
+        -0.0,
+        True,
+        {1: (2,), None: [], 2.5: {}},
+        HTTPStatus.OK,
+        gettext_lazy("Yes"),
+    ],
+)
+def test_json_is_written_as_the_standard_library_writes_it(value: Any) -> None:
+    assert encode_json(value, "body") == json.dumps(value, cls=DjangoJSONEncoder, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    "value", [CIRCLE, float("nan"), {"a": float("inf")}, {(1, 2): 3}, {"a": {1, 2}}, object()]
+)
+def test_what_json_has_no_words_for_is_refused(value: Any) -> None:
+    with pytest.raises(BodyNotSerialisable, match="The body cannot be written as JSON"):
+        encode_json(value, "body")
 
 
 def test_dates_decimals_and_ids_are_written_as_django_writes_them() -> None:

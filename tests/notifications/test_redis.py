@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.notifications import breaker
+from django_mq.notifications.base import News
+from django_mq.notifications.gathering import MOMENT_SECONDS
+from django_mq.notifications.posting import Post
 from django_mq.notifications.redis import RedisNotifier
 from django_mq.notifications.wake import Wake
 from tests.support.waiting import wait_until
@@ -16,6 +19,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.notifications.conformance.conftest import Ears
     from tests.services.redis import Redis
 
 
@@ -145,3 +149,18 @@ def test_a_listener_of_a_server_that_was_never_there_closes_at_once(free_port: i
 
     assert not listener.connected
     wake.close()
+
+
+def test_what_earlier_hints_were_answered_does_not_hold_up_the_next(
+    notifier: RedisNotifier, ears: Ears, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, wake = ears.listen(["q:orders"])
+    for command in ("PING", "NOSUCHCOMMAND"):  # who has posted a moment ago waits for no answer
+        notifier._poster.post([Post((command,))])
+    notifier._poster._posted_at -= MOMENT_SECONDS  # no burst any more
+
+    notifier.announce({"orders": News(messages=1)}, may_wait=True)
+
+    wait_until(lambda: wake.take_topics() == {"q:orders"})
+    wait_until(lambda: notifier.announce({"orders": News(messages=1)}, may_wait=True) or caplog.text)
+    assert "unknown command" in caplog.text

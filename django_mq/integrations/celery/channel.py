@@ -193,7 +193,8 @@ class Channel(virtual.Channel):
         properties = {} if properties is None else properties
         properties.setdefault("delivery_info", {})
         properties.setdefault("priority", given(priority, headers))
-        properties.setdefault(MESSAGE_ID, str(new_message_id()))
+        if MESSAGE_ID not in properties:
+            properties[MESSAGE_ID] = new_message_id()
         return {
             "body": body,
             "content-encoding": content_encoding,

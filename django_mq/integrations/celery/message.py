@@ -81,7 +81,10 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
 
 
 def _message_id(properties: dict[str, Any]) -> UUID:
-    return UUID(properties[MESSAGE_ID]) if MESSAGE_ID in properties else new_message_id()
+    made: UUID | str | None = properties.get(MESSAGE_ID)
+    if made is None:
+        return new_message_id()
+    return made if isinstance(made, UUID) else UUID(made)  # a text where the properties have travelled
 
 
 def _stored(properties: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,8 @@ signals.before_task_publish.connect(_announce, dispatch_uid="django_mq.prioritie
 
 def urgency(said: Any, *, redis_order: bool = False) -> int:
     """Return 0 to 9, 9 first, clamped as AMQP brokers do; 4 where nothing was said."""
+    if said is None:
+        return 4
     try:
         value = max(0, min(9, int(said)))
     except (TypeError, ValueError):
@@ -47,8 +49,13 @@ def given(priority: int | None, headers: dict[str, Any] | None) -> int | None:
     _announced.task_id, _announced.properties = None, {}
     if priority == 0 and task_id is not None and task_id == (headers or {}).get("id"):
         said: int | None = properties.get("priority")
-        return None if _is_inherited(task_id) else said
+        return None if _may_be_inherited(headers) and _is_inherited(task_id) else said
     return priority
+
+
+def _may_be_inherited(headers: dict[str, Any] | None) -> bool:
+    """Whether a running task publishes this, or itself: asked first, because to find none running takes long."""
+    return bool(headers and (headers.get("parent_id") or headers.get("retries")))
 
 
 def _is_inherited(task_id: str) -> bool:

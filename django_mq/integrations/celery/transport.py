@@ -88,6 +88,8 @@ class Transport(virtual.Transport):
         self._loop: Any = None
         self._poll_timer: Any = None
         self._armed_for = 0.0
+        # Whether something was delivered that the pool may not have written to its processes yet.
+        self._pool_is_next = False
         self._driver: int | None = None
         #: Set by the worker step: how many tasks the pool could start now.
         self.slots: Callable[[], int] | None = None
@@ -330,14 +332,19 @@ class Transport(virtual.Transport):
     def _on_wake(self) -> None:
         """Claim at once when woken: the pool's tick follows in the loop's next turn, before it waits."""
         self.intake.hear()
-        if not told_to_stop():
-            self.work()
+        if not told_to_stop() and self.work():
+            self._pool_is_next = True
 
     def _on_tick(self) -> None:
         """Run before every wait of the loop: constant time when there is nothing to do."""
         if self.work() or self.handover.ready:
-            # The pool's own tick, which writes to its processes, may have had its turn before
-            # this one (ticks are a set): without another turn the task waits for the next event.
+            # The pool's own tick, after which it writes to its processes, may have had its turn
+            # before this one (ticks are a set): without another turn the task waits for the next event.
+            self._pool_is_next = True
+            self._turn_again()
+        elif self._pool_is_next:
+            # It writes once all ticks are over: Redis is asked of our sleep a turn later, not in its way.
+            self._pool_is_next = False
             self._turn_again()
         elif not self.intake.settle_down():
             self._turn_again()

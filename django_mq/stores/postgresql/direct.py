@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 #: Types by the server's numbers, which never change.
 BYTES, SMALL_NUMBER, TEXT, UUID = 17, 21, 25, 2950
 DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+# Plain names for what every publish meets: Python 3.11 takes as long to look a member up on its class
+# as to compare it.
+BINARY, IDLE, IN_TRANSACTION, NO_PIPELINE = (
+    Format.BINARY,
+    TransactionStatus.IDLE,
+    TransactionStatus.INTRANS,
+    PipelineStatus.OFF,
+)
 #: Where a connection keeps the names of what was prepared here: they end with it.
 PREPARED = "_django_mq_prepared"
 #: Where it keeps that this is over.
@@ -43,14 +51,15 @@ def is_open(driver: Connection[Any]) -> bool:
     if (
         getattr(driver, LEFT_TO_CURSORS, False)
         or driver.prepare_threshold is not None
-        or pg.pipeline_status != PipelineStatus.OFF
+        or pg.pipeline_status != NO_PIPELINE
     ):
         return False
     if pg.parameter_status(b"client_encoding") != b"UTF8":
         return False
-    if pg.transaction_status == TransactionStatus.IDLE:
+    status = pg.transaction_status
+    if status == IDLE:
         return driver.autocommit or _begins_plainly(driver)
-    return pg.transaction_status == TransactionStatus.INTRANS
+    return bool(status == IN_TRANSACTION)
 
 
 def leave_to_cursors(driver: Connection[Any]) -> None:
@@ -72,12 +81,12 @@ def first_value(
     server's binary format. Raises psycopg's errors.
     """
     with driver.lock:
-        if not driver.autocommit and driver.pgconn.transaction_status == TransactionStatus.IDLE:
+        if not driver.autocommit and driver.pgconn.transaction_status == IDLE:
             # As the driver does before the first statement of a transaction.
             driver.pgconn.send_query(b"BEGIN")
             _result(driver)
         name = _prepared(driver, text, types)
-        driver.pgconn.send_query_prepared(name, values, [Format.BINARY] * len(values), Format.BINARY)
+        driver.pgconn.send_query_prepared(name, values, [BINARY] * len(values), BINARY)
         result = _result(driver)
     return result.get_value(0, 0) if result.ntuples else None
 

@@ -124,7 +124,7 @@ def test_a_publish_that_kombu_repeats_is_written_once(connection: Connection, ro
         channel.basic_publish(again, exchange="", routing_key="things")
 
     [row] = rows()
-    assert str(row.message_id) == message["properties"][MESSAGE_ID]
+    assert row.message_id == message["properties"][MESSAGE_ID]
 
 
 def test_two_publishes_of_equal_messages_are_two_messages(connection: Connection, rows: Rows) -> None:

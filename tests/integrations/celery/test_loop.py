@@ -1,0 +1,68 @@
+"""On a worker's event loop a task goes to the pool first; everything else comes after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kombu import Connection, Consumer, Producer, Queue
+from kombu.asynchronous import Hub
+
+from django_mq.integrations.celery import committing
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+THINGS = Queue("things")
+
+
+class Loop:
+    """A worker's event loop, turned by hand."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._hub = Hub()
+        self._intake = connection.transport.intake
+        connection.register_with_event_loop(self._hub)
+
+    def turn(self) -> None:
+        next(self._hub.loop)
+
+    def turn_until(self, condition: Any) -> None:
+        wait_until(lambda: self.turn() or condition())
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether others count on the session to take what comes next."""
+        standby = self._intake._standby
+        return standby is not None and not standby.at_work
+
+    def close(self) -> None:
+        self._hub.close()
+
+
+@pytest.fixture
+def loop(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
+    """The loop of the connection; this process counts as a worker while it is there."""
+    monkeypatch.setattr(committing, "_workers", set())
+    made = Loop(connection)
+    yield made
+    made.close()
+
+
+def test_nobody_is_told_that_we_are_idle_before_the_pool_has_its_task(connection: Connection, loop: Loop) -> None:
+    received: list[Any] = []
+    channel = connection.default_channel
+    THINGS(channel).declare()
+    consumer = Consumer(channel, [THINGS], on_message=received.append)
+    consumer.qos(prefetch_count=4)
+    consumer.consume()
+    loop.turn_until(lambda: loop.is_idle)
+
+    Producer(channel).publish("now", routing_key="things")
+    loop.turn_until(lambda: received)
+
+    loop.turn()  # in which the pool's descriptors are found writable
+    assert not loop.is_idle
+    loop.turn()
+    assert loop.is_idle
