@@ -89,3 +89,20 @@ def test_what_is_over_its_time_is_found_by_its_index(committed_database: str, na
     whole = WHOLE[connections[committed_database].vendor].format(model._meta.db_table)
     assert any(index in step for step in steps), steps
     assert not [step for step in steps if re.search(whole, step)]
+
+
+#: How each database says that it reads an index from an end to a border only.
+BOUNDED = {
+    "postgresql": r"Index Cond: \(\(?finished_at <",
+    "mysql": r"'range', .*django_mq_history_pruning",
+    "sqlite": r"SEARCH h USING INDEX django_mq_history_pruning \(finished_at<\?\)",
+}
+
+
+def test_history_that_no_queue_may_be_done_with_is_not_walked(committed_database: str) -> None:
+    fill(History, committed_database)
+
+    steps = list(plan_of(committed_database, "prune_history"))
+
+    bounded = BOUNDED[connections[committed_database].vendor]
+    assert any(re.search(bounded, step) for step in steps), steps
