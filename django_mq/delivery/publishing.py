@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,27 +12,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from asgiref.sync import sync_to_async
 
 from django_mq import conf, signals
-from django_mq.delivery import hinting, validation
-from django_mq.delivery.codecs import encode_body, encode_json
-from django_mq.delivery.declaring import declaring
-from django_mq.delivery.limits import rules_of, waiting_for_room
+from django_mq.delivery import hinting
+from django_mq.delivery.appending import append
+from django_mq.delivery.letters import Letter, as_letter, check, check_body, check_plain
 from django_mq.delivery.message_ids import new_message_id, new_uuids
 from django_mq.delivery.routing import route
-from django_mq.errors import InvalidMessage, StoreUnavailable
-from django_mq.stores.records import NewMessage
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from datetime import datetime, timedelta
     from uuid import UUID
 
-    from django_mq.stores.base import Store
 
 T = TypeVar("T")
-
-#: The headers of a message that has none.
-NO_HEADERS = "{}"
 
 
 def publish(
@@ -105,32 +98,10 @@ def is_watched() -> bool:
 def _publish_plain(queue: str, body: Any, alias: str) -> UUID:
     """Do what ``publish_many`` does for one body and its queue, where nobody watches, in half of the time."""
     store = shared_store(alias)
-    message = _check_body(queue, body, new_message_id())
+    message = check_body(queue, body, new_message_id())
     append(store, [message])
     hinting.announce([message], store)
     return message.message_id
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
-    """One message for ``publish_many``; the fields are the arguments of ``publish``."""
-
-    queue: str = ""
-    body: Any = None
-    exchange: str | None = None
-    routing_key: str = ""
-    priority: int = 4
-    deliver_at: datetime | None = None
-    delay: timedelta | float | None = None
-    expires_at: datetime | None = None
-    ttl: timedelta | float | None = None
-    headers: Mapping[str, Any] | None = None
-    message_id: UUID | str | None = None
-    correlation_id: str | None = None
-    type: str = ""
-    group_key: str | None = None
-    dedup_id: str | None = None
-    content_type: str | None = None
 
 
 def publish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | None = None) -> list[UUID]:
@@ -144,7 +115,7 @@ def publish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | No
         letters = [_announced(as_letter(given), alias) for given in letters]
     given_all = list(letters)
     ids = new_uuids(len(given_all))
-    checked = [_check_plain(given, ids) or check(as_letter(given)) for given in given_all]
+    checked = [check_plain(given, ids) or check(as_letter(given)) for given in given_all]
     routed = [
         copy for letter, message in checked for copy in route(store, letter.exchange, letter.routing_key, message)
     ]
@@ -171,108 +142,6 @@ def _announced(letter: Letter, alias: str) -> Letter:
         using=alias,
     )
     return replace(letter, headers=headers or letter.headers)
-
-
-#: Stands for the letter that a pair of queue and body is: no exchange, and nothing said.
-PLAIN = Letter()
-
-
-def _check_plain(given: Letter | tuple[str, Any], ids: Iterator[UUID]) -> tuple[Letter, NewMessage] | None:
-    """Check a pair as ``check`` would check its letter, in a third of the time; None for anything else."""
-    if type(given) is not tuple or len(given) != 2:
-        return None
-    return PLAIN, _check_body(*given, next(ids))
-
-
-def _check_body(queue: str, body: Any, message_id: UUID) -> NewMessage:
-    validation.check_target(queue, None)
-    encoded, content_type = encode_body(body)
-    validation.check_size(encoded)
-    return NewMessage(queue_name=queue, message_id=message_id, body=encoded, content_type=content_type)
-
-
-def as_letter(given: Letter | tuple[str, Any]) -> Letter:
-    """Return the letter, or make one of a pair of queue and body. Raises InvalidMessage."""
-    if isinstance(given, Letter):
-        return given
-    if not isinstance(given, tuple) or len(given) != 2:
-        raise InvalidMessage(f"Publish a Letter, or a pair of queue and body, not {type(given).__name__}.")
-    return Letter(queue=given[0], body=given[1])
-
-
-def check(letter: Letter) -> tuple[Letter, NewMessage]:
-    """Return the letter with its message, checked and encoded. Raises InvalidMessage and its kin."""
-    validation.check_target(letter.queue, letter.exchange)
-    validation.text(letter.routing_key, "routing_key")
-    deliver_at, delay_seconds = validation.moment(letter.deliver_at, letter.delay, "deliver_at", "delay")
-    expires_at, ttl_seconds = validation.moment(letter.expires_at, letter.ttl, "expires_at", "ttl")
-    body, content_type = encode_body(letter.body, letter.content_type)
-    headers = _checked_headers(letter.headers)
-    validation.check_size(body)
-    return letter, NewMessage(
-        queue_name=letter.queue,
-        message_id=validation.message_id(letter.message_id) or new_message_id(),
-        body=body,
-        content_type=validation.text(content_type, "content_type", limit=100),
-        headers=headers,
-        priority=validation.priority(letter.priority),
-        type=validation.text(letter.type, "type"),
-        correlation_id=validation.text(letter.correlation_id, "correlation_id") or None,
-        group_key=validation.text(letter.group_key, "group_key") or None,
-        dedup_id=validation.text(letter.dedup_id, "dedup_id") or None,
-        deliver_at=deliver_at,
-        delay_seconds=delay_seconds,
-        expires_at=expires_at,
-        ttl_seconds=ttl_seconds,
-    )
-
-
-def _checked_headers(given: Mapping[str, Any] | None) -> str:
-    if given is None:
-        return NO_HEADERS
-    headers = encode_json(validation.headers(given), "headers")
-    validation.check_headers(headers)
-    validation.check_size(headers, "headers")
-    return headers
-
-
-def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> None:
-    """Write messages; missing queues of the settings are declared, limited ones held to their limits.
-
-    Outside a transaction a connection that turns out to be dead is replaced and the write
-    repeated once: beat, scripts and consumers have no request whose end would do it. The
-    first write may have been committed all the same; the message ids tell.
-    """
-    try:
-        _append_declaring(store, messages, again=again)
-    except StoreUnavailable:
-        if not store.reconnect():
-            raise
-        _append_declaring(store, messages, again=True)
-
-
-def _append_declaring(store: Store, messages: list[NewMessage], *, again: bool) -> None:
-    write = partial(_append_within_limits, store, messages, again=again)
-    declaring(store, (message.queue_name for message in messages), write)
-
-
-def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bool) -> None:
-    if len(messages) == 1 and messages[0].dedup_id is None and rules_of(store, messages[0].queue_name) is None:
-        store.append(messages[0], again=again)  # by far the most frequent
-        return
-    names = {message.queue_name for message in messages}
-    ruled = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
-    if ruled or any(message.dedup_id is not None for message in messages):
-        waiting_for_room(store, ruled, lambda: store.append_by_rules(messages, again=again))
-    else:
-        _append(store, messages, again=again)
-
-
-def _append(store: Store, messages: list[NewMessage], *, again: bool) -> None:
-    if len(messages) == 1:
-        store.append(messages[0], again=again)
-    elif messages:
-        store.append_many(messages, again=again)
 
 
 #: Async code has no Django transaction to join: its publishes run here, each on its own.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from celery import current_task, signals
 
-from django_mq.delivery import hinting, publishing, validation
+from django_mq.delivery import appending, hinting, validation
 from django_mq.errors import StoreError, UnknownQueue
 from django_mq.integrations.celery.message import TRIED, new_message
 from django_mq.integrations.celery.priorities import urgency
@@ -89,11 +89,11 @@ class Publisher:
 
     def _append(self, store: Store, rows: list[NewMessage], *, again: bool) -> None:
         try:
-            publishing.append(store, rows, again=again)
+            appending.append(store, rows, again=again)
         except UnknownQueue:
             for row in rows:
                 self._declarations.ensure(row.queue_name, anew=True)
-            publishing.append(store, rows, again=again)
+            appending.append(store, rows, again=again)
 
 
 def _is_own_retry(message: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from django_mq.delivery import publishing, validation
+from django_mq.delivery import appending, validation
 from django_mq.engine.fate import Fate
 from django_mq.engine.states import DEAD, READY, SCHEDULED
 from django_mq.errors import IllegalMove, QueueDeleted
@@ -74,7 +74,7 @@ class StoredQueue:
             raise UnfitError("a stored message is claimed, not handed over")
         self._refuse_if_deleted()
         self.site.move_clock(now)
-        publishing.append(self.site.store, [self.new_message(message)])
+        appending.append(self.site.store, [self.new_message(message)])
         return self._entry(message.id)
 
     def new_message(self, message: Message) -> NewMessage:

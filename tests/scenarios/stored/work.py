@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.delivery import publishing
+from django_mq.delivery import appending
 from tests.scenarios.errors import UnfitError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class StoredUnit:
             for queue, entry, consumer in self._settlements:
                 queue.accept(entry, consumer)
             for queue, message in self._publications:
-                publishing.append(self._site.store, [queue.new_message(message)])
+                appending.append(self._site.store, [queue.new_message(message)])
 
     def rollback(self, now: float) -> None:
         """Write nothing; what was to be settled has failed."""
