@@ -273,8 +273,8 @@ class Store(ABC):
         """Remove messages that nobody holds."""
 
     @abstractmethod
-    def correlated(self, correlation_ids: Sequence[str]) -> list[int]:
-        """Return the ids of waiting messages, scheduled or ready, that carry one of these correlation ids."""
+    def correlated(self, ids: Sequence[str]) -> list[int]:
+        """Return the ids of waiting messages whose correlation id, or whose message id, is one of these."""
 
     @abstractmethod
     def release_held(self, ids: Sequence[int]) -> int:

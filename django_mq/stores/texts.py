@@ -6,6 +6,8 @@ it. PostgreSQL refuses both, and a verdict that cannot be written would be tried
 
 from __future__ import annotations
 
+from uuid import UUID
+
 
 def storable(text: str, limit: int | None = None) -> str:
     """Return the text with whatever no database takes written as an escape, cut to the limit."""
@@ -29,3 +31,11 @@ def both_ends(text: str, limit: int) -> str:
     gap = f"\n[{len(text) - limit:,} characters left out]\n"
     half = max(0, limit - len(gap)) // 2
     return f"{text[:half]}{gap}{text[-half:]}"
+
+
+def uuid_of(text: str) -> UUID | None:
+    """Return the UUID that a text spells, None if it spells none."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -9,6 +9,7 @@ import json
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from django.db import connections
@@ -49,6 +50,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "find_expired": ({"limit": 100}, "expiring"),
     "find_unheld": ({"queue": "q1", "limit": 100}, "ready"),
     "find_correlated": ({"correlation_ids": ["one", "two"]}, "corr"),
+    "find_identified": ({"message_ids": [uuid4().hex, uuid4().hex]}, "once"),
     "counts": ({"names": ["q1"], "limit": 100}, "ready"),
     "count_up_to": ({"queue": "q1", "limit": 100}, "dead"),
     # Of a queue that is most of the table, all of the table is rightly read.

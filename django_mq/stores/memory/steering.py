@@ -14,7 +14,7 @@ from django_mq.stores.memory.arriving import Arriving
 from django_mq.stores.memory.history import FailedAttempt, Outcome
 from django_mq.stores.memory.row import engine_message
 from django_mq.stores.memory.runner import locked
-from django_mq.stores.texts import storable, told
+from django_mq.stores.texts import storable, told, uuid_of
 from django_mq.stores.times import later
 
 if TYPE_CHECKING:
@@ -45,10 +45,12 @@ class Steering(Arriving):
         return len(unheld)
 
     @locked
-    def correlated(self, correlation_ids: Sequence[str]) -> list[int]:
-        wanted, waiting = set(correlation_ids), (SCHEDULED, READY)
-        rows = self.broker.rows.values()
-        return [row.id for row in rows if row.message.correlation_id in wanted and row.entry.state in waiting]
+    def correlated(self, ids: Sequence[str]) -> list[int]:
+        wanted = {*ids, *(made for given in ids if (made := uuid_of(given)) is not None)}
+        waiting = [row for row in self.broker.rows.values() if row.entry.state in (SCHEDULED, READY)]
+        return [
+            row.id for row in waiting if row.message.correlation_id in wanted or row.message.message_id in wanted
+        ]
 
     @locked
     def release_held(self, ids: Sequence[int]) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.runner import Runner
-from django_mq.stores.texts import storable, told
+from django_mq.stores.texts import storable, told, uuid_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,10 +68,11 @@ class Steering(Runner):
         with self._transaction():
             return self._remove(ids, CANCELLED)
 
-    def correlated(self, correlation_ids: Sequence[str]) -> list[int]:
-        if not correlation_ids:
-            return []
-        return [row[0] for row in self._rows("find_correlated", correlation_ids=list(correlation_ids))]
+    def correlated(self, ids: Sequence[str]) -> list[int]:
+        hexes = [made.hex for given in ids if (made := uuid_of(given)) is not None]
+        found = self._rows("find_correlated", correlation_ids=list(ids)) if ids else []
+        found += self._rows("find_identified", message_ids=hexes) if hexes else []
+        return list(dict.fromkeys(row[0] for row in found))
 
     def release_held(self, ids: Sequence[int]) -> int:
         return len(self._rows("release_held", ids=list(ids)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -67,6 +68,17 @@ def test_waiting_messages_are_found_by_their_correlation_id(store: Store, orders
     assert sorted(store.correlated(["task", "other", "unknown"])) == [ready, scheduled]
     assert store.correlated([]) == []
     assert held not in store.correlated(["task"])
+
+
+def test_waiting_messages_are_found_by_their_message_id(store: Store, orders: str, session: int) -> None:
+    held, ready, scheduled = uuid4(), uuid4(), uuid4()
+    publish(store, message_id=held)
+    claim(store, session, credit=1)
+    row = publish(store, message_id=ready, correlation_id=str(ready))
+    later = publish(store, message_id=scheduled, delay_seconds=60)
+    publish(store)
+
+    assert sorted(store.correlated([str(held), str(ready), scheduled.hex, str(uuid4()), "no id"])) == [row, later]
 
 
 def test_releasing_takes_a_message_from_its_session(store: Store, orders: str, session: int) -> None:
