@@ -53,6 +53,10 @@ def many(request: pytest.FixtureRequest, settings: Settings) -> str:
 @pytest.mark.parametrize("address", LISTS)
 def test_what_few_messages_match_is_found_by_an_index(many: str, browse: Client, address: str) -> None:
     listed = browse.get(f"{list_of('message')}?{address}").context["cl"]
+    if many == "postgresql":
+        with connections[many].cursor() as cursor:
+            # Or else it may walk the key from its end: of so few rows that costs about the same.
+            cursor.execute("SET LOCAL enable_indexscan = off")
 
     read = plan_of(listed.paginator.object_list.values_list("pk")[:1000])
 
