@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.levels import level_of
@@ -55,7 +57,7 @@ def what_if(trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10) -
         raise PipelineError("There is nothing to simulate: name at least one scenario.")
     if len({one.name for one in scenarios} | {REALITY}) != len(scenarios) + 1:
         raise PipelineError("Two scenarios have the same name.")
-    from pyspark.sql import functions as f
+    from pyspark.sql import DataFrame
 
     rows = trace.selectExpr(
         "id",
@@ -64,15 +66,34 @@ def what_if(trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10) -
         "greatest(unix_micros(finished_at) - unix_micros(claimed_at), 0) / 1e6 service",
         "greatest(unix_micros(claimed_at) - unix_micros(ready_at), 0) / 1e6 waited",
     )
-    lanes = [(REALITY, None), *((one.name, one) for one in scenarios)]
-    # Each lane has the whole trace and is a task by itself. Grouping by the lane would sort it there for nothing.
-    numbers = f.explode(f.array(*(f.lit(number) for number in range(len(lanes)))))
-    with explaining():
-        divided = rows.withColumn("lane", numbers).repartitionById(len(lanes), "lane")
-        found = divided.mapInArrow(_runner(lanes, levels), SCHEMA).collect()
+    # Each scenario has the whole trace, which is read once, and is a task by itself. The first one tells of what
+    # really happened as well: that would be a task of nothing but reading.
+    whole = rows.repartition(1).persist()
+    lanes = [[None, scenarios[0]], *([one] for one in scenarios[1:])]
+    with explaining(), _tasks_apart(trace.sparkSession):
+        try:
+            tasks = [whole.mapInArrow(_runner(lane, levels), SCHEMA) for lane in lanes]
+            found = reduce(DataFrame.union, tasks).collect()
+        finally:
+            whole.unpersist()
     if not found:
         raise PipelineError("There is nothing to simulate: no message of that queue was done then.")
     return ranked([Outcome(*row) for row in found])
+
+
+@contextmanager
+def _tasks_apart(spark: SparkSession) -> Iterator[None]:
+    """Let a union have a task for each of its parts: Spark 4.1 and later would make one task of them all."""
+    name = "spark.sql.unionOutputPartitioning"
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, "false")
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, before)
 
 
 def ranked(outcomes: list[Outcome]) -> list[Outcome]:
@@ -86,7 +107,7 @@ def ranked(outcomes: list[Outcome]) -> list[Outcome]:
     return found
 
 
-def _runner(lanes: Sequence[tuple[str, Scenario | None]], levels: int) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _runner(lane: Sequence[Scenario | None], levels: int) -> Callable[..., Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
@@ -94,10 +115,15 @@ def _runner(lanes: Sequence[tuple[str, Scenario | None]], levels: int) -> Callab
         if not given:
             return
         table = pa.Table.from_batches(given).sort_by([("at", "ascending"), ("id", "ascending")])
-        name, scenario = lanes[table.column("lane")[0].as_py()]
-        priorities = table.column("priority").to_pylist()
-        waits = _waits(table, scenario, priorities)
-        rows = spreads(name, waits, [level_of(priority, levels) for priority in priorities])
+        level = {
+            priority: level_of(priority, levels) for priority in table.column("priority").unique().to_pylist()
+        }
+        classes = [level[priority] for priority in _numbers(table, "priority")]
+        rows = [
+            row
+            for scenario in lane
+            for row in spreads(REALITY if scenario is None else scenario.name, _waits(table, scenario), classes)
+        ]
         types = [pa.string(), pa.int32(), pa.int64(), *[pa.float64()] * 4]
         columns = zip(*rows, strict=True)
         arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
@@ -107,12 +133,17 @@ def _runner(lanes: Sequence[tuple[str, Scenario | None]], levels: int) -> Callab
     return run
 
 
-def _waits(table: pa.Table, scenario: Scenario | None, priorities: list[int]) -> list[float]:
+def _waits(table: pa.Table, scenario: Scenario | None) -> list[float]:
     if scenario is None:
-        recorded: list[float] = table.column("waited").to_pylist()
-        return recorded
-    columns = zip(table.column("at").to_pylist(), priorities, table.column("service").to_pylist(), strict=True)
-    return simulate([Arrival(*row) for row in columns], scenario)
+        return _numbers(table, "waited")
+    columns = map(partial(_numbers, table), ("at", "priority", "service"))
+    return simulate(list(map(Arrival, *columns)), scenario)
+
+
+def _numbers(table: pa.Table, name: str) -> list[Any]:
+    """Return a column's numbers, by way of numpy: Arrow makes a scalar of its own of each first."""
+    found: list[Any] = table.column(name).to_numpy().tolist()
+    return found
 
 
 def spreads(name: str, waits: Sequence[float], classes: Sequence[int]) -> list[tuple[Any, ...]]:
