@@ -42,7 +42,8 @@ def _also_removing(command: Callable[..., Any], alias: str) -> Callable[..., Any
 def remove_waiting(alias: str, task_ids: list[str]) -> int:
     """Remove the waiting messages of tasks, and of handlers, by the ids that Celery knows; return how many went.
 
-    The history says they were cancelled. On a connection of its own: the command may run in a green thread beside the worker's loop.
+    The history says they were cancelled. On a connection of its own: the command may run in a green
+    thread beside the worker's loop.
     """
     store = private_store(alias)
     try:

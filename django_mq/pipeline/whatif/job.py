@@ -69,7 +69,8 @@ def what_if(trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10) -
     # Each scenario has the whole trace, which is read once, and is a task by itself. The first one tells of what
     # really happened as well: that would be a task of nothing but reading.
     whole = rows.repartition(1).persist()
-    lanes = [[None, scenarios[0]], *([one] for one in scenarios[1:])]
+    lanes: list[list[Scenario | None]] = [[one] for one in scenarios]
+    lanes[0].insert(0, None)
     with explaining(), _tasks_apart(trace.sparkSession):
         try:
             tasks = [whole.mapInArrow(_runner(lane, levels), SCHEMA) for lane in lanes]
