@@ -17,7 +17,7 @@ from django_mq.diagnosis.terms import matching
 from django_mq.models import Attempt, Message, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -31,6 +31,12 @@ FEW = 1_000
 FEW_DEAD = 10_000
 #: Spans of the filter of ages; what is older than the longest is "older".
 AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
+
+
+def put_together(parts: Sequence[QuerySet[Any]]) -> QuerySet[Any]:
+    """Return the rows of all parts, in no order: Django gives the whole the model's own, and would sort it."""
+    first, *others = parts
+    return first.union(*others, all=True).order_by()
 
 
 def in_state(state: Message.Status) -> Q:
@@ -63,8 +69,7 @@ def _few_of(queue_id: int, alias: str) -> list[int] | None:
     is not worth a walk through those of all others.
     """
     mine = Message.objects.using(alias).filter(queue_id=queue_id).order_by().values_list("pk", flat=True)
-    first, *others = (mine.filter(in_state(state)) for state in Message.Status)
-    ids = list(first.union(*others, all=True)[:FEW])
+    ids = list(put_together([mine.filter(in_state(state)) for state in Message.Status])[:FEW])
     return ids if len(ids) < FEW else None
 
 
@@ -98,7 +103,7 @@ def by_error(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     tasks = ids.filter(correlation_id__in=failed.exclude(correlation_id=None).values("correlation_id"))
     # From the attempts to their messages, by one index and by the other: asked for both at once, PostgreSQL reads
     # every message and compares.
-    return rows.filter(pk__in=own.union(tasks, all=True))
+    return rows.filter(pk__in=put_together([own, tasks]))
 
 
 def by_worker(rows: QuerySet[Any], value: str) -> QuerySet[Any]:

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from django_mq import __version__
 from django_mq.diagnosis.findings import notice, ok, problem
-from django_mq.diagnosis.narrowing import in_state
+from django_mq.diagnosis.narrowing import in_state, put_together
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
 from django_mq.models import Message, Queue, WorkerSession
 
@@ -59,8 +59,8 @@ def _orphans(alias: str) -> int:
     # is not known are found as such.
     known = list(Queue.objects.using(alias).order_by().values_list("pk", flat=True))
     rows = Message.objects.using(alias).exclude(queue__in=known).order_by().values_list("pk", flat=True)
-    first, *others = (rows.filter(in_state(state)) for state in Message.Status)
-    return len(first.union(*others, all=True)[:COUNT_LIMIT])
+    found = put_together([rows.filter(in_state(state)) for state in Message.Status])
+    return len(found[:COUNT_LIMIT])
 
 
 def look_at_states(alias: str) -> Iterator[Finding]:
