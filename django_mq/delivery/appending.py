@@ -42,12 +42,5 @@ def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bo
     ruled = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
     if ruled or any(message.dedup_id is not None for message in messages):
         waiting_for_room(store, ruled, lambda: store.append_by_rules(messages, again=again))
-    else:
-        _append(store, messages, again=again)
-
-
-def _append(store: Store, messages: list[NewMessage], *, again: bool) -> None:
-    if len(messages) == 1:
-        store.append(messages[0], again=again)
     elif messages:
         store.append_many(messages, again=again)
