@@ -157,8 +157,10 @@ def new_database(url: str, name: str = DATABASE) -> Iterator[str]:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(drop)
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield url.rpartition("/")[0] + f"/{name}"
-        connection.execute(drop)
+        try:
+            yield url.rpartition("/")[0] + f"/{name}"
+        finally:
+            connection.execute(drop)
 
 
 def run(peer: Peer, python: str, database: str, redis: str, amount: int) -> Figures:

@@ -30,6 +30,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
+from tests.benchmarks.peers import new_database
 from tests.services.environment import Services
 
 if TYPE_CHECKING:
@@ -406,7 +407,7 @@ def main() -> None:
     figures: list[Figure] = []
     services = Services()
     try:
-        with new_database(services.url("postgresql")) as url, tempfile.TemporaryDirectory() as folder:
+        with new_database(services.url("postgresql"), DATABASE) as url, tempfile.TemporaryDirectory() as folder:
             ground = Ground(url, Path(folder), QUICK if options.quick else Sizes())
             failed = measured(ground, options.measures or [*MEASURES], figures, options.json)
     finally:
@@ -416,19 +417,6 @@ def main() -> None:
     sys.stdout.write("\n".join(lines) + "\n")
     if failed:
         sys.exit(f"Failed: {', '.join(failed)}; why is said above.")
-
-
-@contextmanager
-def new_database(url: str) -> Iterator[str]:
-    """Make a database on the server, yield its URL, and drop it."""
-    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(DATABASE))
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(drop)
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-        try:
-            yield url.rpartition("/")[0] + f"/{DATABASE}"
-        finally:
-            connection.execute(drop)
 
 
 def measured(ground: Ground, names: list[str], figures: list[Figure], file: str | None) -> list[str]:

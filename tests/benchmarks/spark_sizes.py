@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from tests.benchmarks.spark import Ground, Rates, Sizes, filled, new_database, note, set_up
+from tests.benchmarks.peers import new_database
+from tests.benchmarks.spark import DATABASE, Ground, Rates, Sizes, filled, note, set_up
 from tests.services.environment import Services
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def main() -> None:
     options = parser.parse_args()
     services, start = Services(), Rates(1)
     try:
-        with new_database(services.url("postgresql")) as url, tempfile.TemporaryDirectory() as folder:
+        with new_database(services.url("postgresql"), DATABASE) as url, tempfile.TemporaryDirectory() as folder:
             set_up(url)
             ground = Ground(url, Path(folder), Sizes())
             start.run("Spark's start", lambda: ground.spark)
