@@ -217,8 +217,12 @@ class Store(ABC):
         """Finish scheduled and ready messages whose time to live is over; returns how many."""
 
     @abstractmethod
-    def prune(self, limit: int = 5000) -> int:
-        """Delete history, attempts, summed-up minutes and volatile rows past their time; returns how many."""
+    def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
+        """Delete history, attempts, summed-up minutes and volatile rows past their time; returns how many.
+
+        A queue that keeps no history writes none. What it wrote while it kept some goes as soon as it is older
+        than what any other queue keeps, or than a week; ``whole`` looks for it in all of the history.
+        """
 
     @abstractmethod
     def roll_up(self) -> int:

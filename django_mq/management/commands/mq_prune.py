@@ -45,6 +45,6 @@ class Command(MQCommand):
     @staticmethod
     def _prune(alias: str) -> int:
         store, total = shared_store(alias), 0
-        while gone := store.prune(BATCH):
+        while gone := store.prune(BATCH, whole=True):
             total += gone
         return total

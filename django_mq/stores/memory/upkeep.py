@@ -90,10 +90,11 @@ class Upkeep(Dying):
         return expired
 
     @locked
-    def prune(self, limit: int = 5000) -> int:
+    def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
         now = self._now()
+        border = timedelta(0) if whole else self._shortest_kept()
         live = {row.message.message_id for row in self.broker.rows.values()}
-        history = _drop(self.broker.history, lambda item: self._is_past(item, now), limit)
+        history = _drop(self.broker.history, lambda item: self._is_past(item, now, border), limit)
         attempts = _drop(self.broker.attempts, lambda item: _is_done_with(item, now, live), limit)
         dedup_ids = sum(queue.prune_dedup_ids(now) for queue in self.broker.queues.values())
         return history + attempts + dedup_ids + self.broker.lane.prune(now)
@@ -102,10 +103,15 @@ class Upkeep(Dying):
         """Nothing: there are no tables, and no pages that draw them."""
         return 0
 
-    def _is_past(self, item: Finished, now: datetime) -> bool:
+    def _shortest_kept(self) -> timedelta:
+        """Return the shortest time for which any queue keeps history, of those that keep some."""
+        kept = (timedelta(days=queue.settings.history_days) for queue in self.broker.queues.values())
+        return min((time for time in kept if time), default=ORPHANED)
+
+    def _is_past(self, item: Finished, now: datetime, border: timedelta) -> bool:
         queue = self.broker.queues.get(item.queue_name)
         kept = ORPHANED if queue is None else timedelta(days=queue.settings.history_days)
-        return now - item.finished_at > kept
+        return now - item.finished_at > max(kept, min(border, ORPHANED))
 
 
 def _is_done_with(attempt: FailedAttempt, now: datetime, live: Container[UUID | None]) -> bool:

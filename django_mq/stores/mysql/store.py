@@ -234,8 +234,8 @@ class MySQLStore(Acting):
         return super().expire(limit)
 
     @retried
-    def prune(self, limit: int = 5000) -> int:
-        return super().prune(limit)
+    def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
+        return super().prune(limit, whole=whole)
 
     # Looking.
 

@@ -71,10 +71,11 @@ class Upkeep(Sessions, Steering, Rollups):
             self._rows("set_expired_aside", ids=ids)
             return self._remove(ids, REPLACED, reason=BY_LATER_VALUE) + self._send_expired(ids)
 
-    def prune(self, limit: int = 5000) -> int:
-        past = ("prune_history", "prune_attempts", "prune_rollups", "prune_task_results")
+    def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
+        history = len(self._rows("prune_history", limit=limit, whole=whole))
+        past = ("prune_attempts", "prune_rollups", "prune_task_results")
         names = (*past, "prune_volatile_messages", "prune_volatile_bindings")
-        return sum(len(self._rows(name, limit=limit)) for name in names) + self._prune_duplicates(limit)
+        return history + sum(len(self._rows(name, limit=limit)) for name in names) + self._prune_duplicates(limit)
 
     def _prune_duplicates(self, limit: int) -> int:
         """Forget duplicate ids that are over their time, or before the last so many of their queue."""

@@ -143,6 +143,30 @@ def test_history_is_pruned_after_the_days_its_queue_keeps_it(
     assert store.prune() == 1
 
 
+def test_a_queue_that_keeps_nothing_has_nobody_walk_what_the_others_keep(
+    store: Store, orders: str, session: int, finished: Finished
+) -> None:
+    declare(store, "noisy")
+    store.cancel([publish(store, "noisy"), publish(store, orders)])
+    store.delete_queue("noisy")
+    declare(store, "noisy", history_days=0)
+    store.cancel([publish(store, "noisy")])
+    pass_time(store, 86400 * 6)
+
+    assert (store.prune(), {row.queue_name for row in finished()}) == (0, {"noisy", orders})
+    assert (store.prune(whole=True), {row.queue_name for row in finished()}) == (1, {orders})
+
+
+def test_what_a_queue_kept_until_it_keeps_nothing_goes_after_a_week(store: Store, finished: Finished) -> None:
+    declare(store)
+    store.cancel([publish(store)])
+    store.delete_queue("orders")
+    declare(store, history_days=0)
+    pass_time(store, 86400 * 7.1)
+
+    assert (store.prune(), finished()) == (1, [])
+
+
 def test_pruning_stops_at_its_limit(store: Store, orders: str, session: int, finished: Finished) -> None:
     for _ in range(3):
         store.cancel([publish(store)])

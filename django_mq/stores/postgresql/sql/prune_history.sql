@@ -1,6 +1,7 @@
 -- Deletes history older than its queue keeps; of queues that are gone, after a week.
 -- Locks: the rows it deletes, skipping locked ones.
--- Index: django_mq_history_pruning, and in it only what is older than the shortest time that any queue keeps.
+-- Index: django_mq_history_pruning, and in it only what is older than the shortest time that any queue keeps. A queue
+-- that keeps nothing writes nothing, and counts only if the whole history is to be looked at.
 -- The array is made once: an IN may be asked again for every row and then oversteps the limit.
 -- Returns: one row per deleted row.
 DELETE FROM django_mq_history
@@ -8,7 +9,8 @@ WHERE id = ANY(ARRAY(
     SELECT h.id FROM django_mq_history h
     LEFT JOIN django_mq_queue q ON q.name = h.queue_name
     WHERE h.finished_at < {now}
-        - least(7, (SELECT min(kept.history_days) FROM django_mq_queue kept)) * interval '1 day'
+        - least(7, (SELECT min(kept.history_days) FROM django_mq_queue kept
+        WHERE kept.history_days > 0 OR %(whole)s)) * interval '1 day'
     AND h.finished_at < {now} - coalesce(q.history_days, 7) * interval '1 day'
     ORDER BY h.finished_at
     LIMIT %(limit)s
