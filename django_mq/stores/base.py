@@ -218,11 +218,8 @@ class Store(ABC):
 
     @abstractmethod
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
-        """Delete history, attempts, summed-up minutes and volatile rows past their time; returns how many.
-
-        A queue that keeps no history writes none. What it wrote while it kept some goes as soon as it is older
-        than what any other queue keeps, or than a week; ``whole`` looks for it in all of the history.
-        """
+        """Delete history, attempts, summed-up minutes and volatile rows past their time; returns how many."""
+        # Of a queue that keeps none any more, history goes within a week: only ``whole`` looks for it at once.
 
     @abstractmethod
     def roll_up(self) -> int:

@@ -73,7 +73,8 @@ def plan_of(alias: str, name: str) -> Iterator[str]:
     """Yield the steps of a statement's plan."""
     store: Any = shared_store(alias)
     with connections[alias].cursor() as cursor:
-        cursor.execute(f"{EXPLAIN[connections[alias].vendor]} {store._text(name)}", store._params({"limit": 10, "whole": False}))
+        params = store._params({"limit": 10, "whole": False})
+        cursor.execute(f"{EXPLAIN[connections[alias].vendor]} {store._text(name)}", params)
         for step in cursor.fetchall():
             yield str(step).replace(*RENAMED)
 

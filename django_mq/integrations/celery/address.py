@@ -25,6 +25,9 @@ CHOICES = {
     "queue_order": ("fair", "listed"),
 }
 
+#: The host of a Kombu connection that was given no URL, but the transport: its virtual host is the alias.
+NO_URL = "localhost"
+
 
 class WrongAddress(BrokerURLError, OperationalError):  # noqa: N818 - named as all errors of django_mq
     """The broker URL leads nowhere; a Kombu connection error that trying again does not mend."""
@@ -76,6 +79,8 @@ def current(client: Any) -> Address:
     that one names no alias, the path of the URL before it still stands in its place.
     """
     path = (client.virtual_host or "").strip("/")
+    if client.hostname == NO_URL:
+        return parse(f"{SCHEME}:///{path}", client.transport_options)
     if client.hostname or not path:
         return parse(client.hostname, client.transport_options)
     ours = [url for url in client.alt or () if url.startswith(f"{SCHEME}:")]

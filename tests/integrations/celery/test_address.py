@@ -10,6 +10,7 @@ from kombu.exceptions import OperationalError
 from django_mq.errors import BrokerURLError
 from django_mq.integrations.celery.address import Address, current, parse
 
+TRANSPORT = "django_mq.integrations.celery.transport:Transport"
 WRONG = [
     ("django-mq:///nowhere", "There is no database alias 'nowhere'"),
     ("django-mq://default", "write django-mq:///default"),
@@ -69,6 +70,18 @@ def test_connecting_to_a_wrong_url_is_a_connection_error(url: str, sentence: str
 def test_publishing_to_a_wrong_url_is_a_connection_error(url: str, sentence: str) -> None:
     with Celery("wrong", broker=url, set_as_current=False) as app, pytest.raises(BrokerURLError, match=sentence):
         app.send_task("note")
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ({"transport": TRANSPORT}, Address()),
+        ({"transport": TRANSPORT, "virtual_host": "Other"}, Address("Other")),
+        ({"hostname": "django-mq:///localhost"}, Address("localhost")),
+    ],
+)
+def test_a_connection_that_names_the_transport_needs_no_url(given: dict[str, str], address: Address) -> None:
+    assert current(Connection(**given)) == address
 
 
 @pytest.mark.parametrize("url", ["django-mq://", "django-mq:///default", "django-mq:///default?queue_order=fair"])

@@ -35,6 +35,11 @@ from kombu import Connection
 with Connection("django-mq://") as connection:
     connection.SimpleQueue("celery").put("hello")
 """,
+    "Kombu alone, which is told the transport": """
+from kombu import Connection
+with Connection(transport="django_mq.integrations.celery.transport:Transport") as connection:
+    connection.SimpleQueue("celery").put("hello")
+""",
 }
 LIGHT = """
 import sys
