@@ -21,6 +21,8 @@ class Line:
     name: str
     label: str
     values: Sequence[float | None]
+    #: Whether a gap at the end means that nothing is known of now, whatever was known before.
+    fades: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def draw(title: str, lines: Sequence[Line], *, unit: str, begins: str, ends: str
     """Draw lines of equal length on one scale from zero."""
     known = [value for line in lines for value in line.values if value is not None]
     top = scale_end(max(known, default=0.0))
-    drawn = [Drawn(line.name, line.label, path(line.values, top), _latest(line.values, unit)) for line in lines]
+    drawn = [Drawn(line.name, line.label, path(line.values, top), _latest(line, unit)) for line in lines]
     return Chart(title=title, lines=drawn, top=figure(top, unit), begins=begins, ends=ends)
 
 
@@ -83,7 +85,8 @@ def path(values: Sequence[float | None], top: float) -> str:
     return "".join(parts)
 
 
-def _latest(values: Sequence[float | None], unit: str) -> str:
+def _latest(line: Line, unit: str) -> str:
+    values = line.values[-1:] if line.fades else line.values
     last = next((value for value in reversed(values) if value is not None), None)
     return "-" if last is None else figure(last, unit)
 

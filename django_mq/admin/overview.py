@@ -24,7 +24,7 @@ from django_mq.admin.durations import duration
 from django_mq.admin.table import TableAdmin, alias
 from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.overview import overview
-from django_mq.diagnosis.series import SPANS, Rates, recent_rates, series
+from django_mq.diagnosis.series import SPANS, recent_rates, series
 from django_mq.models import Message, Queue
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from django_mq.diagnosis.fleet import Worker
     from django_mq.diagnosis.overview import QueueState
-    from django_mq.diagnosis.series import Point
+    from django_mq.diagnosis.series import Point, Rates, Recent
 
 #: Seconds a ready message may wait before its age is shown as trouble.
 OLD_SECONDS = 300.0
@@ -51,7 +51,8 @@ class Row:
     """One queue as the overview shows it."""
 
     state: QueueState
-    rates: Rates
+    #: None where no minute has been summed up lately.
+    rates: Rates | None
     #: Credit of live consumers: how much is in use, of how much.
     used: int
     slots: int
@@ -108,13 +109,16 @@ class Overview(TableAdmin):
     def overview_json_view(self, request: HttpRequest) -> HttpResponse:
         """Return the figures of the page as JSON."""
         figures = self._figures(request)
-        queues = [
-            {**asdict(row.state), "rates": asdict(row.rates), "used": row.used, "slots": row.slots}
-            for row in figures["rows"]
-        ]
-        workers = {"alive": figures["alive"], "stale": figures["stale"]}
-        points = [asdict(point) for point in figures["points"]]
-        return JsonResponse({"queues": queues, "workers": workers, "span": figures["span"].name, "points": points})
+        past = figures["past"]
+        return JsonResponse(
+            {
+                "queues": [_object(row) for row in figures["rows"]],
+                "workers": {"alive": figures["alive"], "stale": figures["stale"]},
+                "span": figures["span"].name,
+                "known_until": past.known_until,
+                "points": [asdict(point) for point in past.points],
+            }
+        )
 
     def _figures(self, request: HttpRequest) -> dict[str, Any]:
         if not self.has_view_permission(request):
@@ -124,7 +128,7 @@ class Overview(TableAdmin):
         chosen = request.GET.get("queue", "")
         queue = chosen if chosen in {state.name for state in states} else None
         workers = fleet(using=alias())
-        points = series(span, queue=queue, using=alias())
+        past = series(span, queue=queue, using=alias())
         return {
             "rows": rows(states, recent_rates(using=alias()), workers),
             "alive": sum(not worker.stale for worker in workers),
@@ -132,8 +136,8 @@ class Overview(TableAdmin):
             "span": span,
             "spans": [(name, name == span.name) for name in SPANS],
             "queue": queue,
-            "points": points,
-            "charts": charts(points),
+            "past": past,
+            "charts": charts(past.points),
             "addresses": {
                 "messages": self.list_address(Message),
                 "queues": self.list_address(Queue),
@@ -143,7 +147,12 @@ class Overview(TableAdmin):
         }
 
 
-def rows(states: Sequence[QueueState], rates: dict[str, Rates], workers: Iterable[Worker]) -> list[Row]:
+def _object(row: Row) -> dict[str, Any]:
+    rates = None if row.rates is None else asdict(row.rates)
+    return {**asdict(row.state), "rates": rates, "used": row.used, "slots": row.slots}
+
+
+def rows(states: Sequence[QueueState], rates: Recent, workers: Iterable[Worker]) -> list[Row]:
     """Put the figures of each queue side by side; what needs a look stands first."""
     credit: dict[str, tuple[int, int]] = {}
     for consumer in (one for worker in workers if not worker.stale for one in worker.consumers):
@@ -152,7 +161,7 @@ def rows(states: Sequence[QueueState], rates: dict[str, Rates], workers: Iterabl
     found = [
         Row(
             state=state,
-            rates=rates.get(state.name, Rates()),
+            rates=rates.of(state.name),
             used=credit.get(state.name, (0, 0))[0],
             slots=credit.get(state.name, (0, 0))[1],
         )
@@ -165,9 +174,9 @@ def charts(points: Sequence[Point]) -> list[Chart]:
     """Draw rates, waits and runs."""
     ends = {"begins": _moment(points[0]), "ends": _moment(points[-1])}
     rates = [
-        Line("arrived", _("published"), [point.arrived for point in points]),
-        Line("accepted", _("finished"), [point.accepted for point in points]),
-        Line("failed", _("failed"), [point.failed for point in points]),
+        Line("arrived", _("published"), [point.arrived for point in points], fades=True),
+        Line("accepted", _("finished"), [point.accepted for point in points], fades=True),
+        Line("failed", _("failed"), [point.failed for point in points], fades=True),
     ]
     waits = [
         Line("p50", _("median"), [point.wait_p50 for point in points]),

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from django_mq import conf
 from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.overview import overview
-from django_mq.diagnosis.series import Rates, recent_rates
+from django_mq.diagnosis.series import recent_rates
 from django_mq.errors import MQError
 from django_mq.stores.translation import translating
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from django_mq.diagnosis.fleet import Worker
     from django_mq.diagnosis.overview import QueueState
+    from django_mq.diagnosis.series import Recent
 
 #: Queues with series of their own, those in trouble first; more would burden the server that scrapes.
 MOST_QUEUES = 500
@@ -85,11 +86,11 @@ def _up(*, readable: bool) -> Metric:
     return up
 
 
-def _queue_metrics(queues: Sequence[QueueState], rates: dict[str, Rates]) -> Iterator[Metric]:
+def _queue_metrics(queues: Sequence[QueueState], rates: Recent) -> Iterator[Metric]:
     chosen = sorted(queues, key=_urgency, reverse=True)[:MOST_QUEUES]
     age = _gauge("oldest_ready_seconds", "Age of the oldest ready message; 0 if none is ready.", "queue")
     depth = _gauge("messages", "Messages in each state, counted up to 10,000.", "queue", "state")
-    rate = _gauge("rate", "Messages a second over the last five whole minutes.", "queue", "kind")
+    rate = _gauge("rate", "Messages a second over the newest five known minutes.", "queue", "kind")
     letters = _gauge("dead_letters", "Dead letters, dead in place or sent here by other queues.", "queue")
     role = _gauge("takes_dead_letters", "1 if other queues send their dead letters here.", "queue")
     consumers = _gauge("consumers", "Live worker sessions that take from the queue.", "queue")
@@ -98,8 +99,8 @@ def _queue_metrics(queues: Sequence[QueueState], rates: dict[str, Rates]) -> Ite
         age.add_metric([queue.name], queue.oldest_ready_seconds or 0.0)
         for state in ("ready", "scheduled", "claimed", "dead"):
             depth.add_metric([queue.name, state], getattr(queue, state))
-        seen = rates.get(queue.name, Rates())
-        for kind in ("arrived", "accepted", "failed"):
+        seen = rates.of(queue.name)
+        for kind in () if seen is None else ("arrived", "accepted", "failed"):
             rate.add_metric([queue.name, kind], getattr(seen, kind))
         letters.add_metric([queue.name], queue.dead_letters)
         role.add_metric([queue.name], queue.takes_dead_letters)

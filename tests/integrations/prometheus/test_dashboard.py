@@ -27,6 +27,7 @@ GROUPED = re.compile(r"\b(?:on|by|ignoring|without)\s*\(([a-z_, ]*)\)")
 def labels(database: str) -> dict[str, dict[str, set[str]]]:
     """Each metric with its labels and the values they can have, those of queues aside."""
     declare(shared_store(database), "orders")
+    shared_store(database).roll_up()
     found: dict[str, dict[str, set[str]]] = {}
     for metric in QueueCollector(cache_seconds=0).collect():
         known = found.setdefault(metric.name, {})

@@ -15,7 +15,7 @@ from django_mq.api import pause, publish, publish_many
 from django_mq.delivery.declaring import declare
 from django_mq.integrations.prometheus import collector, view
 from django_mq.integrations.prometheus.collector import QueueCollector
-from django_mq.models import Queue, WorkerSession
+from django_mq.models import Queue, Rollup, WorkerSession
 from django_mq.stores.records import SessionInfo
 from django_mq.stores.registry import shared_store
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def registry(database: str) -> CollectorRegistry:
     declare(shared_store(database), "orders")
+    shared_store(database).roll_up()
     registry = CollectorRegistry()
     registry.register(QueueCollector(cache_seconds=0))
     return registry
@@ -73,6 +74,16 @@ def test_an_empty_queue_has_no_age(database: str, registry: CollectorRegistry) -
     assert value(registry, "oldest_ready_seconds", queue="orders") == 0
 
 
+def test_rates_that_nobody_has_summed_up_are_unknown_and_not_zero(
+    database: str, registry: CollectorRegistry
+) -> None:
+    assert value(registry, "rate", queue="orders", kind="arrived") == 0
+
+    Rollup.objects.using(database).all().delete()
+
+    assert value(registry, "rate", queue="orders", kind="arrived") is None
+
+
 def test_what_clients_name_is_no_label(database: str, registry: CollectorRegistry) -> None:
     for number in range(5):
         publish("orders", type=f"type{number}", correlation_id=f"id{number}")
@@ -106,7 +117,7 @@ def test_a_scrape_is_a_few_statements_and_a_second_one_none(
     database: str, registry: CollectorRegistry, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     cached = QueueCollector(cache_seconds=3600)
-    with django_assert_max_num_queries(6, using=database):
+    with django_assert_max_num_queries(7, using=database):
         cached.collect()
     with django_assert_max_num_queries(0, using=database):
         assert cached.collect()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.diagnosis.series import running_minute
 from django_mq.models import History, Message, Rollup
 from django_mq.stores.records import Failure, Settlement, Verdict
 from tests.stores.builders import claim, declare, pass_time, publish, settle
@@ -47,6 +48,16 @@ def test_a_minute_that_is_over_is_summed_up_once(store: Store, orders: str, sess
     assert store.roll_up() == 0
     (row,) = summed(store)
     assert (row.arrived, row.accepted, row.failed, row.expired, row.removed) == (3, 1, 1, 0, 0)
+
+
+def test_the_minute_that_runs_is_the_databases_whatever_the_web_servers_clock_says(store: Store) -> None:
+    pass_time(store, 3600)
+    offset = store.clock_offset  # type: ignore[attr-defined]
+
+    earlier = datetime.now(UTC) + offset
+    running = running_minute(store)
+
+    assert earlier.replace(second=0, microsecond=0) <= running <= datetime.now(UTC) + offset
 
 
 def test_the_minute_that_runs_is_left_alone(store: Store, orders: str, session: int) -> None:
