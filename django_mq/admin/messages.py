@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, failures, payload, timeline
+from django_mq.admin.downloads import DOWNLOAD, DOWNLOADS, Downloads
 from django_mq.admin.durations import duration
 from django_mq.admin.filters import (
     DELIVERY,
@@ -43,10 +44,11 @@ if TYPE_CHECKING:
 PAYLOAD = ("headers", "properties", "body")
 
 
-class MessageAdmin(Publishing, ReadOnly, HeaderSearch, MessageActions):
+class MessageAdmin(Publishing, ReadOnly, HeaderSearch, MessageActions, Downloads):
     """Look at messages, steer them, publish one; none is edited here."""
 
     paginator = BoundedPaginator
+    actions = [*(act.name for act in ACTS), *DOWNLOADS]
     list_display = ["short_id", "queue", "situation", "priority", "type", "attempts", "published"]
     list_filter = [
         StateFilter,
@@ -141,7 +143,8 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, MessageActions):
         """Return the acts that apply to the message now and that the user may do."""
         dead = message.state == Message.Status.DEAD or is_letter(message.queue.name, headers)
         fit = (act for act in ACTS if message.state in act.states and (dead or act is not RETRY))
-        return [(act.name, str(act.label)) for act in fit if self.may(request, act.permission)]
+        acts = [(act.name, str(act.label)) for act in fit if self.may(request, act.permission)]
+        return [*acts, (DOWNLOAD[0], str(DOWNLOAD[1]))]
 
 
 def _worker(message: Message) -> str:

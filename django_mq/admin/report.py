@@ -10,6 +10,8 @@ from django.contrib.admin.options import get_content_type_for_model
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from django_mq.admin import depth
+from django_mq.diagnosis import narrowing
 from django_mq.models import Message, Operation
 
 if TYPE_CHECKING:
@@ -67,6 +69,20 @@ def log(request: HttpRequest, chosen: Selection, sentence: str) -> None:
     count = len(chosen.messages)
     name = str(alone.message_id) if alone else ngettext("%d message", "%d messages", count) % count
     _remember(request, Message, CHANGE, name, f"{sentence} {ids}", row_id=alone and alone.id)
+
+
+def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
+    """Remember who took a copy away, and of what: selected messages by ids, all that match by the filters."""
+    if chosen.cut:
+        count = depth.shown(chosen.count(depth.LIMIT))
+        which = json.dumps(narrowing.known(request.GET.dict()))
+    else:
+        count = str(len(chosen.messages))
+        which = ", ".join(str(message.message_id) for message in chosen.messages[:LOGGED_IDS])
+    sentence = _("Downloaded as %(form)s: %(count)s messages.") % {"form": form, "count": count}
+    alone = chosen.messages[0] if len(chosen.messages) == 1 else None
+    name = str(alone.message_id) if alone else sentence
+    _remember(request, Message, CHANGE, name, f"{sentence} {which}", row_id=alone and alone.id)
 
 
 def log_operation(request: HttpRequest, operation: Operation, sentence: str) -> None:

@@ -22,7 +22,7 @@ from django_mq.management.tables import bounded, plural
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from django_mq.diagnosis.choosing import Row
 
@@ -36,6 +36,22 @@ FILTERS = (
     ("until", "until", "TIME", "Those published before."),
     ("match", "q", "TEXT", "Those that carry an id, a header NAME:VALUE or an argument NAME=VALUE."),
 )
+
+
+def add_filters(parser: ArgumentParser) -> None:
+    """Add an option for each filter."""
+    for option, _, metavar, words in FILTERS:
+        parser.add_argument(f"--{option}", metavar=metavar, help=words)
+
+
+def read_filters(alias: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the filters given, by their names in the list's address. Raises UnknownQueue, InvalidMessage."""
+    filters = {name: options[option] for option, name, _, _ in FILTERS if options[option]}
+    if "queue" in filters:
+        check_names([filters["queue"]], using=alias)
+    for name in {"since", "until"} & filters.keys():
+        filters[name] = read_time(filters[name], f"--{name}").isoformat()
+    return filters
 
 
 class MessageCommand(MQCommand):
@@ -56,8 +72,7 @@ class MessageCommand(MQCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("ids", metavar="MESSAGE_ID", nargs="*", type=UUID, help="These messages; or filters:")
-        for option, _, metavar, words in FILTERS:
-            parser.add_argument(f"--{option}", metavar=metavar, help=words)
+        add_filters(parser)
         parser.add_argument("--limit", type=at_least_one, metavar="N", help="At most so many, the oldest first.")
         if self.asks:
             parser.add_argument("--yes", action="store_true", help="Do not ask, whatever matches.")
@@ -83,13 +98,9 @@ class MessageCommand(MQCommand):
         raise NotImplementedError
 
     def _choice(self, alias: str, options: dict[str, Any]) -> Choice:
-        filters = {name: options[option] for option, name, _, _ in FILTERS if options[option]}
+        filters = read_filters(alias, options)
         if not filters and not options["ids"]:
             raise CommandError("Name messages by their ids, or say by filters which are meant; see --help.")
-        if "queue" in filters:
-            check_names([filters["queue"]], using=alias)
-        for name in {"since", "until"} & filters.keys():
-            filters[name] = read_time(filters[name], f"--{name}").isoformat()
         return Choice(options["ids"], filters, options["limit"], self.among)
 
     def _would(self, choice: Choice, alias: str) -> tuple[int, int]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import TYPE_CHECKING, Any
 
 from django_mq.api import browse
-from django_mq.delivery.codecs import decode_body, decode_headers
 from django_mq.diagnosis import masking
+from django_mq.diagnosis.readable import as_json, seen_body
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
-from django_mq.errors import CorruptMessage
 from django_mq.management.arguments import at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable, shortened, table
@@ -45,7 +43,7 @@ class Command(MQCommand):
         found = browse(options["queue"], states=STATES[options["state"]], limit=options["limit"], using=alias)
         if options["json"]:
             for message in found:
-                self.stdout.write(json.dumps(_object(message)))
+                self.stdout.write(as_json(message))
             return
         rows = [_row(message) for message in found]
         self.stdout.write(table(HEADINGS, rows, right=(2, 3)) if rows else "Nothing there.")
@@ -67,8 +65,7 @@ def _seen(message: Browsed) -> str:
     """As much of the body as may be seen, in a line."""
     if not masking.is_masking():
         return message.body[: BODY_WIDTH * 4].decode("utf-8", "backslashreplace")
-    decoded = _decoded(message)
-    body = decoded.get("body", masking.HIDDEN)
+    body = seen_body(message).get("body", masking.HIDDEN)
     return body if isinstance(body, str) else json.dumps(body)
 
 
@@ -76,39 +73,3 @@ def _remark(message: Browsed) -> str:
     """What the message says, or, of a dead one, why."""
     text = message.dead_reason or _seen(message)
     return shortened(printable(text), BODY_WIDTH)
-
-
-def _object(message: Browsed) -> dict[str, Any]:
-    due = message.deliver_at
-    return {
-        "message_id": str(message.message_id),
-        "row": message.id,
-        "queue": message.queue_name,
-        "state": State(message.state).name.lower(),
-        "priority": message.priority,
-        "attempts": message.attempts,
-        "published_at": message.published_at.isoformat(),
-        "deliver_at": None if due is None else due.isoformat(),
-        "type": message.type,
-        "correlation_id": message.correlation_id,
-        "content_type": message.content_type,
-        "dead_reason": message.dead_reason,
-        **_decoded(message),
-    }
-
-
-def _decoded(message: Browsed) -> dict[str, Any]:
-    """The body as JSON or text; what is neither, or corrupt, in base64."""
-    try:
-        headers: Any = decode_headers(message.headers)
-    except CorruptMessage:
-        headers = masking.HIDDEN if masking.is_masking() else message.headers
-    try:
-        body = decode_body(message.body, message.content_type, message.content_encoding)
-    except CorruptMessage:
-        body = message.body
-    headers = masking.masked_headers(headers, message.queue_name)
-    body = masking.masked(body, message.queue_name)
-    if isinstance(body, bytes):
-        return {"headers": headers, "body_base64": base64.b64encode(body).decode()}
-    return {"headers": headers, "body": body}
