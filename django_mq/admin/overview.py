@@ -22,9 +22,11 @@ from django_mq.admin import depth
 from django_mq.admin.charts import Chart, Line, draw
 from django_mq.admin.durations import duration
 from django_mq.admin.table import TableAdmin, alias
+from django_mq.admin.troubles import Teller, shown
 from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.overview import overview
 from django_mq.diagnosis.series import SPANS, recent_rates, series
+from django_mq.diagnosis.troubles import LATE_SECONDS, credit_of, troubles
 from django_mq.models import Message, Queue
 
 if TYPE_CHECKING:
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.overview import QueueState
     from django_mq.diagnosis.series import Point, Rates, Recent
 
-#: Seconds a ready message may wait before its age is shown as trouble.
-OLD_SECONDS = 300.0
 READY, SCHEDULED, CLAIMED, DEAD = (
     Message.Status.READY,
     Message.Status.SCHEDULED,
@@ -64,7 +64,7 @@ class Row:
 
     @property
     def is_late(self) -> bool:
-        return self.state.waited_seconds > OLD_SECONDS and not self.state.paused
+        return self.state.waited_seconds > LATE_SECONDS and not self.state.paused
 
     @property
     def age(self) -> str:
@@ -112,6 +112,7 @@ class Overview(TableAdmin):
         past = figures["past"]
         return JsonResponse(
             {
+                "troubles": [trouble.twin() for trouble in figures["all_troubles"]],
                 "queues": [_object(row) for row in figures["rows"]],
                 "workers": {"alive": figures["alive"], "stale": figures["stale"]},
                 "span": figures["span"].name,
@@ -129,8 +130,13 @@ class Overview(TableAdmin):
         queue = chosen if chosen in {state.name for state in states} else None
         workers = fleet(using=alias())
         past = series(span, queue=queue, using=alias())
+        rates = recent_rates(using=alias())
+        told = [Teller(self, request).told(trouble) for trouble in troubles(states, rates.rates, workers)]
         return {
-            "rows": rows(states, recent_rates(using=alias()), workers),
+            "rows": rows(states, rates, workers),
+            "all_troubles": told,
+            "troubles": shown(told),
+            "more_troubles": len(told) - len(shown(told)),
             "alive": sum(not worker.stale for worker in workers),
             "stale": sum(worker.stale for worker in workers),
             "span": span,
@@ -154,10 +160,7 @@ def _object(row: Row) -> dict[str, Any]:
 
 def rows(states: Sequence[QueueState], rates: Recent, workers: Iterable[Worker]) -> list[Row]:
     """Put the figures of each queue side by side; what needs a look stands first."""
-    credit: dict[str, tuple[int, int]] = {}
-    for consumer in (one for worker in workers if not worker.stale for one in worker.consumers):
-        used, slots = credit.get(consumer.queue, (0, 0))
-        credit[consumer.queue] = used + consumer.credit_used, slots + consumer.credit_limit
+    credit = credit_of(workers)
     found = [
         Row(
             state=state,

@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.contrib.admin.widgets import AdminTextInputWidget
 from django.utils import timezone
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import alias
@@ -26,7 +27,7 @@ class Typed(forms.Form):
     WORD = "purge"
 
     typed = forms.CharField(
-        label=_("Type “%(word)s”") % {"word": WORD},
+        label=format_lazy(_("Type “{word}”"), word=WORD),
         widget=AdminTextInputWidget(attrs={"autocomplete": "off"}),
     )
 

@@ -96,6 +96,11 @@ class TableAdmin(BaseAdmin):
         address = reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_changelist")
         return f"{address}?{urlencode(filters)}" if filters else address
 
+    def page_address(self, model: type[Model], row_id: int) -> str:
+        """Return the address of a row's page on this site."""
+        name = model._meta.model_name
+        return reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_change", args=[row_id])
+
     def buttons(self, acts: list[tuple[str, str]]) -> dict[str, Any]:
         """Return the context of acts.html: actions of the list, offered on the page of one row."""
         return {

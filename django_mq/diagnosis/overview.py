@@ -15,6 +15,7 @@ from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from django.db.models import QuerySet
 
@@ -28,6 +29,7 @@ COUNT_LIMIT = 10_000
 class QueueState:
     """One queue: its depth, counted up to COUNT_LIMIT, who consumes it, and what holds it up."""
 
+    id: int
     name: str
     ready: int
     scheduled: int
@@ -40,6 +42,12 @@ class QueueState:
     closed: bool
     paused: bool
     paused_reason: str
+    #: When a timed pause ends; None for one that lasts, and for none.
+    paused_until: datetime | None
+    #: Most messages it may hold, None without a limit; what becomes of one too many; how many publishers know of.
+    max_messages: int | None
+    overflow: str
+    held_messages: int | None
     #: Whether other queues send their dead letters here.
     takes_dead_letters: bool
 
@@ -88,6 +96,7 @@ def _rows(alias: str) -> QuerySet[Any]:
 
 def _state(row: Any, counts: Counts, consumers: int) -> QueueState:
     return QueueState(
+        id=row.pk,
         name=row.name,
         ready=counts.ready,
         scheduled=counts.scheduled,
@@ -98,6 +107,10 @@ def _state(row: Any, counts: Counts, consumers: int) -> QueueState:
         closed=row.closed,
         paused=row.still_paused,
         paused_reason=row.paused_reason if row.still_paused else "",
+        paused_until=row.paused_until if row.still_paused else None,
+        max_messages=row.max_messages,
+        overflow=row.overflow,
+        held_messages=row.held_messages,
         takes_dead_letters=row.takes_dead_letters,
     )
 

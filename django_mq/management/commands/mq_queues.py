@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from django.core.serializers.json import DjangoJSONEncoder
+
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
 from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand
@@ -30,7 +32,7 @@ class Command(MQCommand):
     def run(self, alias: str, **options: Any) -> None:
         queues = overview(options["queues"], using=alias)
         if options["json"]:
-            self.stdout.write(json.dumps([asdict(queue) for queue in queues], indent=2))
+            self.stdout.write(json.dumps([asdict(queue) for queue in queues], indent=2, cls=DjangoJSONEncoder))
         elif queues:
             self.stdout.write(table(HEADINGS, map(_row, queues), right=range(1, 7)))
         else:

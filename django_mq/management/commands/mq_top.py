@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
+from django.core.serializers.json import DjangoJSONEncoder
 
 from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.flow import Flow
@@ -49,7 +50,7 @@ class Command(MQCommand):
         flow, home = Flow(alias), REDRAW if self.stdout.isatty() else ""
         while not stopping.is_set() and left != 0:
             look = _look(alias, options["queues"], flow)
-            self.stdout.write(json.dumps(_object(look)) if options["json"] else home + _screen(look))
+            self.stdout.write(_as_json(look) if options["json"] else home + _screen(look))
             self.stdout.flush()
             left = None if left is None else left - 1
             if left != 0:
@@ -89,6 +90,10 @@ def _screen(look: Look) -> str:
     lines = [f"{now}  {look.head}", "", *table(HEADINGS, rows, right=range(1, 8)).splitlines()]
     size = shutil.get_terminal_size((200, 1000))
     return "\n".join(shortened(line, size.columns) for line in lines[: size.lines - 1])
+
+
+def _as_json(look: Look) -> str:
+    return json.dumps(_object(look), cls=DjangoJSONEncoder)
 
 
 def _object(look: Look) -> dict[str, Any]:

@@ -1,0 +1,213 @@
+"""What needs a look, as sentences at the top of the overview, each with a way to what mends it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_mq.admin import columns, depth
+from django_mq.admin.durations import duration
+from django_mq.diagnosis.troubles import Kind
+from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from django.db.models import Model
+    from django.http import HttpRequest
+
+    from django_mq.admin.table import TableAdmin
+    from django_mq.diagnosis.overview import QueueState
+    from django_mq.diagnosis.troubles import Trouble
+
+#: Sentences on the page; of the others there is a count, and the table says it.
+SHOWN = 12
+#: Of each kind so many come first: thirty late queues must not hide that another is full.
+SHOWN_OF_A_KIND = 3
+#: Names of workers in a sentence.
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A trouble in words. Without permission to go there, ``address`` is empty."""
+
+    kind: str
+    urgent: bool
+    label: str
+    queue: str
+    queue_address: str
+    sentence: str
+    link: str
+    address: str
+
+    def twin(self) -> dict[str, object]:
+        """Return it for the JSON twin of the page."""
+        queue = self.queue or None
+        return {"kind": self.kind, "urgent": self.urgent, "queue": queue, "sentence": self.sentence}
+
+
+class Teller:
+    """Puts troubles into words for one user."""
+
+    def __init__(self, admin: TableAdmin, request: HttpRequest) -> None:
+        self.admin = admin
+        self.request = request
+
+    def told(self, trouble: Trouble) -> Told:
+        state = trouble.queue
+        link, address = self._mend(trouble)
+        return Told(
+            kind=trouble.kind.value,
+            urgent=trouble.urgent,
+            label=label(trouble.kind),
+            queue=state.name if state else "",
+            queue_address=self._page(state) if state else "",
+            sentence=sentence(trouble),
+            link=link,
+            address=address,
+        )
+
+    def _mend(self, trouble: Trouble) -> tuple[str, str]:
+        """Return where it is mended, in words and as an address."""
+        kind, state = trouble.kind, trouble.queue
+        if kind is Kind.STALE:
+            return _("Stale workers"), self._list(WorkerSession, status="stale")
+        if state is None or kind in {Kind.PAUSED, Kind.FULL}:
+            words = _("Resume it") if kind is Kind.PAUSED else _("Its limits")
+            return words, self._page(state) if state else ""
+        if kind is Kind.LATE:
+            return _("Its consumers"), self._list(Consumer, queue=state.name)
+        if kind is Kind.FAILING:
+            return _("Failed attempts"), self._list(Attempt, queue=state.name)
+        if kind is Kind.DEAD:
+            filters = {} if state.rests else {"state": str(Message.Status.DEAD.value)}
+            return _("Look at them"), self._list(Message, queue=state.name, **filters)
+        return _("Workers"), self._list(WorkerSession)
+
+    def _page(self, state: QueueState) -> str:
+        return self.admin.page_address(Queue, state.id)
+
+    def _list(self, model: type[Model], **filters: str) -> str:
+        may = self.admin.may(self.request, f"view_{model._meta.model_name}")
+        return self.admin.list_address(model, **filters) if may else ""
+
+
+def shown(told: Sequence[Told]) -> list[Told]:
+    """Return those that the page has room for, in the order given."""
+    counted: Counter[str] = Counter()
+    early: list[int] = []
+    late: list[int] = []
+    for number, one in enumerate(told):
+        counted[one.kind] += 1
+        (early if counted[one.kind] <= SHOWN_OF_A_KIND else late).append(number)
+    return [told[number] for number in sorted((early + late)[:SHOWN])]
+
+
+def label(kind: Kind) -> str:
+    """Return the trouble in a word or two."""
+    return {
+        Kind.UNSERVED: _("no worker"),
+        Kind.QUIET: _("quiet workers"),
+        Kind.LATE: _("late"),
+        Kind.FULL: _("full"),
+        Kind.FAILING: _("failing"),
+        Kind.STALE: _("stale"),
+        Kind.DEAD: _("dead letters"),
+        Kind.PAUSED: _("paused"),
+    }[kind]
+
+
+def sentence(trouble: Trouble) -> str:
+    """Return what is the matter, in a sentence or two."""
+    state = trouble.queue
+    return _stale(trouble.workers) if state is None else OF_QUEUES[trouble.kind](trouble, state)
+
+
+def _unserved(_trouble: Trouble, state: QueueState) -> str:
+    nobody = _("No worker takes from it.")
+    return f"{_waiting(state)} {nobody}"
+
+
+def _quiet(_trouble: Trouble, state: QueueState) -> str:
+    told = _("All its workers have been told to be quiet or to stop.")
+    return f"{_waiting(state)} {told}"
+
+
+def _late(trouble: Trouble, state: QueueState) -> str:
+    busy = _("Its workers are busy: they use nearly all their credit.")
+    idle = _("Its workers have credit left: see what its consumers wait for.")
+    return f"{_waiting(state)} {busy if trouble.busy else idle}"
+
+
+def _failing(trouble: Trouble, _state: QueueState) -> str:
+    rates = {"failed": _rate(trouble.failed), "finished": _rate(trouble.accepted)}
+    return _("More attempts fail (%(failed)s/s) than messages are finished (%(finished)s/s).") % rates
+
+
+def _waiting(state: QueueState) -> str:
+    words = ngettext(
+        "%(count)s message has been ready for %(age)s.",
+        "%(count)s messages are ready, the oldest for %(age)s.",
+        state.ready,
+    )
+    return words % {"count": depth.shown(state.ready), "age": duration(state.oldest_ready_seconds or 0.0)}
+
+
+def _full(_trouble: Trouble, state: QueueState) -> str:
+    words = {
+        Queue.Overflow.DROP: _("It is full (limit: %(most)s) and drops new messages."),
+        Queue.Overflow.FLOW: _("It is full (limit: %(most)s) and lets publishers wait."),
+    }
+    refuses = _("It is full (limit: %(most)s) and refuses new messages.")
+    most = number_format(state.max_messages or 0, use_l10n=True, force_grouping=True)
+    return words.get(Queue.Overflow(state.overflow), refuses) % {"most": most}
+
+
+def _dead(_trouble: Trouble, state: QueueState) -> str:
+    number = state.dead_letters
+    words = ngettext("%(count)s dead letter waits for you.", "%(count)s dead letters wait for you.", number)
+    return words % {"count": depth.shown(number)}
+
+
+def _paused(_trouble: Trouble, state: QueueState) -> str:
+    parts = []
+    if state.paused_reason:
+        parts.append(_("The reason: %(reason)s.") % {"reason": state.paused_reason.rstrip(".")})
+    if state.paused_until:
+        parts.append(_("It goes on by itself at %(time)s.") % {"time": columns.time_text(state.paused_until)})
+    else:
+        parts.append(_("It stays so until somebody resumes it."))
+    if state.ready:
+        parts.append(_waiting(state))
+    return " ".join(parts)
+
+
+def _stale(names: Sequence[str]) -> str:
+    named = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
+    words = ngettext(
+        "%(count)d worker has stopped its heartbeat: %(names)s.",
+        "%(count)d workers have stopped their heartbeat: %(names)s.",
+        len(names),
+    )
+    return words % {"count": len(names), "names": named}
+
+
+def _rate(value: float) -> str:
+    return number_format(value, decimal_pos=2, use_l10n=True)
+
+
+OF_QUEUES: dict[Kind, Callable[[Trouble, QueueState], str]] = {
+    Kind.UNSERVED: _unserved,
+    Kind.QUIET: _quiet,
+    Kind.LATE: _late,
+    Kind.FULL: _full,
+    Kind.FAILING: _failing,
+    Kind.DEAD: _dead,
+    Kind.PAUSED: _paused,
+}

@@ -1,0 +1,151 @@
+"""What is wrong with which queue, from figures that are there already: it asks nothing of the database.
+
+Of what keeps a queue from delivering one trouble is told, the nearest: of a paused queue nobody needs to hear that
+its workers are quiet, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from django_mq.diagnosis.overview import COUNT_LIMIT
+from django_mq.models import Queue, WorkerSession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from django_mq.diagnosis.fleet import Worker
+    from django_mq.diagnosis.overview import QueueState
+    from django_mq.diagnosis.series import Rates
+
+#: Seconds a ready message may wait before its queue is late.
+LATE_SECONDS = 300.0
+#: Share of their credit from which workers count as busy.
+BUSY_SHARE = 0.9
+
+
+class Kind(Enum):
+    """What it is, the worst first."""
+
+    #: Ready messages, and no live worker that takes from the queue.
+    UNSERVED = "unserved"
+    #: Ready messages, and all its workers have been told to be quiet, or to stop.
+    QUIET = "quiet"
+    #: A message has waited long, though workers take from the queue.
+    LATE = "late"
+    #: It holds as many messages as it may, and takes no more as it should.
+    FULL = "full"
+    #: More attempts fail than messages are finished.
+    FAILING = "failing"
+    #: Worker sessions are past their deadline.
+    STALE = "stale"
+    #: Dead letters, dead in place or sent here by others.
+    DEAD = "dead"
+    #: Somebody has stopped delivery.
+    PAUSED = "paused"
+
+
+#: What grows while nobody looks; the others are told even when they are young.
+DELIVERY = frozenset({Kind.UNSERVED, Kind.QUIET})
+ORDER = {kind: number for number, kind in enumerate(Kind)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """One thing that needs a look. ``queue`` is None where it concerns workers only."""
+
+    kind: Kind
+    queue: QueueState | None = None
+    #: Credit of its live consumers: how much is in use, of how much; 0 of 0 where none is limited.
+    used: int = 0
+    slots: int = 0
+    #: Messages a second that failed and that were finished.
+    failed: float = 0.0
+    accepted: float = 0.0
+    #: Names of workers.
+    workers: tuple[str, ...] = ()
+
+    @property
+    def urgent(self) -> bool:
+        """Whether it harms now: not a pause, which is meant, nor what has waited for a moment only."""
+        if self.kind in DELIVERY:
+            return self.queue is not None and self.queue.waited_seconds > LATE_SECONDS
+        return self.kind is not Kind.PAUSED
+
+    @property
+    def busy(self) -> bool:
+        """Whether the queue's workers use nearly all the credit they have."""
+        return self.slots > 0 and self.used >= BUSY_SHARE * self.slots
+
+    @property
+    def _rank(self) -> tuple[bool, int, float, str]:
+        waited = self.queue.waited_seconds if self.queue else 0.0
+        delayed = self.kind in {*DELIVERY, Kind.LATE}
+        return not self.urgent, -1 if delayed else ORDER[self.kind], -waited, self.queue.name if self.queue else ""
+
+
+def troubles(states: Iterable[QueueState], rates: Mapping[str, Rates], workers: Sequence[Worker]) -> list[Trouble]:
+    """Return what needs a look, the worst first."""
+    awake = Counter(name for worker in workers if _takes(worker) for name in worker.queues)
+    credit = credit_of(workers)
+    found = []
+    for state in states:
+        used, slots = credit.get(state.name, (0, 0))
+        kind = _delivery(state, awake[state.name])
+        if kind:
+            found.append(Trouble(kind=kind, queue=state, used=used, slots=slots))
+        found.extend(_besides(state, rates.get(state.name)))
+    stale = tuple(worker.name for worker in workers if worker.stale)
+    if stale:
+        found.append(Trouble(kind=Kind.STALE, workers=stale))
+    return sorted(found, key=lambda trouble: trouble._rank)  # noqa: SLF001 - its own module
+
+
+def credit_of(workers: Iterable[Worker]) -> dict[str, tuple[int, int]]:
+    """Return the credit of each queue's live consumers: how much is in use, of how much."""
+    credit: dict[str, tuple[int, int]] = {}
+    for consumer in (one for worker in workers if not worker.stale for one in worker.consumers):
+        used, slots = credit.get(consumer.queue, (0, 0))
+        credit[consumer.queue] = used + consumer.credit_used, slots + consumer.credit_limit
+    return credit
+
+
+def _takes(worker: Worker) -> bool:
+    return not worker.stale and worker.conduct == WorkerSession.Conduct.WORK
+
+
+def _delivery(state: QueueState, awake: int) -> Kind | None:
+    """Return what keeps the queue from delivering, or delays it."""
+    if state.paused:
+        return Kind.PAUSED
+    if state.rests or not state.ready:
+        return None
+    if not state.consumers:
+        return Kind.UNSERVED
+    if not awake:
+        return Kind.QUIET
+    return Kind.LATE if state.waited_seconds > LATE_SECONDS else None
+
+
+def _besides(state: QueueState, rates: Rates | None) -> Iterator[Trouble]:
+    if is_full(state):
+        yield Trouble(kind=Kind.FULL, queue=state)
+    if rates and rates.failed > rates.accepted:
+        yield Trouble(kind=Kind.FAILING, queue=state, failed=rates.failed, accepted=rates.accepted)
+    if state.dead_letters:
+        yield Trouble(kind=Kind.DEAD, queue=state)
+
+
+def is_full(state: QueueState) -> bool:
+    """Return whether the queue has no room for a message more, and does not make it by itself, as a ring does.
+
+    Where counting has stopped, what publishers know of it decides: that may be a moment old.
+    """
+    if state.max_messages is None or state.overflow == Queue.Overflow.RING:
+        return False
+    counts = (state.ready, state.scheduled, state.claimed, state.dead)
+    known = (state.held_messages or 0) if max(counts) >= COUNT_LIMIT else 0
+    return max(sum(counts), known) >= state.max_messages

@@ -1,0 +1,180 @@
+"""What needs a look stands at the top of the overview in words, and leads to what mends it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.utils import timezone
+
+from django_mq.diagnosis.fleet import Subscription, Worker
+from django_mq.diagnosis.overview import COUNT_LIMIT, QueueState
+from django_mq.diagnosis.series import NOBODY, Rates
+from django_mq.diagnosis.troubles import Kind, is_full, troubles
+from django_mq.models import Message, Rollup
+from tests.admin.conftest import list_of, page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.test import Client
+
+    from tests.admin.conftest import Make
+
+READY, DEAD = Message.Status.READY, Message.Status.DEAD
+
+
+def state(name: str = "orders", **values: Any) -> QueueState:
+    given: dict[str, Any] = dict.fromkeys(("ready", "scheduled", "claimed", "dead", "consumers"), 0)
+    given |= {"id": 1, "oldest_ready_seconds": None, "closed": False, "paused": False, "paused_reason": ""}
+    given |= {"paused_until": None, "max_messages": None, "overflow": "reject", "held_messages": None}
+    return QueueState(name=name, **given | {"takes_dead_letters": False} | values)
+
+
+def worker(*queues: str, stale: bool = False, conduct: str = "work", used: int = 0) -> Worker:
+    consumers = tuple(
+        Subscription(queue=name, handler="", priority=0, state="", credit_used=used, credit_limit=10, delivered=0)
+        for name in queues
+    )
+    seen = {"id": 1, "name": "w", "kind": "native", "host": "h", "pid": 1, "version": "", "held": 0, "credit": 10}
+    known = {"busy": None, "slots": None, "memory_bytes": None, "given_credit": None}
+    ages = {"up_seconds": 1.0, "heartbeat_seconds": 1.0}
+    return Worker(queues=queues, stale=stale, conduct=conduct, consumers=consumers, **seen | known | ages)  # type: ignore[arg-type]
+
+
+WAITS = {"ready": 3, "oldest_ready_seconds": 600.0}
+
+
+@pytest.mark.parametrize(
+    ("found", "workers", "kinds"),
+    [
+        (state(), [], []),
+        (state(**WAITS), [], [Kind.UNSERVED]),
+        (state(**WAITS, consumers=1), [worker("orders", conduct="quiet")], [Kind.QUIET]),
+        (state(**WAITS, consumers=1), [worker("orders", conduct="stop")], [Kind.QUIET]),
+        (state(**WAITS, consumers=2), [worker("orders", conduct="quiet"), worker("orders")], [Kind.LATE]),
+        (state(ready=3, oldest_ready_seconds=20.0, consumers=1), [worker("orders")], []),
+        (state(**WAITS, paused=True), [], [Kind.PAUSED]),
+        (state(**WAITS, takes_dead_letters=True), [], [Kind.DEAD]),
+        (state(**WAITS, takes_dead_letters=True, consumers=1), [worker("orders")], [Kind.LATE]),
+        (state(dead=2), [], [Kind.DEAD]),
+        (state(), [worker("orders", stale=True)], [Kind.STALE]),
+        (state(claimed=5, max_messages=5), [], [Kind.FULL]),
+    ],
+)
+def test_what_keeps_a_queue_from_delivering_is_named_once(
+    found: QueueState, workers: list[Worker], kinds: list[Kind]
+) -> None:
+    assert [trouble.kind for trouble in troubles([found], {}, workers)] == kinds
+
+
+def test_more_failures_than_ends_are_trouble() -> None:
+    for rates, kinds in ((Rates(accepted=1.0, failed=1.0), []), (Rates(failed=0.1), [Kind.FAILING])):
+        assert [trouble.kind for trouble in troubles([state()], {"orders": rates}, [])] == kinds
+
+
+def test_what_delays_messages_stands_first_and_what_is_meant_last() -> None:
+    found = troubles(
+        [
+            state("paused", paused=True),
+            state("dead", dead=1),
+            state("young", ready=1, oldest_ready_seconds=2.0),
+            state("old", ready=1, oldest_ready_seconds=900.0),
+            state("older", ready=1, oldest_ready_seconds=1800.0, consumers=1),
+        ],
+        {},
+        [worker("older", used=9), worker("x", stale=True)],
+    )
+
+    names = [(trouble.kind.value, trouble.queue and trouble.queue.name, trouble.urgent) for trouble in found]
+    assert names == [
+        ("late", "older", True),
+        ("unserved", "old", True),
+        ("stale", None, True),
+        ("dead", "dead", True),
+        ("unserved", "young", False),
+        ("paused", "paused", False),
+    ]
+    assert found[0].busy
+
+
+def test_a_queue_is_full_when_it_makes_no_room_by_itself() -> None:
+    assert is_full(state(ready=2, scheduled=1, max_messages=3))
+    assert not is_full(state(ready=2, max_messages=3))
+    assert not is_full(state(ready=3, max_messages=3, overflow="ring"))
+    # Where counting stops, publishers know better.
+    much = {"ready": COUNT_LIMIT, "max_messages": COUNT_LIMIT * 2}
+    assert not is_full(state(**much))
+    assert is_full(state(**much, held_messages=COUNT_LIMIT * 2))
+
+
+def test_the_overview_says_what_needs_a_look_and_leads_there(site: str, browse: Client, make: Make) -> None:
+    late = make.message(READY, make.queue("late"), published_at=timezone.now() - timedelta(minutes=21)).queue
+    paused = make.queue(
+        "paused", paused=True, paused_reason="stock take", paused_until=timezone.now() + timedelta(hours=2)
+    )
+    make.message(DEAD, make.queue("broken"))
+    make.message(READY, make.queue("full", max_messages=1, overflow="drop"))
+    make.session("gone@host", late=True, queues=["nothing"])
+
+    page = browse.get(f"{list_of('queue')}overview/").content.decode()
+
+    assert "1 message has been ready for 21 min" in page
+    assert "No worker takes from it." in page
+    assert f'href="{list_of("workersession")}">Workers' in page
+    assert f'href="{page_of(late)}"><bdi>late</bdi>' in page
+    assert "The reason: stock take. It goes on by itself at " in page
+    assert f'href="{page_of(paused)}">Resume it' in page
+    assert "1 dead letter waits for you." in page
+    assert f"{list_of('message')}?queue=broken&amp;state=3" in page
+    assert "It is full (limit: 1) and drops new messages." in page
+    assert "1 worker has stopped its heartbeat: gone@host." in page
+    assert f"{list_of('workersession')}?status=stale" in page
+
+
+def test_failures_lead_to_the_attempts(site: str, browse: Client, make: Make) -> None:
+    make.queue()
+    minute = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=1)
+    Rollup.objects.create(minute=minute, queue_name=NOBODY)
+    Rollup.objects.create(minute=minute, queue_name="orders", failed=30)
+
+    page = browse.get(f"{list_of('queue')}overview/").content.decode()
+
+    assert "More attempts fail (0.50/s) than messages are finished (0.00/s)." in page
+    assert f"{list_of('attempt')}?queue=orders" in page
+
+
+def test_the_json_twin_says_the_same(site: str, browse: Client, make: Make) -> None:
+    make.message(DEAD)
+
+    (trouble,) = browse.get(f"{list_of('queue')}overview.json").json()["troubles"]
+
+    words = {"kind": "dead", "urgent": True, "queue": "orders", "sentence": "1 dead letter waits for you."}
+    assert trouble == words
+
+
+def test_where_all_is_well_it_says_so(site: str, browse: Client, make: Make) -> None:
+    make.queue()
+
+    assert "Nothing: no queue is late" in browse.get(f"{list_of('queue')}overview/").content.decode()
+
+
+def test_many_of_a_kind_hide_no_other(site: str, browse: Client, make: Make) -> None:
+    for number in range(14):
+        make.message(READY, make.queue(f"q{number:02}"), published_at=timezone.now() - timedelta(hours=1))
+    make.queue("paused", paused=True)
+
+    response = browse.get(f"{list_of('queue')}overview/")
+
+    assert [one.kind for one in response.context["troubles"]] == ["unserved"] * 11 + ["paused"]
+    assert "3 more: see the table." in response.content.decode()
+
+
+def test_nobody_is_led_where_they_may_not_go(site: str, login_with: Callable[..., Client], make: Make) -> None:
+    make.message(DEAD)
+
+    page = login_with("view_queue").get(f"{list_of('queue')}overview/").content.decode()
+
+    assert "1 dead letter waits for you." in page
+    assert "Look at them" not in page
