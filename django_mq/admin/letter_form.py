@@ -15,6 +15,7 @@ from django_mq.delivery.codecs import JSON, TEXT
 from django_mq.delivery.letters import Letter
 from django_mq.diagnosis import masking
 from django_mq.diagnosis.copying import without_traces
+from django_mq.diagnosis.task_ids import with_task_id
 from django_mq.models import Queue
 
 if TYPE_CHECKING:
@@ -68,9 +69,9 @@ class LetterForm(forms.Form):
         return cleaned
 
     def letter(self) -> Letter:
-        """Return what was filled in."""
+        """Return what was filled in; a Celery task whose headers name no id is given one."""
         given = self.cleaned_data
-        return Letter(
+        letter = Letter(
             queue=given["queue"].name,
             body=given["content"],
             content_type=given["kind"],
@@ -79,6 +80,7 @@ class LetterForm(forms.Form):
             priority=given["priority"],
             delay=given["delay"],
         )
+        return with_task_id(letter)
 
 
 def copied(message: Message) -> dict[str, Any] | None:

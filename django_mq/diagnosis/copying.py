@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import TextField
@@ -9,6 +10,7 @@ from django.db.models.functions import Cast
 
 from django_mq.delivery.codecs import decode_body, decode_headers
 from django_mq.delivery.letters import Letter
+from django_mq.diagnosis.task_ids import without_task_id
 from django_mq.errors import InvalidMessage
 from django_mq.models import Message
 
@@ -17,16 +19,19 @@ if TYPE_CHECKING:
 
 #: Headers that say where a message has been: a copy is a new one.
 TRACES = ("x-origin-queue", "x-origin-attempts", "x-origin-id", "x-origin-cause", "x-dead-reason", "x-dead-at")
+#: Header of a body that Kombu has compressed.
+COMPRESSION = "compression"
 
 
 def without_traces(headers: dict[str, Any]) -> dict[str, Any]:
-    """Return what a copy's headers say."""
-    return {name: value for name, value in headers.items() if name not in TRACES}
+    """Return what a copy's headers say; those of a Celery task leave its id to be given."""
+    return without_task_id({name: value for name, value in headers.items() if name not in TRACES})
 
 
 def copy_of(message_id: UUID, *, using: str) -> Letter:
     """Return a letter with the body, headers, type and priority of a message; its queue is left to be named.
 
+    The body is copied byte by byte: it may be compressed, or say what our JSON would not.
     Raises InvalidMessage if there is no such message, and CorruptMessage.
     """
     rows = Message.objects.using(using).filter(message_id=message_id).order_by("-pk")
@@ -36,9 +41,20 @@ def copy_of(message_id: UUID, *, using: str) -> Letter:
         raise InvalidMessage(f"There is no message {message_id} to copy; a finished one is in the history only.")
     body, content_type, encoding, type_, priority, headers = found
     return Letter(
-        body=decode_body(bytes(body), content_type, encoding),
+        body=_body(bytes(body), content_type, encoding),
         content_type=content_type or None,
         headers=without_traces(decode_headers(headers)),
         type=type_,
         priority=priority,
     )
+
+
+def _body(body: bytes, content_type: str, encoding: str) -> Any:
+    # What is published is UTF-8, or only bytes.
+    return body if encoding in {"utf-8", "binary"} else decode_body(body, content_type, encoding)
+
+
+def with_body(letter: Letter, body: Any, content_type: str) -> Letter:
+    """Return a copy's letter with another body, which nobody has compressed."""
+    headers = {name: value for name, value in (letter.headers or {}).items() if name != COMPRESSION}
+    return replace(letter, body=body, content_type=content_type, headers=headers)

@@ -16,7 +16,8 @@ from django_mq.api import Letter, publish_many
 from django_mq.delivery.codecs import BINARY, JSON, TEXT
 from django_mq.delivery.lines import publish_lines
 from django_mq.delivery.times import read_time
-from django_mq.diagnosis.copying import copy_of
+from django_mq.diagnosis.copying import copy_of, with_body
+from django_mq.diagnosis.task_ids import with_task_id
 from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.progress import watched
@@ -81,7 +82,7 @@ class Command(MQCommand):
         if options["copy"] is None or options["body"] is not None or options["file"] is not None:
             kind = options["kind"] or JSON
             body = _decoded(_raw(options["body"], options["file"]), kind)
-            letter = replace(letter, body=body, content_type=kind)
+            letter = with_body(letter, body, kind)
         (message_id,) = publish_many([letter], using=alias)
         self._say(1, str(message_id), as_json=options["json"], message_id=str(message_id))
 
@@ -103,7 +104,7 @@ def _letter(alias: str, options: dict[str, Any]) -> Letter:
     copy = options["copy"]
     start = Letter() if copy is None else copy_of(copy, using=alias)
     at = options["deliver_at"]
-    return replace(
+    letter = replace(
         start,
         queue=options["queue"],
         priority=start.priority if options["priority"] is None else options["priority"],
@@ -114,6 +115,7 @@ def _letter(alias: str, options: dict[str, Any]) -> Letter:
         type=options["type"] or start.type,
         message_id=options["message_id"],
     )
+    return letter if copy is None else with_task_id(letter)
 
 
 @contextmanager

@@ -1,0 +1,43 @@
+"""The id of a Celery task stands in its message's headers: a copy of that message is another task.
+
+Two tasks of one id would overwrite each other's result, and who revokes one would revoke both. A copy stands where
+the original stood: its parent, its root if that is another task, its group and what follows it stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django_mq.delivery.letters import Letter
+
+#: Headers that Celery's second protocol gives to every task.
+LANGUAGE, TASK, ID, ROOT = "lang", "task", "id", "root_id"
+
+
+def without_task_id(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the headers, those of a task without its id, as the task's and as the root's."""
+    if not is_task(headers) or ID not in headers:
+        return dict(headers)
+    own = {ID, ROOT} if headers.get(ROOT) == headers[ID] else {ID}
+    return {name: value for name, value in headers.items() if name not in own}
+
+
+def with_task_id(letter: Letter) -> Letter:
+    """Return the letter; if it is a task's, with an id, a new one unless its headers name one."""
+    headers = letter.headers or {}
+    if not is_task(headers):
+        return letter
+    task_id = headers.get(ID) or str(uuid4())
+    named = {**headers, ID: task_id, ROOT: headers.get(ROOT) or task_id}
+    # By its correlation id a task is found when it is revoked, and answered.
+    return replace(letter, headers=named, correlation_id=letter.correlation_id or str(task_id))
+
+
+def is_task(headers: Mapping[str, Any]) -> bool:
+    """Return whether headers are those of a Celery task, its id aside."""
+    return LANGUAGE in headers and TASK in headers
