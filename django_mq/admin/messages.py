@@ -32,6 +32,7 @@ from django_mq.admin.paging import BoundedPaginator
 from django_mq.admin.publishing import COPY, Publishing
 from django_mq.admin.search import HeaderSearch
 from django_mq.admin.span_filter import DueFilter, SpanFilter
+from django_mq.admin.suggesting import Suggestions
 from django_mq.admin.table import ReadOnly
 from django_mq.delivery.redriving import is_letter
 from django_mq.models import Message
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 PAYLOAD = ("headers", "properties", "body")
 
 
-class MessageAdmin(Publishing, ReadOnly, HeaderSearch, MessageActions, Downloads):
+class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActions, Downloads):
     """Look at messages, steer them, publish one; none is edited here."""
 
     paginator = BoundedPaginator

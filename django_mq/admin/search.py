@@ -1,4 +1,4 @@
-"""Search by whole ids, which have an index whatever the size of the table, or by a header of the newest rows."""
+"""Search by whole ids, which have an index whatever the size of the table, or by less among the newest rows."""
 
 # ruff: noqa: ARG002 - Django calls these with arguments of its own
 
@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import TableAdmin
 from django_mq.diagnosis.narrowing import put_together
-from django_mq.diagnosis.terms import matching, named, newest_of
+from django_mq.diagnosis.terms import SHORT, identified, matching, newest_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -26,7 +26,10 @@ class IdSearch(TableAdmin):
     """For tables with a message id and a correlation id."""
 
     search_fields = ["message_id", "correlation_id"]
-    search_help_text = _("A whole message id or correlation id; the id of a Celery task is a correlation id.")
+    search_help_text = _(
+        "A message id or correlation id; the id of a Celery task is a correlation id. Of a message id the 8 "
+        "characters that lists show will do, among the newest 100,000."
+    )
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -36,15 +39,16 @@ class IdSearch(TableAdmin):
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Return the rows that a term names."""
-        return queryset.filter(named(term))
+        return identified(queryset, term)
 
 
 class HeaderSearch(IdSearch):
     """For tables that have headers, too."""
 
     search_help_text = _(
-        "A whole message id or correlation id (of a Celery task: its id), or a header as name:value, "
-        "looked for among the newest 100,000; or an argument as name=value, looked for in the newest 2,000 bodies."
+        "A message id or a correlation id (of a Celery task: its id). Among the newest 100,000 also the 8 "
+        "characters of an id that lists show, or a header as name:value; in the newest 2,000 bodies an argument "
+        "as name=value."
     )
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
@@ -54,11 +58,16 @@ class HeaderSearch(IdSearch):
 class PastSearch(IdSearch):
     """For the history, which has an index for message ids only."""
 
-    search_help_text = _("A whole message id; or a correlation id, looked for among the newest 100,000.")
+    search_help_text = _(
+        "A message id; or the 8 characters of it that lists show, or a correlation id, among the newest 100,000."
+    )
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Look by each id apart: asked for both at once, a database may read the whole table."""
-        found = _ids(newest_of(queryset).filter(correlation_id=term))
+        newest, short = newest_of(queryset), SHORT.fullmatch(term)
+        found = _ids(newest.filter(correlation_id=term))
+        if short is not None:
+            found = put_together([_ids(newest.filter(message_id__endswith=short[1].lower())), found])
         with suppress(ValueError):  # no message has such an id
             found = put_together([_ids(queryset.filter(message_id=UUID(term))), found])
         return queryset.filter(pk__in=list(found[:MOST_FOUND]))

@@ -87,7 +87,7 @@ def _messages(rows: QuerySet[Message], limit: int | None) -> Iterator[Browsed]:
     ids = islice(_ids(rows), limit)
     while batch := list(islice(ids, BATCH)):
         for part in _parts(batch, rows.db):
-            yield from _read(part, rows.db)
+            yield from read(part, rows.db)
 
 
 def _ids(rows: QuerySet[Message]) -> Iterator[int]:
@@ -114,14 +114,14 @@ def _parts(ids: Iterable[int], alias: str) -> Iterator[list[int]]:
         yield part
 
 
-def _read(ids: Sequence[int], alias: str) -> list[Browsed]:
+def read(ids: Sequence[int], alias: str) -> list[Browsed]:
     """Return the messages with these ids. Headers that are not even text spoil a whole answer of SQLite's."""
     try:
         return _fetched(ids, alias, Cast("headers", TextField()))
     except (DatabaseError, ValueError):
         if len(ids) == 1:
             return _fetched(ids, alias, Value("\N{REPLACEMENT CHARACTER}"))
-        return [message for one in ids for message in _read([one], alias)]
+        return [message for one in ids for message in read([one], alias)]
 
 
 def _fetched(ids: Sequence[int], alias: str, headers: Any) -> list[Browsed]:

@@ -1,5 +1,5 @@
 """What a word that somebody looks for may name: a whole id, which has an index whatever the size of the table, or
-a header or an argument of the newest rows.
+the end of an id, a header or an argument of the newest rows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from django_mq.diagnosis.arguments import carrying
 
 #: Newest rows among which headers are compared: no index serves that.
 HEADER_SAMPLE = 100_000
+#: The end of an id as lists show it: of the part after its last hyphen, which is random.
+SHORT = re.compile(r"…?([0-9a-fA-F]{8,12})")
 #: A header's name, a colon, its value.
 HEADER = re.compile(r"([^\s:]{1,100}):\s*(.{1,500})", re.DOTALL)
 #: An argument's name, an equals sign, its value.
@@ -29,6 +31,17 @@ def newest_of(queryset: QuerySet[Any]) -> QuerySet[Any]:
     return queryset.filter(pk__gt=newest - HEADER_SAMPLE)
 
 
+def identified(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+    """Return the rows with this id, or, of the newest, with an id that ends so."""
+    short = SHORT.fullmatch(term)
+    if short is None:
+        return queryset.filter(named(term))
+    rows = queryset.model.objects.using(queryset.db).order_by().values_list("pk", flat=True)
+    # Apart: asked for both at once, a database would read every row for the index that serves one of them.
+    ending = newest_of(rows).filter(message_id__endswith=short[1].lower())
+    return queryset.filter(pk__in=ending.union(rows.filter(correlation_id=term), all=True).order_by())
+
+
 def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
     """Return the rows that an id, or a header as name:value, names."""
     argument = ARGUMENT.fullmatch(term.strip())
@@ -36,7 +49,7 @@ def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         return queryset.filter(Q(correlation_id=term) | Q(pk__in=carrying(queryset, *argument.groups())))
     header = HEADER.fullmatch(term.strip())
     if header is None or _is_id(term.strip()):
-        return queryset.filter(named(term.strip()))
+        return identified(queryset, term.strip())
     if _is_hidden(header[1], header[2]):
         return queryset.filter(correlation_id=term)  # or values that nobody may see could be guessed
     # As a transform and not as a lookup's name, the header's name is a key and nothing else.

@@ -121,11 +121,12 @@ def _addresses() -> Iterator[tuple[str, str]]:
     messages = reverse("admin:django_mq_message_changelist")
     for query in _queries():
         yield f"messages, {query}", f"{messages}?{query}"
+    yield "messages, suggestions", f"{messages}suggestions.json"
     history = reverse("admin:django_mq_history_changelist")
     one = History.objects.earliest("id")
     for query in (
         *("outcome__exact=2", "outcome__exact=5", "queue=queue-03", "queue=none", "p=100"),
-        *(f"q={one.message_id}", f"q={uuid4()}", "q=none"),
+        *(f"q={one.message_id}", f"q={uuid4()}", "q=none", "q=0badcafe"),
     ):
         yield f"history, {query}", f"{history}?{query}"
     attempts = reverse("admin:django_mq_attempt_changelist")
@@ -172,6 +173,8 @@ def _queries() -> list[str]:
         "published=older",
         f"q={one.message_id}",
         f"q={one.correlation_id}",
+        f"q={one.message_id.hex[-8:]}",
+        "q=0badcafe",
         "q=tenant:7",
         "q=tenant:none",
         "q=tenant:none&state=3",
