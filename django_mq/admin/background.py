@@ -95,7 +95,8 @@ def _run_apart(pk: int, using: str) -> None:
 def rows_of(operation: Operation) -> QuerySet[Any]:
     """Return the messages that it still has to try, oldest first."""
     rows = Message.objects.using(alias()).filter(pk__gt=operation.cursor, pk__lte=operation.newest)
-    return narrowed(rows, operation.filters, operation.created_at).order_by("pk")
+    among = BY_NAME[operation.act].among
+    return narrowed(rows, operation.filters, operation.created_at).filter(among).order_by("pk")
 
 
 def run(pk: int, *, using: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import steering
 from django_mq.admin.asking import Asking
 from django_mq.admin.questions import Confirmation, Priority, Target, Time
+from django_mq.delivery.redriving import dead_letters
 from django_mq.models import Message
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 SCHEDULED, READY, CLAIMED, DEAD = Message.Status
 UNHELD = frozenset({SCHEDULED, READY, DEAD})
+EVERY = Q()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,8 @@ class Act(Asking):
     done: StrOrPromise
     states: frozenset[int]
     run: Callable[[Batch, Mapping[str, Any]], int]
+    #: What is looked at of all that match a filter; who is chosen one by one is tried, and told why it stays.
+    among: Q = EVERY
 
 
 RELEASE = Act(
@@ -103,6 +108,7 @@ RETRY = Act(
     # A dead letter of another queue stands ready in the dead-letter queue; what is none is left alone.
     states=frozenset({READY, DEAD}),
     run=lambda chosen, _answers: steering.retry(chosen.ids),
+    among=dead_letters(),
 )
 
 ACTS = (RETRY, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, CANCEL)

@@ -11,7 +11,7 @@ from django.contrib.admin import helpers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django.db.models import QuerySet
+    from django.db.models import Q, QuerySet
     from django.http import HttpRequest
 
 #: Most messages changed while the page waits; with "select all", more become an operation in the background.
@@ -52,9 +52,10 @@ def chosen_of(rows: QuerySet[Any]) -> list[Chosen]:
 class Selection(Batch):
     """Chosen messages, in delivery order, and how many were asked for."""
 
-    def __init__(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        self._rows = queryset
-        found = chosen_of(queryset.order_by("pk")[: LIMIT + 1])
+    def __init__(self, request: HttpRequest, queryset: QuerySet[Any], among: Q | None = None) -> None:
+        #: Of all that match, those that the act is for; who was chosen one by one is told why it stays.
+        self._rows = queryset.filter(among) if among and _is_across(request) else queryset
+        found = chosen_of(self._rows.order_by("pk")[: LIMIT + 1])
         #: More than a page may wait for: only with "select all".
         self.cut = len(found) > LIMIT
         super().__init__(sorted(found[:LIMIT], key=lambda chosen: (-chosen.level, chosen.place, chosen.id)))
@@ -67,10 +68,14 @@ class Selection(Batch):
     @staticmethod
     def _named(request: HttpRequest) -> int:
         """Return how many rows the request names: some may have left the list since it was shown."""
-        across = request.POST.get("select_across") == "1"
-        return 0 if across else len(set(request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)))
+        return 0 if _is_across(request) else len(set(request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)))
 
     @property
     def states(self) -> Counter[int]:
         """How many messages were in each state; those that had left are not counted."""
         return Counter(chosen.state for chosen in self.messages)
+
+
+def _is_across(request: HttpRequest) -> bool:
+    """Return whether all that match the list's filters are meant, and not only those with a tick."""
+    return request.POST.get("select_across") == "1"

@@ -11,8 +11,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from django.db.models import TextField
-from django.db.models.functions import Cast
+from django.db.models import Q
+from django.db.models.fields.json import KeyTextTransform
 
 from django_mq import conf
 from django_mq.delivery.hinting import hint
@@ -20,6 +20,7 @@ from django_mq.engine.afterlife import ORIGIN_QUEUE
 from django_mq.engine.states import State
 from django_mq.errors import QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message
+from django_mq.models.headers import ReadableHeaders, having
 from django_mq.stores.refusals import closed, no_such_queue
 from django_mq.stores.registry import shared_store
 
@@ -90,9 +91,12 @@ def count_redrivable(queue: str, *, limit: int, using: str | None = None) -> int
 
 
 def _dead_letters(queue: str, alias: str) -> QuerySet[Message]:
-    here = Message.objects.using(alias).filter(queue__name=queue)
-    returned = here.filter(state=State.READY.value, headers__has_key=ORIGIN_QUEUE)
-    return here.filter(state=State.DEAD.value) | returned
+    return Message.objects.using(alias).filter(dead_letters(), queue__name=queue)
+
+
+def dead_letters() -> Q:
+    """Return the condition that a message is a dead letter: dead in place, or sent here by another queue."""
+    return Q(state=State.DEAD.value) | Q(having(ORIGIN_QUEUE), state=State.READY.value)
 
 
 def _batches(found: QuerySet[Message], limit: int | None) -> Iterator[list[int]]:
@@ -122,12 +126,13 @@ def _send_all(ids: Sequence[int], to: str | None, done: Redriven, alias: str) ->
 
 def _by_way(ids: Sequence[int], to: str | None, alias: str) -> dict[tuple[str, str], list[int]]:
     """Return the rows by where they are and where they go."""
-    # As text: headers that are no JSON must not keep the others here.
+    # Read by the database: headers that are no JSON, or no text, must not keep the others here.
+    origins = KeyTextTransform(ORIGIN_QUEUE, ReadableHeaders())
     rows = Message.objects.using(alias).filter(id__in=ids).order_by("id")
-    found = rows.values_list("id", "state", "queue__name", Cast("headers", TextField()))
+    found = rows.values_list("id", "state", "queue__name", origins)
     ways = defaultdict[tuple[str, str], list[int]](list)
-    for row_id, state, queue, headers in found:
-        home = queue if state == State.DEAD.value else _origin(headers) or queue
+    for row_id, state, queue, origin in found:
+        home = queue if state == State.DEAD.value else origin or queue
         ways[queue, to or home].append(row_id)
     return ways
 

@@ -14,6 +14,7 @@ from django.db.models.functions import Cast
 
 from django_mq.diagnosis import masking
 from django_mq.diagnosis.arguments import carrying
+from django_mq.models.headers import ReadableHeaders
 
 #: Newest rows among which headers are compared: no index serves that.
 HEADER_SAMPLE = 100_000
@@ -53,7 +54,7 @@ def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
     if _is_hidden(header[1], header[2]):
         return queryset.filter(correlation_id=term)  # or values that nobody may see could be guessed
     # As a transform and not as a lookup's name, the header's name is a key and nothing else.
-    carried = Cast(KeyTextTransform(header[1], "headers"), TextField())
+    carried = Cast(KeyTextTransform(header[1], ReadableHeaders()), TextField())
     recent: Any = newest_of(queryset)
     found: QuerySet[Any] = recent.alias(carried=carried).filter(Q(carried=header[2]) | Q(correlation_id=term))
     return found

@@ -36,6 +36,9 @@ def value_key(message: NewMessage, header: str) -> str | None:
 
 
 def key_in(headers: str, header: str) -> str | None:
-    """Return a header's text as the engine reads it; None if it is missing, null or no scalar."""
-    found = json.loads(headers)
+    """Return a header's text as the engine reads it; None if there is none, or null, or no scalar, or no JSON."""
+    try:
+        found = json.loads(headers)
+    except (ValueError, RecursionError):
+        return None  # a row that somebody wrote by hand; it must not keep others from being moved
     return header_text(Message(id="", headers=found), header) if isinstance(found, dict) else None

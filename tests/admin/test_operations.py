@@ -51,10 +51,32 @@ def test_all_that_match_are_tried_once_batch_by_batch(site: str, make: Make) -> 
         make.message(DEAD, type="a" if number < 5 else "b")
     make.message(CLAIMED, type="a")
 
-    operation = finished(begin(filters={"type": "a"}), site)
+    operation = finished(begin(CANCEL, {"type": "a"}), site)
 
     assert (operation.status, operation.expected, operation.tried, operation.changed) == ("done", 6, 6, 5)
-    assert sorted(Message.objects.filter(state=READY).values_list("type", flat=True)) == ["a"] * 5
+    assert sorted(Message.objects.values_list("type", "state")) == [("a", CLAIMED), ("b", DEAD), ("b", DEAD)]
+
+
+def test_a_retry_of_all_looks_at_dead_letters_only(site: str, make: Make) -> None:
+    make.message(DEAD)
+    make.message(READY, make.queue("letters"), headers={"x-origin-queue": "orders"})
+    for state in (READY, SCHEDULED, CLAIMED):
+        make.message(state)
+
+    operation = finished(begin(), site)
+
+    assert (operation.expected, operation.tried, operation.changed) == (2, 2, 2)
+
+
+def test_a_retry_of_all_on_a_page_counts_dead_letters_only(site: str, browse: Client, make: Make) -> None:
+    for state in (DEAD, READY, SCHEDULED, CLAIMED):
+        make.message(state)
+
+    response = browse.post(
+        list_of("message"), {"action": "retry", "select_across": "1", "_selected_action": ["1"]}, follow=True
+    )
+
+    assert said(response) == ["Retried: 1 of 1 message."]
 
 
 def test_what_arrives_meanwhile_is_left_alone(site: str, make: Make) -> None:

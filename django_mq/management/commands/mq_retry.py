@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
-
 from django_mq.delivery import steering
-from django_mq.engine.afterlife import ORIGIN_QUEUE
+from django_mq.delivery.redriving import dead_letters
 from django_mq.engine.states import DEAD, READY
 from django_mq.management.messages import MessageCommand
 
@@ -25,7 +23,7 @@ class Command(MessageCommand):
     )
     verb = "retried"
     states = frozenset({READY, DEAD})
-    among = Q(state=DEAD.value) | Q(headers__has_key=ORIGIN_QUEUE)
+    among = dead_letters()
     left = "left", "left alone: no dead letter, or its queue is gone or full or has it already"
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002 - as everywhere

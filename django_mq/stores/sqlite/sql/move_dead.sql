@@ -1,12 +1,14 @@
 -- Moves dead messages to their queue's dead-letter queue, or its expiry queue, where it names one: attempts restart,
--- the origin stands in the headers. Without one, or when it is there already, they stay where they are.
+-- the origin stands in the headers; headers that are no JSON become the text of one. Without such a queue, or when
+-- it is there already, they stay where they are.
 -- Locks: the database for writing. Index: the primary key.
 -- Returns: one row per message.
 UPDATE OR IGNORE django_mq_message AS m
 SET id = {tail} + moving.rank, queue_id = moving.target_id, value_key = NULL, state = 1, level = moving.level,
     place = 0, attempts = 0, redelivered = 0, suspect = 0, published_at = {now}, deliver_at = NULL, expires_at = moving.expires_at, dead_at = NULL,
     headers = json_set(
-        m.headers, '$."x-origin-queue"', moving.origin_name, '$."x-origin-attempts"', m.attempts,
+        CASE WHEN json_valid(m.headers) THEN m.headers ELSE json_object('x-damaged-headers', m.headers) END,
+        '$."x-origin-queue"', moving.origin_name, '$."x-origin-attempts"', m.attempts,
         '$."x-dead-reason"', m.dead_reason, '$."x-dead-at"', replace(m.dead_at, ' ', 'T') || '+00:00')
 FROM (
     SELECT
