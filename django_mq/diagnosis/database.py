@@ -8,6 +8,7 @@ from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
 from django_mq.diagnosis.findings import ok, problem
+from django_mq.diagnosis.in_time import Question
 from django_mq.diagnosis.tables import APP, look_at_shape
 from django_mq.errors import StoreError
 from django_mq.stores.registry import shared_store
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 SKEW_SECONDS = 2.0
 
 
-def look_at_connection(alias: str) -> Iterator[Finding]:
+def look_at_connection(alias: str, patience_seconds: float) -> Iterator[Finding]:
     """Ask the database something. Problems here leave every other question without an answer."""
     try:
+        Question(_anything).answer(alias, patience_seconds=patience_seconds)
         shared_store(alias)
         with translating(connections[alias]):
             connections[alias].ensure_connection()
@@ -33,6 +35,11 @@ def look_at_connection(alias: str) -> Iterator[Finding]:
         yield problem("database", f"{alias!r} cannot be used: {error}", mend)
         return
     yield ok("database", f"{alias!r} is reachable: {connections[alias].display_name}.")
+
+
+def _anything(alias: str) -> None:
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT 1")
 
 
 def look_at_tables(alias: str) -> Iterator[Finding]:

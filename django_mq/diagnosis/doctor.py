@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.findings import Finding
 
 
-def examine(alias: str) -> Iterator[Finding]:
-    """Yield what is found; never raises for what is wrong with the patient."""
+def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:
+    """Yield what is found; never raises for what is wrong with the patient.
+
+    A database that does not answer a first question in ``patience_seconds`` is asked no other.
+    """
     if not (yield from _asking("settings", environment.look_at_settings())):
         return
     yield from _asking("redis", environment.look_at_redis())
-    if not (yield from _asking("database", database.look_at_connection(alias))):
+    if not (yield from _asking("database", database.look_at_connection(alias, patience_seconds))):
         return
     yield from _asking("database", environment.look_at_database_settings(alias))
     yield from _asking("clock", database.look_at_clock(alias))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from django.db import connections
-
+from django_mq.diagnosis.in_time import Question
 from django_mq.diagnosis.naming import meant
 from django_mq.diagnosis.overview import overview
 from django_mq.errors import MQError, UnknownQueue
-from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +37,8 @@ class Health:
     """The answer: well if there are no troubles."""
 
     troubles: list[str] = field(default_factory=list)
+    #: Why the queues could not be looked at; None if they were.
+    error: MQError | None = None
     seconds: float = 0.0
 
     @property
@@ -47,36 +46,31 @@ class Health:
         return not self.troubles
 
 
-def probe(demands: Demands, *, using: str, timeout_seconds: float) -> Health:
-    """Ask, and answer in about ``timeout_seconds`` at the latest; never raises for what it finds.
+class Probe:
+    """A question about what is demanded; it may be asked as often, and by as many, as one likes."""
 
-    The database is asked in a thread with a connection of its own: a driver that waits
-    for a dead server cannot be interrupted, only left behind.
-    """
-    health = Health()
-    began = time.monotonic()
-    asking = threading.Thread(target=_ask, args=(demands, using, health.troubles), daemon=True)
-    asking.start()
-    asking.join(timeout_seconds)
-    # A thread that answers after all must not change what has been said.
-    health.troubles = list(health.troubles)
-    if asking.is_alive():
-        health.troubles.append(f"The database has not answered within {timeout_seconds:g} s.")
-    health.seconds = time.monotonic() - began
-    return health
+    def __init__(self, demands: Demands, *, keep_seconds: float = 0.0) -> None:
+        self._demands = demands
+        self._question = Question(self._ask, keep_seconds=keep_seconds)
 
+    def answer(self, *, using: str, timeout_seconds: float) -> Health:
+        """Ask, and answer in about ``timeout_seconds`` at the latest; never raises for what it finds."""
+        began = time.monotonic()
+        health = Health()
+        try:
+            health.troubles = list(self._question.answer(using, patience_seconds=timeout_seconds))
+        except MQError as error:
+            health.error = error
+            health.troubles = [str(error)]
+        health.seconds = time.monotonic() - began
+        return health
 
-def _ask(demands: Demands, alias: str, troubles: list[str]) -> None:
-    try:
-        with translating(connections[alias]):
-            for queue in overview(demands.queues, using=alias):
-                troubles.extend(_troubles(queue, demands))
-    except UnknownQueue as error:
-        troubles.append(f"{error}{meant(error.queue, alias)}")
-    except MQError as error:
-        troubles.append(str(error))
-    finally:
-        connections[alias].close()
+    def _ask(self, alias: str) -> list[str]:
+        try:
+            queues = overview(self._demands.queues, using=alias)
+        except UnknownQueue as error:
+            return [f"{error}{meant(error.queue, alias)}"]
+        return [trouble for queue in queues for trouble in _troubles(queue, self._demands)]
 
 
 def _troubles(queue: QueueState, demands: Demands) -> list[str]:

@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
+from django.db.models import BooleanField, Exists, ExpressionWrapper, Min, OuterRef, Q, Subquery
 from django.db.models.functions import Now
 
-from django_mq.models import Queue, WorkerSession
+from django_mq.engine.states import State
+from django_mq.models import Message, Queue, WorkerSession
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.registry import shared_store
 
@@ -78,6 +79,15 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
         _state(row, counted[row.name], consumers[row.name])
         for row in _rows(using).filter(name__in=counted).order_by("name")
     ]
+
+
+def oldest_claims(*, using: str) -> dict[str, float]:
+    """Return, for each queue of which a worker holds a message, how many seconds the oldest claim is old."""
+    held = Message.objects.filter(queue=OuterRef("pk"), state=State.CLAIMED.value).order_by()
+    first = held.values("queue").annotate(first=Min("claimed_at")).values("first")
+    queues = Queue.objects.using(using).annotate(first=Subquery(first)).filter(first__isnull=False)
+    rows = queues.order_by().values_list("name", "first", Now())
+    return {name: max(0.0, (now - first).total_seconds()) for name, first, now in rows}
 
 
 def is_paused() -> Q:

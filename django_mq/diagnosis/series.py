@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import F, Max, Sum
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from django_mq.models import Rollup
@@ -88,12 +89,23 @@ class Rates:
     failed: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """How long what was accepted in the newest minutes had waited, and then ran, in seconds; None of nothing."""
+
+    wait_p50: float | None = None
+    wait_p95: float | None = None
+    run_p50: float | None = None
+    run_p95: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """The rates of all queues over the newest known minutes, of which there may be none."""
+    """The rates and spans of all queues over the newest known minutes, of which there may be none."""
 
     minutes: int = 0
     rates: dict[str, Rates] = field(default_factory=dict)
+    spans: dict[str, Spans] = field(default_factory=dict)
 
     def of(self, queue: str) -> Rates | None:
         """Return the rates of a queue, zero if it saw no traffic; None where nothing is known."""
@@ -117,15 +129,29 @@ def series(span: Span, *, queue: str | None = None, using: str) -> Series:
 
 
 def recent_rates(*, using: str) -> Recent:
-    """Return each queue's rates over the newest minutes that are known, unless the newest is too old."""
+    """Return each queue's rates and spans over the newest minutes that are known, unless the newest is too old."""
     now = running_minute(shared_store(using))
     marks = _minutes(using, now - RECENT, now).filter(queue_name=NOBODY).order_by("-minute")
     minutes = list(marks.values_list("minute", flat=True)[:RECENT_MINUTES])
     if not minutes or now - minutes[0] - MINUTE > PATIENCE:
         return Recent()
     rows = Rollup.objects.using(using).filter(minute__in=minutes).exclude(queue_name=NOBODY)
-    found = rows.values("queue_name").annotate(**SUMS).order_by()
-    return Recent(len(minutes), {str(row["queue_name"]): Rates(**_rates([row], len(minutes))) for row in found})
+    found = {row["queue_name"]: [row] for row in rows.values("queue_name").annotate(**SUMS, **SPREADS).order_by()}
+    return Recent(
+        minutes=len(minutes),
+        rates={queue: Rates(**_rates(summed, len(minutes))) for queue, summed in found.items()},
+        spans={queue: Spans(**_spans(summed)) for queue, summed in found.items()},
+    )
+
+
+def summed_up_seconds(*, using: str) -> float | None:
+    """Return how long ago the last minute ended that was summed up, by the database's clock; None if none was.
+
+    A worker at work sums a minute up within seconds of its end.
+    """
+    marks = Rollup.objects.using(using).filter(queue_name=NOBODY).order_by("-minute")
+    newest = marks.values_list("minute", Now()).first()
+    return None if newest is None else max(0.0, (newest[1] - newest[0] - MINUTE).total_seconds())
 
 
 #: The queue's name in the row that says that a minute has been summed up.
@@ -164,10 +190,7 @@ def _point(time: datetime, rows: Sequence[dict[str, Any]]) -> Point:
     return Point(
         time=time,
         **_rates(rows, len(rows)),
-        wait_p50=_middle(rows, "wait_mass"),
-        wait_p95=_largest(rows, "wait_p95_"),
-        run_p50=_middle(rows, "run_mass"),
-        run_p95=_largest(rows, "run_p95_"),
+        **_spans(rows),
     )
 
 
@@ -177,11 +200,20 @@ def _rates(rows: Sequence[Mapping[str, Any]], minutes: int) -> dict[str, float]:
     return {name: sum(row[f"all_{name}"] for row in rows) / seconds for name in COUNTED}
 
 
-def _middle(rows: Sequence[dict[str, Any]], mass: str) -> float | None:
+def _spans(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {
+        "wait_p50": _middle(rows, "wait_mass"),
+        "wait_p95": _largest(rows, "wait_p95_"),
+        "run_p50": _middle(rows, "run_mass"),
+        "run_p95": _largest(rows, "run_p95_"),
+    }
+
+
+def _middle(rows: Sequence[Mapping[str, Any]], mass: str) -> float | None:
     known = [(row[mass], row["all_accepted"]) for row in rows if row[mass] is not None]
     total = sum(weight for _, weight in known)
     return sum(value for value, _ in known) / total if total else None
 
 
-def _largest(rows: Sequence[dict[str, Any]], name: str) -> float | None:
+def _largest(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
     return max((row[name] for row in rows if row[name] is not None), default=None)

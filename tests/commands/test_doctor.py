@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from tests.commands.conftest import Run
 
+#: A machine that stands still is no database that does not answer.
+PATIENTLY = ("--timeout", "60")
 WORKER = SessionInfo(name="dead-worker", kind="native", host="h", pid=1, version="1", queues=("orders",))
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -40,7 +42,7 @@ class Findings:
         out = io.StringIO()
         self.code = 0
         try:
-            call_command("mq_doctor", "--json", *arguments, stdout=out)
+            call_command("mq_doctor", "--json", *PATIENTLY, *arguments, stdout=out)
         except SystemExit as end:
             self.code = int(str(end.code))
         self.all: list[dict[str, str]] = json.loads(out.getvalue())
@@ -84,7 +86,7 @@ def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: s
 def test_it_speaks_to_people_too(run: Run, orders: str) -> None:
     pause(orders, reason="stock\x1b[2Jtaking")
 
-    printed = run("mq_doctor")
+    printed = run("mq_doctor", *PATIENTLY)
 
     assert "ok       settings: DJANGO_MQ is well formed." in printed
     assert "notice   queue orders: Paused (stock\\x1b[2Jtaking)." in printed
@@ -220,7 +222,11 @@ def test_a_database_that_is_away_is_a_problem_and_the_end_of_its_questions(
     environment = process_environment("default") | {"DATABASE_URL": f"sqlite:///{tmp_path}/no/folder/db"}
 
     done = subprocess.run(
-        [sys.executable, "-m", "django", "mq_doctor"], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "django", "mq_doctor", *PATIENTLY],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode == 1

@@ -6,21 +6,18 @@ import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import pytest
-from django.core.management import call_command
 from django.db import connections
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.declaring import declare
 from django_mq.delivery.worker import FIRST_PAUSE_SECONDS
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message
 from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement, Verdict
-from django_mq.stores.registry import private_store, shared_store
+from django_mq.stores.registry import private_store
 from tests.delivery.builders import a_handler, running
-from tests.settings.databases import from_url
+from tests.support.site import a_site_on
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -30,23 +27,6 @@ if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker, Settings
 
     from tests.services.postgresql import PostgreSQL
-
-
-@contextmanager
-def a_site_on(url: str, settings: Settings, blocker: DjangoDbBlocker) -> Iterator[str]:
-    """A database of the test's own with the queue ``orders``, under an alias of its own."""
-    alias = f"outage_{uuid4().hex[:8]}"
-    complete = connections.configure_settings({"default": {}, alias: from_url(url)})
-    connections.settings[alias] = complete[alias]
-    settings.DJANGO_MQ = {"DATABASE": alias, "POLL_SECONDS": 0.05, "UPKEEP_SECONDS": 0.2, "SESSION_SECONDS": 5}
-    with blocker.unblock():
-        call_command("migrate", "django_mq", database=alias, verbosity=0)
-        declare(shared_store(alias), "orders")
-        try:
-            yield alias
-        finally:
-            connections[alias].close()
-            del connections[alias], connections.settings[alias]
 
 
 @pytest.fixture

@@ -80,18 +80,3 @@ class Redis(Server):
                 return bool(client.ping())
         except (NoConnectionError, NoReplyError):
             return False
-
-    def freeze(self) -> None:
-        """Keep the server's connections open and its replies back, as a hung machine does."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let a frozen server go on."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
-
-    def stop(self) -> None:
-        """Stop in order, frozen or not."""
-        self.thaw()
-        super().stop()

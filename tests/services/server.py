@@ -8,7 +8,10 @@ import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
+
+import psutil
 
 from tests.services.directory import Directory
 from tests.services.processes import LOOK_SECONDS, tethered
@@ -105,10 +108,28 @@ class Server(ABC):
         self.kill()
         raise RuntimeError(f"{self.name} did not start; its log ends with:\n{self.log_end()}")
 
+    def freeze(self) -> None:
+        """Keep the server's connections open and its replies back, as a hung machine does."""
+        own = psutil.Process(self.pid)
+        own.suspend()  # first: it starts no further process while the list is read
+        for child in own.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.suspend()
+
+    def thaw(self) -> None:
+        """Let a frozen server go on."""
+        if not self.running:
+            return
+        own = psutil.Process(self.pid)
+        for process in [*own.children(recursive=True), own]:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+
     def stop(self) -> None:
-        """Stop the server in order. Its data stay for the next ``start``."""
+        """Stop the server in order, frozen or not. Its data stay for the next ``start``."""
         if self._process is None:
             return
+        self.thaw()
         self._process.send_signal(self.stop_signal)
         try:
             self._process.wait(STOP_SECONDS)

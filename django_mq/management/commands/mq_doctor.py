@@ -10,7 +10,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django_mq.diagnosis.doctor import examine
 from django_mq.diagnosis.findings import Level
 from django_mq.errors import ConfigurationError
-from django_mq.management.arguments import add_json
+from django_mq.management.arguments import add_json, more_than_zero
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable
 
@@ -32,6 +32,13 @@ class Command(MQCommand):
         super().add_arguments(parser)
         add_json(parser, what="a JSON array")
         parser.add_argument("--strict", action="store_true", help="Notices count as problems.")
+        parser.add_argument(
+            "--timeout",
+            type=more_than_zero,
+            default=5.0,
+            metavar="SECONDS",
+            help="Longest wait for the database's first answer; 5.",
+        )
 
     def _alias(self, given: str | None) -> str:
         try:
@@ -40,7 +47,7 @@ class Command(MQCommand):
             return DEFAULT_DB_ALIAS  # the findings will say what is wrong
 
     def run(self, alias: str, **options: Any) -> None:
-        findings = list(examine(alias))
+        findings = list(examine(alias, patience_seconds=options["timeout"]))
         if options["json"]:
             self.stdout.write(json.dumps([_object(finding) for finding in findings], indent=2))
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django_mq.diagnosis.health import Demands, probe
+from django_mq.diagnosis.health import Demands, Probe
 from django_mq.management.arguments import add_json, more_than_zero
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable
@@ -44,7 +44,7 @@ class Command(MQCommand):
             dead=options["max_dead"],
             workers=options["workers"],
         )
-        health = probe(demands, using=alias, timeout_seconds=options["timeout"])
+        health = Probe(demands).answer(using=alias, timeout_seconds=options["timeout"])
         if options["json"]:
             answer = {"well": health.well, "troubles": health.troubles, "seconds": round(health.seconds, 3)}
             self.stdout.write(json.dumps(answer))

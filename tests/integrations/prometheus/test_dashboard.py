@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from django_mq.delivery.declaring import declare
-from django_mq.integrations.prometheus.collector import QueueCollector
+from django_mq.integrations.prometheus.figures import read
+from django_mq.models import Rollup, WorkerSession
+from django_mq.stores.records import SessionInfo
 from django_mq.stores.registry import shared_store
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -20,16 +22,25 @@ NAME = re.compile(r"\bdjango_mq_[a-z_]+")
 SELECTED = re.compile(r"\b(django_mq_[a-z_]+)(?:\{([^}]*)\})?")
 #: One label of a selection, and its value.
 LABEL = re.compile(r'([a-z_]+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"')
+#: Labels that Prometheus adds: who was scraped.
+TARGET = {"job", "instance"}
 GROUPED = re.compile(r"\b(?:on|by|ignoring|without)\s*\(([a-z_, ]*)\)")
 
 
 @pytest.fixture
-def labels(database: str) -> dict[str, dict[str, set[str]]]:
+def labels(db: None) -> dict[str, dict[str, set[str]]]:
     """Each metric with its labels and the values they can have, those of queues aside."""
-    declare(shared_store(database), "orders")
-    shared_store(database).roll_up()
+    store = shared_store("default")
+    declare(store, "orders")
+    worker = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=("orders",))
+    session = WorkerSession.objects.get(pk=store.open_session(worker, deadline_seconds=60))
+    session.consumers.create(queue_name="orders", credit_limit=10)
+    store.roll_up()
+    minute = Rollup.objects.latest("minute").minute
+    spans = {"wait_p50": 1, "wait_p95": 1, "run_p50": 1, "run_p95": 1}
+    Rollup.objects.create(minute=minute, queue_name="orders", accepted=1, **spans)
     found: dict[str, dict[str, set[str]]] = {}
-    for metric in QueueCollector(cache_seconds=0).collect():
+    for metric in read("default"):
         known = found.setdefault(metric.name, {})
         for sample in metric.samples:
             for name, value in sample.labels.items():
@@ -77,10 +88,10 @@ def test_what_is_asked_can_be_answered(
     assert all(expression.count(one) == expression.count(other) for one, other in ("()", "{}", "[]"))
     assert shown <= set(labels[asked[0][0]])
     for metric, chosen in asked:
-        assert grouped <= set(labels[metric])
+        assert grouped <= set(labels[metric]) | TARGET
         for name, wanted in LABEL.findall(chosen):
-            assert name in labels[metric]
-            if name != "queue":
+            assert name in set(labels[metric]) | TARGET
+            if name not in {"queue", *TARGET}:
                 assert set(wanted.split("|")) <= labels[metric][name]
 
 

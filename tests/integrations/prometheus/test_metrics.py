@@ -5,30 +5,53 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+from django.db import connection
+from django.db.models import F
 from django.test import RequestFactory
+from django.utils import timezone
 from prometheus_client import CollectorRegistry
+from prometheus_client.registry import Collector
 
 from django_mq.api import pause, publish, publish_many
 from django_mq.delivery.declaring import declare
-from django_mq.integrations.prometheus import collector, view
+from django_mq.integrations.prometheus import figures, view
 from django_mq.integrations.prometheus.collector import QueueCollector
-from django_mq.models import Queue, Rollup, WorkerSession
-from django_mq.stores.records import SessionInfo
+from django_mq.models import Message, Queue, Rollup, WorkerSession
+from django_mq.stores.records import ClaimRequest, SessionInfo
 from django_mq.stores.registry import shared_store
+from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from pytest_django import DjangoAssertNumQueries, Settings
+    from collections.abc import Iterator
+
+    from prometheus_client.core import Metric
+    from pytest_django import DjangoAssertNumQueries
+
+WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=("orders",))
+
+
+class Figures(Collector):
+    """The figures, read in the test's transaction."""
+
+    def __init__(self, alias: str) -> None:
+        self._alias = alias
+
+    def collect(self) -> list[Metric]:
+        return figures.read(self._alias)
 
 
 @pytest.fixture
 def registry(database: str) -> CollectorRegistry:
     declare(shared_store(database), "orders")
     shared_store(database).roll_up()
-    registry = CollectorRegistry()
-    registry.register(QueueCollector(cache_seconds=0))
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Figures(database))
     return registry
 
 
@@ -39,8 +62,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
 def test_each_queue_shows_its_age_depth_and_consumers(database: str, registry: CollectorRegistry) -> None:
     publish_many([("orders", 1), ("orders", 2)])
     publish("orders", 3, delay=60)
-    worker = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=("orders",))
-    shared_store(database).open_session(worker, deadline_seconds=60)
+    shared_store(database).open_session(WORKER, deadline_seconds=60)
 
     assert value(registry, "up") == 1
     assert value(registry, "messages", queue="orders", state="ready") == 2
@@ -90,13 +112,13 @@ def test_what_clients_name_is_no_label(database: str, registry: CollectorRegistr
 
     labels = {key for metric in registry.collect() for sample in metric.samples for key in sample.labels}
 
-    assert labels == {"queue", "state", "kind"}
+    assert labels <= {"queue", "state", "kind", "quantile"}
 
 
 def test_only_so_many_queues_have_series(
     database: str, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collector, "MOST_QUEUES", 2)
+    monkeypatch.setattr(figures, "MOST_QUEUES", 2)
     for name in ("a", "b", "c"):
         declare(shared_store(database), name)
     publish("c")
@@ -113,14 +135,85 @@ def test_only_so_many_queues_have_series(
     assert value(registry, "queues") == 4
 
 
-def test_a_scrape_is_a_few_statements_and_a_second_one_none(
+def test_waits_and_runs_are_those_of_the_last_minutes(database: str, registry: CollectorRegistry) -> None:
+    assert value(registry, "wait_seconds", queue="orders", quantile="0.5") is None
+    rollups = Rollup.objects.using(database)
+    minute = rollups.latest("minute").minute
+    spans = {"wait_p50": 0.2, "wait_p95": 1.0, "run_p50": 0.5, "run_p95": 3.0}
+    rollups.create(minute=minute, queue_name="orders", accepted=30, **spans)
+    before = dict.fromkeys(spans, 2)
+    rollups.create(minute=minute - timedelta(minutes=1), queue_name="orders", accepted=10, **before)
+    rollups.create(minute=minute - timedelta(hours=1), queue_name="orders", accepted=10, **before)
+
+    assert value(registry, "wait_seconds", queue="orders", quantile="0.5") == pytest.approx(0.65)
+    assert value(registry, "wait_seconds", queue="orders", quantile="0.95") == 2
+    assert value(registry, "run_seconds", queue="orders", quantile="0.95") == 3
+
+
+def test_the_oldest_claim_shows_a_handler_that_hangs(database: str, registry: CollectorRegistry) -> None:
+    assert value(registry, "oldest_claimed_seconds", queue="orders") == 0
+    publish("orders")
+    store = shared_store(database)
+    session = store.open_session(WORKER, deadline_seconds=60)
+    store.claim(session, ClaimRequest(queues=("orders",), credit=1))
+    Message.objects.using(database).update(claimed_at=timezone.now() - timedelta(hours=2))
+
+    age = value(registry, "oldest_claimed_seconds", queue="orders")
+
+    assert age is not None
+    assert 7000 < age < 7800
+
+
+def test_credit_and_slots_say_how_busy_workers_are(database: str, registry: CollectorRegistry) -> None:
+    assert value(registry, "credit_used", queue="orders") is None
+    declare(shared_store(database), "endless")
+    sessions = WorkerSession.objects.using(database)
+    ids = [shared_store(database).open_session(WORKER, deadline_seconds=60) for _ in range(2)]
+    for number in ids:
+        session = sessions.get(pk=number)
+        session.consumers.create(queue_name="orders", credit_used=3, credit_limit=10)
+        session.consumers.create(queue_name="endless", credit_used=1, credit_limit=0)
+    sessions.update(busy=2, slots=4)
+    sessions.filter(pk=ids[0]).update(deadline=timezone.now() - timedelta(hours=1))
+
+    assert value(registry, "workers", state="stale") == 1
+    assert value(registry, "credit_used", queue="orders") == 3
+    assert value(registry, "credit_limit", queue="orders") == 10
+    assert value(registry, "credit_used", queue="endless") == 1
+    assert value(registry, "credit_limit", queue="endless") is None
+    assert (value(registry, "busy_slots"), value(registry, "slots")) == (2, 4)
+
+
+def test_the_last_minute_summed_up_shows_that_upkeep_runs(database: str, registry: CollectorRegistry) -> None:
+    rollups = Rollup.objects.using(database)
+    rollups.update(minute=F("minute") - timedelta(hours=2))
+
+    age = value(registry, "summed_up_seconds")
+
+    assert age is not None
+    assert 7200 <= age < 7800
+    rollups.all().delete()
+    assert value(registry, "summed_up_seconds") is None
+
+
+def test_a_scrape_is_a_few_statements(
     database: str, registry: CollectorRegistry, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    cached = QueueCollector(cache_seconds=3600)
-    with django_assert_max_num_queries(7, using=database):
-        cached.collect()
-    with django_assert_max_num_queries(0, using=database):
-        assert cached.collect()
+    for number in range(20):
+        declare(shared_store(database), f"queue{number}")
+        shared_store(database).open_session(WORKER, deadline_seconds=60)
+    with django_assert_max_num_queries(11, using=database):
+        figures.read(database)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_second_scrape_is_told_what_the_first_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr("django_mq.integrations.prometheus.collector.read", lambda alias: seen.append(alias) or [])
+    cached = QueueCollector(cache_seconds=3600, patience_seconds=PATIENCE_SECONDS)
+
+    assert [cached.collect(), cached.collect()] == [[], []]
+    assert seen == ["default"]
 
 
 def test_registering_asks_nothing(database: str, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
@@ -128,9 +221,17 @@ def test_registering_asks_nothing(database: str, django_assert_max_num_queries: 
         CollectorRegistry().register(QueueCollector())
 
 
-def test_the_page_is_what_a_scraper_reads(database: str) -> None:
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that waits: a machine that stands still is no database that does not answer."""
+    monkeypatch.setattr(view, "QueueCollector", partial(QueueCollector, patience_seconds=PATIENCE_SECONDS))
     view._registry.cache_clear()
-    declare(shared_store(database), 'or"ders\\')
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("patient")
+def test_the_page_is_what_a_scraper_reads() -> None:
+    declare(shared_store("default"), 'or"ders\\')
     answer = view.metrics(RequestFactory().get("/metrics/queues"))
 
     assert answer.status_code == 200
@@ -139,22 +240,39 @@ def test_the_page_is_what_a_scraper_reads(database: str) -> None:
     assert view.metrics(RequestFactory().post("/metrics/queues")).status_code == 405
 
 
-@pytest.mark.django_db
-def test_tables_that_are_not_there_are_down_and_no_error(settings: Settings) -> None:
-    from django.db import connection
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("patient")
+def test_a_scraper_that_asks_for_open_metrics_gets_them() -> None:
+    accept = "application/openmetrics-text; version=1.0.0,text/plain;q=0.5"
+    answer = view.metrics(RequestFactory().get("/metrics/queues", headers={"accept": accept}))
 
-    with connection.cursor() as cursor:
-        cursor.execute(f"ALTER TABLE {Queue._meta.db_table} RENAME TO elsewhere")
+    assert answer["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert answer.content.endswith(b"# EOF\n")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tables_that_are_not_there_are_down_and_no_error() -> None:
+    table = Queue._meta.db_table
     registry = CollectorRegistry()
-    registry.register(QueueCollector("default"))
+    registry.register(QueueCollector("default", patience_seconds=PATIENCE_SECONDS))
+    with renamed(table):
+        assert value(registry, "up") == 0
+        assert value(registry, "queues") is None
 
-    assert value(registry, "up") == 0
-    assert value(registry, "queues") is None
-    assert not WorkerSession.objects.exists()
+
+@contextmanager
+def renamed(table: str) -> Iterator[None]:
+    """A table that is elsewhere for a while."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+        try:
+            yield
+        finally:
+            cursor.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
 
 
 SCRAPES = """
-import os, sys, threading, time
+import sys, threading
 from django.conf import settings
 settings.configure(
     INSTALLED_APPS=["django.contrib.contenttypes", "django_mq"],
@@ -166,18 +284,23 @@ settings.configure(
 )
 import django
 django.setup()
+from django_mq.diagnosis import in_time
 from django_mq.integrations.prometheus.collector import QueueCollector
+in_time.LOST_SECONDS = float("inf")  # however long this machine stands still
 collector = QueueCollector(patience_seconds=0.1)
-threading.Thread(target=collector.collect, daemon=True).start()
-while not collector._lock.locked():
-    time.sleep(0.01)
+# Two ask at once, and a third later: one thread asks the database.
+others = [threading.Thread(target=collector.collect) for _ in range(2)]
+for other in others:
+    other.start()
+for other in others:
+    other.join()
 figures = [(metric.name, metric.samples[0].value) for metric in collector.collect()]
-print(figures, "redis" in sys.modules, flush=True)
-os._exit(0)
+asking = [thread.name for thread in threading.enumerate() if thread.name == "django_mq-question"]
+print(figures, asking, "redis" in sys.modules, flush=True)
 """
 
 
-def test_a_database_that_hangs_holds_one_scrape_and_no_other() -> None:
+def test_a_database_that_hangs_holds_no_scrape_and_one_thread() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         scraped = subprocess.run(
             [sys.executable, "-c", SCRAPES, str(deaf.getsockname()[1])],
@@ -188,4 +311,5 @@ def test_a_database_that_hangs_holds_one_scrape_and_no_other() -> None:
             check=False,
         )
 
-    assert scraped.stdout == "[('django_mq_up', 0.0)] False\n", scraped.stderr
+    assert scraped.stdout == "[('django_mq_up', 0.0)] ['django_mq-question'] False\n", scraped.stderr
+    assert scraped.returncode == 0

@@ -1,0 +1,159 @@
+"""The figures by name, each with its help: one series per queue of at most ``MOST_QUEUES``, and a few of the site.
+
+What clients name, such as types and correlation ids, never becomes a label.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import GaugeMetricFamily
+
+from django_mq.diagnosis.fleet import fleet
+from django_mq.diagnosis.overview import oldest_claims, overview
+from django_mq.diagnosis.series import Spans, recent_rates, summed_up_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client.core import Metric
+
+    from django_mq.diagnosis.fleet import Worker
+    from django_mq.diagnosis.overview import QueueState
+    from django_mq.diagnosis.series import Recent
+
+#: Queues with series of their own, those in trouble first; more would burden the server that scrapes.
+MOST_QUEUES = 500
+#: Quantiles as Prometheus names them, to how the rows do.
+QUANTILES = {"0.5": "p50", "0.95": "p95"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a scrape has read, each by the queue's name."""
+
+    queues: Sequence[QueueState]
+    claims: dict[str, float]
+    recent: Recent
+    workers: Sequence[Worker]
+    summed_up_seconds: float | None
+
+
+def read(alias: str) -> list[Metric]:
+    """Return every figure of the queues of an alias: a few statements, however much is queued."""
+    look = Look(
+        queues=overview(using=alias),
+        claims=oldest_claims(using=alias),
+        recent=recent_rates(using=alias),
+        workers=fleet(using=alias),
+        summed_up_seconds=summed_up_seconds(using=alias),
+    )
+    chosen = sorted(look.queues, key=_urgency, reverse=True)[:MOST_QUEUES]
+    return [
+        up(readable=True),
+        *_standing(chosen, look),
+        *_traffic(chosen, look),
+        *_credit(chosen, look),
+        *_site(look),
+    ]
+
+
+def up(*, readable: bool) -> Metric:
+    """Return the figure that is there even if no other is."""
+    return _single("up", "1 if the queues' database could be read.", float(readable))
+
+
+def _urgency(queue: QueueState) -> tuple[float, int, int]:
+    return queue.waited_seconds, queue.dead_letters, queue.ready
+
+
+def _standing(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
+    """Yield how the queues stand now."""
+    ready = _gauge("oldest_ready_seconds", "Age of the oldest ready message; 0 if none is ready.", "queue")
+    claimed = _gauge("oldest_claimed_seconds", "Age of the oldest claim; 0 if no worker holds a message.", "queue")
+    depth = _gauge("messages", "Messages in each state, counted up to 10,000.", "queue", "state")
+    letters = _gauge("dead_letters", "Dead letters, dead in place or sent here by other queues.", "queue")
+    role = _gauge("takes_dead_letters", "1 if other queues send their dead letters here.", "queue")
+    consumers = _gauge("consumers", "Live worker sessions that take from the queue.", "queue")
+    paused = _gauge("paused", "1 if the queue is paused.", "queue")
+    for queue in chosen:
+        ready.add_metric([queue.name], queue.oldest_ready_seconds or 0.0)
+        claimed.add_metric([queue.name], look.claims.get(queue.name, 0.0))
+        for state in ("ready", "scheduled", "claimed", "dead"):
+            depth.add_metric([queue.name, state], getattr(queue, state))
+        letters.add_metric([queue.name], queue.dead_letters)
+        role.add_metric([queue.name], queue.takes_dead_letters)
+        consumers.add_metric([queue.name], queue.consumers)
+        paused.add_metric([queue.name], queue.paused)
+    yield from (ready, claimed, depth, letters, role, consumers, paused)
+
+
+def _traffic(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
+    """Yield what the newest minutes brought; a queue that accepted nothing has no waits and no runs."""
+    rate = _gauge("rate", "Messages a second over the newest five known minutes.", "queue", "kind")
+    wait = _gauge(
+        "wait_seconds", "From ready to claimed, over the newest five known minutes.", "queue", "quantile"
+    )
+    run = _gauge(
+        "run_seconds", "From claimed to accepted, over the newest five known minutes.", "queue", "quantile"
+    )
+    for queue in chosen:
+        rates = look.recent.of(queue.name)
+        for kind in () if rates is None else ("arrived", "accepted", "failed"):
+            rate.add_metric([queue.name, kind], getattr(rates, kind))
+        spans = look.recent.spans.get(queue.name, Spans())
+        for name, gauge in (("wait", wait), ("run", run)):
+            for quantile, percentile in QUANTILES.items():
+                seconds = getattr(spans, f"{name}_{percentile}")
+                if seconds is not None:
+                    gauge.add_metric([queue.name, quantile], seconds)
+    yield from (rate, wait, run)
+
+
+def _credit(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
+    """Yield what the live workers' consumers hold of each queue, of how much; no limit is no series."""
+    used, limit, endless = Counter[str](), Counter[str](), set[str]()
+    for consumer in (one for worker in look.workers if not worker.stale for one in worker.consumers):
+        used[consumer.queue] += consumer.credit_used
+        limit[consumer.queue] += consumer.credit_limit
+        if not consumer.credit_limit:
+            endless.add(consumer.queue)
+    held = _gauge("credit_used", "Messages that live consumers held at their last heartbeats.", "queue")
+    most = _gauge("credit_limit", "The most that they hold at a time; absent if one has no limit.", "queue")
+    for name in (queue.name for queue in chosen if queue.name in used):
+        held.add_metric([name], used[name])
+        if name not in endless:
+            most.add_metric([name], limit[name])
+    yield from (held, most)
+
+
+def _site(look: Look) -> Iterator[Metric]:
+    """Yield what is of no queue."""
+    alive = [worker for worker in look.workers if not worker.stale]
+    sessions = _gauge("workers", "Worker sessions, alive or past their deadline.", "state")
+    sessions.add_metric(["alive"], len(alive))
+    sessions.add_metric(["stale"], len(look.workers) - len(alive))
+    yield sessions
+    held = sum(worker.held for worker in look.workers)
+    yield _single("held_messages", "Messages that worker sessions held at their last heartbeats.", held)
+    busy, slots = (sum(getattr(worker, name) or 0 for worker in alive) for name in ("busy", "slots"))
+    yield _single("busy_slots", "Messages that live workers handled at their last heartbeats.", busy)
+    yield _single("slots", "Messages that live workers can handle at a time.", slots)
+    yield _single("queues", "Queues there are, with and without series of their own.", len(look.queues))
+    summed = "summed_up_seconds", "Time since the end of the last minute that a worker has summed up."
+    if look.summed_up_seconds is None:
+        yield _gauge(*summed)
+    else:
+        yield _single(*summed, look.summed_up_seconds)
+
+
+def _single(name: str, help_text: str, value: float) -> Metric:
+    gauge = _gauge(name, help_text)
+    gauge.add_metric([], value)
+    return gauge
+
+
+def _gauge(name: str, help_text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"django_mq_{name}", help_text, labels=labels)

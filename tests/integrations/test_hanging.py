@@ -1,0 +1,121 @@
+"""Servers that accept and never answer: whoever asks is told in time, and all is well once they answer again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connections
+from django.test import RequestFactory
+from django.urls import reverse
+
+from django_mq.diagnosis import environment, in_time
+from django_mq.diagnosis.findings import Level
+from django_mq.integrations.health import health_page
+from django_mq.integrations.prometheus.collector import QueueCollector
+from tests.settings.databases import to_url
+from tests.support.site import a_site_on
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.test import Client
+    from pytest_django import DjangoDbBlocker, Settings
+
+    from tests.services.postgresql import PostgreSQL
+    from tests.services.redis import Redis
+
+#: So short that nobody waits for it here, where the database does not answer at all.
+IMPATIENCE_SECONDS = 0.2
+
+
+@pytest.fixture
+def site(postgresql_server: PostgreSQL, settings: Settings, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """An alias whose server may be frozen; it goes on before anybody asks it to close."""
+    with a_site_on(postgresql_server.url, settings, django_db_blocker) as alias:
+        yield alias
+        postgresql_server.thaw()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that stands still for long is no reason to ask a second time."""
+    monkeypatch.setattr(in_time, "LOST_SECONDS", float("inf"))
+
+
+def figures(collector: QueueCollector) -> dict[str, float]:
+    return {metric.name: metric.samples[0].value for metric in collector.collect() if metric.samples}
+
+
+def test_a_frozen_database_is_reported_in_time_and_well_when_it_goes_on(
+    site: str, postgresql_server: PostgreSQL
+) -> None:
+    collector = QueueCollector(cache_seconds=0, patience_seconds=IMPATIENCE_SECONDS)
+    page = health_page(timeout_seconds=IMPATIENCE_SECONDS, keep_seconds=0)
+    asked = RequestFactory().get("/healthz")
+    wait_until(lambda: figures(collector)["django_mq_up"] == 1)
+
+    postgresql_server.freeze()
+    # A scrape that was under way may still hold an answer of before.
+    wait_until(lambda: figures(collector) == {"django_mq_up": 0})
+    answer = page(asked)
+    ended = {command: command_on(site, command) for command in ("mq_health", "mq_doctor")}
+    postgresql_server.thaw()
+
+    assert answer.status_code == 503
+    sentence = f"The database has not answered within {IMPATIENCE_SECONDS} s."
+    assert ended["mq_health"] == (1, f"{sentence}\n")
+    assert ended["mq_doctor"][0] == 1
+    assert f"problem  database: '{site}' cannot be used: {sentence}\n" in ended["mq_doctor"][1]
+    wait_until(lambda: figures(collector)["django_mq_up"] == 1)
+    wait_until(lambda: page(asked).status_code == 200)
+
+
+def command_on(alias: str, command: str) -> tuple[int, str]:
+    """Run the command in a process of its own, and return its code and what it said."""
+    done = subprocess.run(
+        [sys.executable, "-c", ON_SITE, alias, to_url(connections[alias].settings_dict), command],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert not done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+ON_SITE = f"""
+import sys
+from django.conf import settings
+from tests.settings.databases import from_url
+alias, url, command = sys.argv[1:]
+settings.configure(
+    INSTALLED_APPS=["django.contrib.contenttypes", "django_mq"],
+    DATABASES={{"default": {{}}, alias: from_url(url)}},
+    DATABASE_ROUTERS=["django_mq.routers.MQRouter"],
+    DJANGO_MQ={{"DATABASE": alias}},
+    DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+)
+import django
+django.setup()
+from django.core.management import call_command
+call_command(command, timeout={IMPATIENCE_SECONDS}, no_color=True)
+"""
+
+
+@pytest.mark.django_db
+def test_a_frozen_redis_is_no_trouble_to_pages_and_probes(
+    redis_server: Redis, settings: Settings, admin_client: Client
+) -> None:
+    settings.DJANGO_MQ = {"REDIS_URL": redis_server.url}
+    redis_server.freeze()
+
+    answer = admin_client.get(reverse("admin:django_mq_queue_overview"))
+    (found,) = environment.look_at_redis()
+
+    assert answer.status_code == 200
+    assert found.level is Level.PROBLEM
