@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, failures, payload, timeline
+from django_mq.admin.dead_letters import DeadLetters
 from django_mq.admin.downloads import DOWNLOAD, DOWNLOADS, Downloads
 from django_mq.admin.durations import duration
 from django_mq.admin.filters import (
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 PAYLOAD = ("headers", "properties", "body")
 
 
-class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActions, Downloads):
+class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActions, Downloads, DeadLetters):
     """Look at messages, steer them, publish one; none is edited here."""
 
     paginator = BoundedPaginator

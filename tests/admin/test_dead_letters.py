@@ -1,0 +1,110 @@
+"""Dead letters are listed with how often they failed, and with what at first and at last."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from django_mq.models import Message
+from tests.admin.conftest import list_of
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from tests.admin.conftest import Make
+
+READY, DEAD = Message.Status.READY, Message.Status.DEAD
+LETTERS = "?state=letters"
+
+
+def cells(client: Client, query: str) -> dict[Any, list[str]]:
+    """Return the three cells of each row, by the id of its message."""
+    response = client.get(f"{list_of('message')}{query}")
+    page, listed = response.context["cl"].model_admin, response.context["cl"].result_list
+    names = ("failed", "first_error", "last_error")
+    return {
+        row.message_id: [str("-" if (cell := getattr(page, name)(row)) is None else cell) for name in names]
+        for row in listed
+    }
+
+
+def test_the_first_and_the_last_error_are_told(site: str, browse: Client, make: Make) -> None:
+    mended, never = make.message(DEAD), make.message(DEAD, dead_reason="rejected")
+    for number, error in enumerate(("ValueError", "KeyError", "TimeoutError"), start=1):
+        make.attempt(message_id=mended.message_id, number=number, error=error, detail=f"<b>{number}</b>")
+    make.attempt()
+
+    found = cells(browse, "?state=3")
+
+    assert found[never.message_id] == ["0", "-", "-"]
+    count, first, last = found[mended.message_id]
+    assert (count, "ValueError: &lt;b&gt;1&lt;/b&gt;" in first, "TimeoutError" in last) == ("3", True, True)
+
+
+def test_attempts_of_a_task_count_under_its_own_id_once(site: str, browse: Client, make: Make) -> None:
+    task, other = make.message(DEAD, correlation_id="task"), make.message(DEAD, correlation_id="other")
+    make.attempt(message_id=uuid4(), correlation_id="task", error="First")  # sent again since, with another id
+    make.attempt(message_id=task.message_id, correlation_id="task", error="Last")
+    make.attempt(message_id=None, correlation_id="other", error="Only")
+
+    found = cells(browse, LETTERS)
+
+    assert found[task.message_id][0] == "2"
+    assert ["First" in found[task.message_id][1], "Last" in found[task.message_id][2]] == [True, True]
+    assert found[other.message_id][0] == "1"
+
+
+def test_a_letter_that_was_moved_keeps_its_failures(site: str, browse: Client, make: Make) -> None:
+    letters = make.queue("letters")
+    queue = make.queue(dead_letter_queue=letters)
+    moved = make.message(READY, queue=letters, attempts=0, headers={"x-origin-queue": queue.name})
+    make.attempt(message_id=moved.message_id)
+
+    assert cells(browse, LETTERS)[moved.message_id][0] == "1"
+
+
+@pytest.mark.django_db
+def test_other_lists_are_as_they_were(browse: Client, make: Make) -> None:
+    make.message(DEAD)
+
+    listed = browse.get(list_of("message")).context["cl"].list_display
+
+    assert "first_error" not in listed
+    assert "attempts" in listed
+
+
+def test_the_words_of_a_failure_are_bounded(site: str, browse: Client, make: Make) -> None:
+    dead = make.message(DEAD)
+    make.attempt(message_id=dead.message_id, detail="x" * 5_000)
+
+    assert len(cells(browse, LETTERS)[dead.message_id][1]) < 300
+
+
+def test_many_dead_letters_take_no_more_statements_than_few(site: str, browse: Client, make: Make) -> None:
+    def statements() -> int:
+        with CaptureQueriesContext(connections[site]) as captured:
+            assert browse.get(f"{list_of('message')}{LETTERS}").status_code == 200
+        return len(captured)
+
+    def more(number: int) -> None:
+        for _ in range(number):
+            dead = make.message(DEAD, correlation_id=uuid4().hex, dead_at=timezone.now() - timedelta(hours=1))
+            make.attempt(message_id=dead.message_id)
+            make.attempt(correlation_id=dead.correlation_id)
+
+    more(2)
+    few = statements()
+    more(20)
+
+    assert statements() == few
+
+
+@pytest.mark.parametrize("query", ["?state=3", LETTERS, "?state=3&q=0badcafe"])
+def test_an_empty_list_is_a_list(query: str, site: str, browse: Client) -> None:
+    assert cells(browse, query) == {}
