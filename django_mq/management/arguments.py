@@ -5,8 +5,17 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
+from django.core.management.base import CommandError
+
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+
+
+class UsageError(CommandError):
+    """A command line that makes no sense, found out after argparse was content with it."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, returncode=2)
 
 
 def at_least_one(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
@@ -15,7 +16,8 @@ from django_mq.diagnosis.choosing import Choice
 from django_mq.diagnosis.naming import check_names
 from django_mq.diagnosis.overview import COUNT_LIMIT
 from django_mq.engine.states import State
-from django_mq.management.arguments import add_dry_run, add_json, at_least_one
+from django_mq.errors import MQError
+from django_mq.management.arguments import UsageError, add_dry_run, add_json, at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.progress import watched
 from django_mq.management.tables import bounded, plural
@@ -36,6 +38,15 @@ FILTERS = (
     ("until", "until", "TIME", "Those published before."),
     ("match", "q", "TEXT", "Those that carry an id, a header NAME:VALUE or an argument NAME=VALUE."),
 )
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many messages were done, how many were left, and what ended it before all were tried."""
+
+    done: int = 0
+    left: int = 0
+    trouble: MQError | None = None
 
 
 def add_filters(parser: ArgumentParser) -> None:
@@ -71,7 +82,7 @@ class MessageCommand(MQCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("ids", metavar="MESSAGE_ID", nargs="*", type=UUID, help="These messages; or filters:")
+        self.add_ids(parser)
         add_filters(parser)
         parser.add_argument("--limit", type=at_least_one, metavar="N", help="At most so many, the oldest first.")
         if self.asks:
@@ -79,18 +90,24 @@ class MessageCommand(MQCommand):
         add_dry_run(parser, what="how many would be tried, counted up to 10,000")
         add_json(parser)
 
+    def add_ids(self, parser: ArgumentParser) -> None:
+        """Add the argument for messages named one by one."""
+        parser.add_argument("ids", metavar="MESSAGE_ID", nargs="*", type=UUID, help="These messages; or filters:")
+
     def run(self, alias: str, **options: Any) -> None:
         choice = self._choice(alias, options)
         missing = [str(one) for one in choice.missing(using=alias)]
         if options["dry_run"]:
-            done, left = self._would(choice, alias)
+            tally = self._would(choice, alias)
             verb = f"would be {self.verb}"
         else:
             self._ask(choice, alias, options)
-            done, left = self._do(choice, alias, options)
+            tally = self._do(choice, alias, options)
             verb = self.verb
-        self._say(done, verb, left=left, missing=missing, as_json=options["json"])
-        if missing or left:
+        self._say(tally, verb, missing=missing, as_json=options["json"])
+        if tally.trouble is not None:
+            raise tally.trouble
+        if missing or tally.left:
             raise SystemExit(1)
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
@@ -100,33 +117,42 @@ class MessageCommand(MQCommand):
     def _choice(self, alias: str, options: dict[str, Any]) -> Choice:
         filters = read_filters(alias, options)
         if not filters and not options["ids"]:
-            raise CommandError("Name messages by their ids, or say by filters which are meant; see --help.")
+            raise UsageError("Name messages by their ids, or say by filters which are meant; see --help.")
         return Choice(options["ids"], filters, options["limit"], self.among)
 
-    def _would(self, choice: Choice, alias: str) -> tuple[int, int]:
+    def _would(self, choice: Choice, alias: str) -> Tally:
         counts = choice.count(self.states, limit=COUNT_LIMIT, using=alias)
         fit = sum(count for state, count in counts.items() if State(state) in self.states)
-        return fit, counts.total() - fit
+        return Tally(fit, counts.total() - fit)
 
     def _ask(self, choice: Choice, alias: str, options: dict[str, Any]) -> None:
         if not self.asks or options["yes"] or choice.ids:
             return
         if not sys.stdin.isatty():
             raise CommandError("Nobody is there to be asked; say --yes.")
-        number, _ = self._would(choice, alias)
-        question = f"{bounded(number, COUNT_LIMIT)} messages of database {alias!r} to be {self.verb}? [yes/no] "
+        number = bounded(self._would(choice, alias).done, COUNT_LIMIT)
+        question = f"{number} messages of database {alias!r} to be {self.verb}? [yes/no] "
         if input(question).strip().lower() not in {"y", "yes"}:
             raise CommandError("Nothing was done.")
 
-    def _do(self, choice: Choice, alias: str, options: dict[str, Any]) -> tuple[int, int]:
-        done = tried = 0
+    def _do(self, choice: Choice, alias: str, options: dict[str, Any]) -> Tally:
+        tally = Tally()
         for rows in watched(choice.batches(self.states, using=alias), unit="batches"):
             fit = [row for row in rows if State(row.state) in self.states]
-            done += self.act(fit, alias, options) if fit else 0
-            tried += len(rows)
-        return done, tried - done
+            try:
+                done = self.act(fit, alias, options) if fit else 0
+            except MQError as error:
+                if not tally.done:
+                    raise
+                # What was done is done, and has to be said.
+                tally.trouble = error
+                break
+            tally.done += done
+            tally.left += len(rows) - done
+        return tally
 
-    def _say(self, done: int, verb: str, *, left: int, missing: list[str], as_json: bool) -> None:
+    def _say(self, tally: Tally, verb: str, *, missing: list[str], as_json: bool) -> None:
+        done, left = tally.done, tally.left
         key, words = self.left
         if as_json:
             self.stdout.write(json.dumps({verb.replace(" ", "_"): done, key: left, "missing": missing}))

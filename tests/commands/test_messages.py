@@ -1,13 +1,15 @@
-"""mq_retry, mq_release, mq_reschedule, mq_prioritise, mq_cancel: single messages, or all that match."""
+"""mq_retry, mq_release, mq_reschedule, mq_prioritise, mq_cancel, mq_move: single messages, or all that match."""
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from django_mq.api import Letter, publish, publish_many
@@ -32,6 +34,7 @@ COMMANDS = {
     "mq_cancel": ["--yes"],
     "mq_reschedule": ["--delay", "60"],
     "mq_prioritise": ["--to", "9"],
+    "mq_move": ["--to", "mails"],
 }
 every_command = pytest.mark.parametrize("command", COMMANDS)
 
@@ -140,6 +143,61 @@ def test_messages_are_given_another_priority(database: str, run: Run) -> None:
     assert run("mq_prioritise", "--type", "invoice", "--to", 9) == "1 message given that priority.\n"
 
     assert Message.objects.using(database).get(priority=9, level=9).message_id == urgent
+
+
+def test_messages_are_moved_by_id_or_all_that_match(database: str, run: Run) -> None:
+    first = publish("orders", 1, type="invoice")
+    dead, other = publish_many([Letter(queue="orders", body=2), Letter(queue="orders", body=3, type="reminder")])
+    late = publish("orders", 4, type="invoice", delay=60)
+    Message.objects.using(database).filter(message_id=dead).update(state=DEAD, type="invoice")
+
+    assert run("mq_move", first, "--to", "mails") == "1 message moved.\n"
+    said = json.loads(run("mq_move", "--to", "mails", "--type", "invoice", "--state", "dead", "--json"))
+    assert said == {"moved": 1, "left": 0, "missing": []}
+    # What is there already does not match.
+    assert run("mq_move", "--to", "mails", "--type", "invoice") == "1 message moved.\n"
+
+    found = Message.objects.using(database).values_list("message_id", "queue__name", "state")
+    assert set(found) == {
+        (first, "mails", READY),
+        (dead, "mails", READY),
+        (late, "mails", SCHEDULED),
+        (other, "orders", READY),
+    }
+
+
+def test_what_was_moved_before_the_target_was_full_is_said(
+    database: str, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(choosing, "BATCH", 2)
+    edit_queue("mails", {"max_messages": 2, "overflow": "reject"}, using=database)
+    publish_many([("orders", number) for number in range(5)])
+    out = io.StringIO()
+
+    with pytest.raises(CommandError, match="'mails' has no room"):
+        call_command("mq_move", "--to", "mails", "--queue", "orders", "--json", stdout=out)
+
+    assert json.loads(out.getvalue()) == {"moved": 2, "left": 0, "missing": []}
+    assert Message.objects.using(database).filter(queue__name="mails").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["orders"], "mq_move QUEUE TARGET; or with --to"),
+        ([], "mq_move QUEUE TARGET; or with --to"),
+        (["orders", "mails", "--type", "invoice"], "--type needs --to: mq_move --to mails --queue orders"),
+        (["orders", "--to", "mails"], "'orders' is no message id"),
+    ],
+)
+def test_the_two_forms_of_a_move_are_told_apart(database: str, run: Run, arguments: list[str], said: str) -> None:
+    publish("orders", type="invoice")
+
+    with pytest.raises(CommandError, match=said) as refused:
+        run("mq_move", *arguments)
+
+    assert refused.value.returncode == 2
+    assert Message.objects.using(database).filter(queue__name="orders").count() == 1
 
 
 def test_all_that_match_are_cancelled_batch_by_batch(

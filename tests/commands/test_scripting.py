@@ -70,6 +70,8 @@ def test_each_look_of_the_watcher_is_an_object(database: str, run: Run) -> None:
         ["mq_publish", "ordres", "1"],
         ["mq_move", "ordres", "mails"],
         ["mq_move", "mails", "ordres"],
+        ["mq_move", "--to", "ordres", "--queue", "mails"],
+        ["mq_move", "--to", "mails", "--queue", "ordres"],
         ["mq_redrive", "ordres"],
         ["mq_redrive", "mails", "--to", "ordres"],
         ["mq_purge", "ordres", "--yes"],

@@ -18,7 +18,7 @@ from django_mq.delivery.lines import publish_lines
 from django_mq.delivery.times import read_time
 from django_mq.diagnosis.copying import copy_of, with_body
 from django_mq.diagnosis.task_ids import with_task_id
-from django_mq.management.arguments import add_json
+from django_mq.management.arguments import UsageError, add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.progress import watched
 from django_mq.management.tables import plural
@@ -89,7 +89,7 @@ class Command(MQCommand):
     def _publish_lines(self, letter: Letter, alias: str, **options: Any) -> None:
         single = options["message_id"] or options["copy"]
         if options["body"] not in {None, "-"} or single or options["kind"] not in {None, JSON}:
-            raise CommandError("With many lines there is no BODY, --message-id or --copy, and nothing but JSON.")
+            raise UsageError("With many lines there is no BODY, --message-id or --copy, and nothing but JSON.")
         with _opened(options["file"]) as lines:
             passing = watched(lines, unit="lines")
             number = publish_lines(passing, letter, letters=options["letters"], using=alias)
@@ -133,7 +133,7 @@ def _opened(file: str | None) -> Iterator[Iterable[bytes]]:
 def _raw(body: str | None, file: str | None) -> bytes:
     """Return the body's bytes, from wherever they come; no body is JSON's null."""
     if body is not None and file is not None:
-        raise CommandError("Give BODY or --file, not both.")
+        raise UsageError("Give BODY or --file, not both.")
     try:
         if file is not None:
             return Path(file).read_bytes()
@@ -160,5 +160,5 @@ def _decoded(body: bytes, kind: str) -> Any:
 def _header(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise CommandError(f"--header {text!r} is not of the form NAME=VALUE.")
+        raise UsageError(f"--header {text!r} is not of the form NAME=VALUE.")
     return name, value

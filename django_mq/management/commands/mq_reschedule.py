@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import CommandError
-
 from django_mq.delivery import steering
 from django_mq.delivery.times import read_time
 from django_mq.engine.states import READY, SCHEDULED
-from django_mq.management.arguments import more_than_zero
+from django_mq.management.arguments import UsageError, more_than_zero
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
@@ -49,7 +47,7 @@ class Command(MessageCommand):
         try:
             return datetime.now(UTC) + timedelta(seconds=seconds)
         except OverflowError:
-            raise CommandError(f"--delay {seconds:g} reaches beyond the year 9999.") from None
+            raise UsageError(f"--delay {seconds:g} reaches beyond the year 9999.") from None
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
         ids, queues = [row.id for row in rows], {row.queue for row in rows}

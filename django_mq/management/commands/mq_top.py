@@ -8,14 +8,13 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
 from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.flow import Flow
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
 from django_mq.errors import StoreUnavailable
-from django_mq.management.arguments import add_json, at_least_one
+from django_mq.management.arguments import UsageError, add_json, at_least_one
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.tables import bounded, plural, shortened, span, table
 
@@ -45,7 +44,7 @@ class Command(MQCommand):
     def run(self, alias: str, **options: Any) -> None:
         interval, left = options["interval"], options["count"]
         if interval < 0.2:
-            raise CommandError("--interval must be 0.2 or more: looking costs statements.")
+            raise UsageError("--interval must be 0.2 or more: looking costs statements.")
         stopping = until_told()
         flow, home = Flow(alias), REDRAW if self.stdout.isatty() else ""
         while not stopping.is_set() and left != 0:

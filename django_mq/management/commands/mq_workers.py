@@ -12,7 +12,7 @@ from django_mq.delivery.instructing import instruct
 from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.naming import check_names
 from django_mq.engine.conduct import Conduct
-from django_mq.management.arguments import add_json
+from django_mq.management.arguments import UsageError, add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable, shortened, span, table
 
@@ -111,7 +111,7 @@ def _told(options: dict[str, Any]) -> Told | None:
         return None
     number, *names = options["credit"]
     if not number.isdecimal() or not names:
-        raise CommandError("--credit takes a number from 0, and names of workers: --credit 5 NAME.")
+        raise UsageError("--credit takes a number from 0, and names of workers: --credit 5 NAME.")
     return Told(names, credit=int(number))
 
 
