@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from django_mq.admin.addresses import NUL
 from django_mq.admin.charts import Chart, Line, draw
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.insights import reading
@@ -34,7 +35,7 @@ class InsightAdmin(ReadOnly, TableAdmin):
             raise PermissionDenied
         days = self._days(request)
         since, until = span(days)
-        queue = request.GET.get("queue") or None
+        queue = request.GET.get("queue", "").replace(NUL, "") or None
         if request.GET.get("format") in ("json", "csv"):
             return export(request, queue, since, until)
         context = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.admin.widgets import AdminTextInputWidget
+from django.forms.fields import InvalidJSONInput
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import payload
@@ -24,6 +25,26 @@ if TYPE_CHECKING:
 KINDS = ((JSON, "JSON"), (TEXT, _("text")))
 
 
+class HeadersField(forms.JSONField):
+    """JSON as Django reads it; what is too deep, or numbers too long, for Python is a mistake like any other."""
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            return super().to_python(value)
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid") from error
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        try:
+            return super().bound_data(data, initial)
+        except (ValueError, RecursionError):
+            return InvalidJSONInput(data)
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return the text of the field, of characters that a page can be encoded with."""
+        return payload.sendable(super().prepare_value(value))
+
+
 class LetterForm(forms.Form):
     """What ``publish`` takes, as far as it can be typed."""
 
@@ -32,7 +53,7 @@ class LetterForm(forms.Form):
     body = forms.CharField(
         required=False, strip=False, widget=forms.Textarea(attrs={"rows": 12, "cols": 80}), label=_("Body")
     )
-    headers = forms.JSONField(
+    headers = HeadersField(
         required=False,
         initial=dict,  # without it the field shows the word null
         widget=forms.Textarea(attrs={"rows": 4, "cols": 80}),

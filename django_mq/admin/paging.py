@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Page, Paginator
 
+from django_mq.admin.addresses import refuse_nul, refuse_unknown
+
 if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
@@ -74,7 +76,14 @@ def _number(text: str | int) -> int:
 
 
 class BoundedChangeList(ChangeList):
-    """Lists a single page as any other: Django would look through the table once more for it."""
+    """Filters by its filters alone, and lists a single page as any other: Django would look once more for it."""
+
+    def get_filters(self, request: HttpRequest) -> Any:
+        """Return what filters the list. Raises IncorrectLookupParameters for whatever none of them takes."""
+        refuse_nul(request)
+        found = super().get_filters(request)
+        refuse_unknown(request, found[2])
+        return found
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)

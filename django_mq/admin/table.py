@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from django_mq import conf
+from django_mq.admin.addresses import with_ids_only
 from django_mq.admin.base import base_of
 from django_mq.admin.paging import BoundedChangeList, BoundedPaginator
 
@@ -57,6 +58,13 @@ class TableAdmin(BaseAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).using(alias())
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
+        """Carry out an act on the rows that the request names; a name that no row can have is left out."""
+        request.POST = with_ids_only(request.POST)  # type: ignore[assignment] # as immutable as the one before
+        return super().response_action(request, queryset, *args, **kwargs)
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any

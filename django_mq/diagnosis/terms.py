@@ -4,6 +4,7 @@ the end of an id, a header or an argument of the newest rows.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 from uuid import UUID
@@ -20,6 +21,8 @@ from django_mq.models.headers import ReadableHeaders
 HEADER_SAMPLE = 100_000
 #: The end of an id as lists show it: of the part after its last hyphen, which is random.
 SHORT = re.compile(r"…?([0-9a-fA-F]{8,12})")
+#: Most of them that are found where some headers are hidden: each has to be asked whether it shows this one.
+SHOWN = 2_000
 #: A header's name, a colon, its value.
 HEADER = re.compile(r"([^\s:]{1,100}):\s*(.{1,500})", re.DOTALL)
 #: An argument's name, an equals sign, its value.
@@ -51,19 +54,32 @@ def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
     header = HEADER.fullmatch(term.strip())
     if header is None or _is_id(term.strip()):
         return identified(queryset, term.strip())
-    if _is_hidden(header[1], header[2]):
-        return queryset.filter(correlation_id=term)  # or values that nobody may see could be guessed
     # As a transform and not as a lookup's name, the header's name is a key and nothing else.
     carried = Cast(KeyTextTransform(header[1], ReadableHeaders()), TextField())
-    recent: Any = newest_of(queryset)
-    found: QuerySet[Any] = recent.alias(carried=carried).filter(Q(carried=header[2]) | Q(correlation_id=term))
+    recent: Any = newest_of(queryset).alias(carried=carried)
+    if masking.is_masking():
+        shown = _showing(recent.filter(carried=header[2]), header[1])
+        return queryset.filter(Q(correlation_id=term) | Q(pk__in=shown))
+    found: QuerySet[Any] = recent.filter(Q(carried=header[2]) | Q(correlation_id=term))
     return found
 
 
-def _is_hidden(name: str, value: str) -> bool:
-    """Return whether a header may not be seen, in any queue."""
-    header = {name: value}
-    return bool(masking.masked_headers(header, "") != header)
+def _showing(rows: QuerySet[Any], name: str) -> list[int]:
+    """Return the newest of these rows in which the whole header may be seen: what is hidden cannot be guessed.
+
+    Asked row by row, as a rule may go by the queue, by the other headers, or by what stands within the value.
+    """
+    newest = rows.order_by("-pk").values_list("pk", "queue__name", Cast("headers", TextField()))[:SHOWN]
+    return [pk for pk, queue, headers in newest.iterator() if _is_seen(name, headers, queue)]
+
+
+def _is_seen(name: str, headers: str, queue: str) -> bool:
+    try:
+        known = json.loads(headers)
+        seen = masking.masked_headers(known, queue)
+        return isinstance(seen, dict) and seen.get(name) == known[name]
+    except (ValueError, RecursionError):
+        return False
 
 
 def _is_id(term: str) -> bool:

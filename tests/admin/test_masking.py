@@ -114,6 +114,48 @@ def test_hidden_headers_cannot_be_guessed_by_searching(browse: Client, make: Mak
     assert found() == []
 
 
+def hide_by_content(value: Any, queue: str) -> Any:
+    """Hide the salary of one queue, and of whoever is not public."""
+    if not isinstance(value, dict) or (queue != "payroll" and value.get("public")):
+        return value
+    return {**value, "salary": HIDDEN}
+
+
+def test_a_header_is_found_by_searching_only_where_it_may_be_seen(
+    site: str, browse: Client, make: Make, settings: Settings
+) -> None:
+    shown = make.message(headers={"salary": SECRET, "public": True, "card": {"iban": SECRET}})
+    make.message(headers={"salary": SECRET})
+    make.message(headers={"salary": SECRET, "public": True}, queue=make.queue("payroll"))
+
+    def found(term: str) -> list[int]:
+        page = browse.get(list_of("message"), {"q": term})
+        return [row.pk for row in page.context["cl"].result_list]
+
+    mask(settings, "tests.admin.test_masking.hide_by_content")
+    assert found(f"salary:{SECRET}") == [shown.pk]
+    # A database writes a header that is an object with spaces, or without.
+    nested = [f'card:{{"iban":{space}"{SECRET}"}}' for space in ("", " ")]
+    assert shown.pk in [row for term in nested for row in found(term)]
+    mask(settings, ["iban"])
+    assert [row for term in nested for row in found(term)] == []
+
+
+@pytest.mark.parametrize("lookup", ["headers__password__startswith", "headers__contains", "body__contains"])
+@pytest.mark.parametrize("value", ["hush", '{"password": "hush-4711"}'])
+def test_what_is_hidden_cannot_be_guessed_by_a_lookup_in_the_address(
+    lookup: str, value: str, browse: Client, make: Make, settings: Settings
+) -> None:
+    mask(settings, ["password"])
+    for headers in ({"password": SECRET}, {"password": "other"}):
+        make.message(headers=headers, body=BODIES["an object"])
+
+    page = browse.get(list_of("message"), {lookup: value}, follow=True)
+
+    assert len(page.context["cl"].result_list) == 2
+    assert "cannot be filtered" in page.content.decode()
+
+
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "json"])
 def test_the_command_hides_it_too(

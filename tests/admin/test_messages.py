@@ -152,7 +152,7 @@ def test_the_messages_of_a_worker_session_can_be_listed(site: str, browse: Clien
     held = make.message(CLAIMED, session=session)
     make.message()
 
-    assert listed(browse, state=CLAIMED.value, session=session.pk) == {held.message_id}
+    assert listed(browse, state=CLAIMED.value, worker=session.pk) == {held.message_id}
 
 
 def test_a_page_shows_who_holds_the_message_and_until_when(site: str, browse: Client, make: Make) -> None:

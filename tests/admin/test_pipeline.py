@@ -50,7 +50,7 @@ def test_batches_of_the_archive_are_shown(browse: Client, batch: ArchiveBatch) -
         assert "<b>archive" not in shown
     assert "877" in table
     assert "2026-03-02" in page
-    assert browse.get(list_of("archivebatch"), {"state": 0}).status_code == 200
+    assert browse.get(list_of("archivebatch"), {"state__exact": 0}).status_code == 200
 
 
 def test_loads_are_shown_with_what_their_ledgers_say(browse: Client, job: BulkJob) -> None:
