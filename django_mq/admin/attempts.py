@@ -25,14 +25,14 @@ class AttemptAdmin(ReadOnly, IdSearch):
     """What failed, newest first."""
 
     paginator = BoundedPaginator
-    list_display = ["message", "number", "queue_name", "error", "worker", "failed"]
+    list_display = ["message", "number", "queue_name", "type", "error", "worker", "failed"]
     list_filter = [QueueNameFilter, ExceptionFilter, FailingWorkerFilter, FailedFilter]
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [
         (
             None,
-            {"fields": ["message_id", "correlation_id", "queue_name", "number", "failed_at", "worker"]},
+            {"fields": ["message_id", "correlation_id", "queue_name", "type", "number", "failed_at", "worker"]},
         ),
     ]
     change_form_template = "admin/django_mq/attempt/change_form.html"

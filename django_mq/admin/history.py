@@ -50,7 +50,7 @@ class HistoryAdmin(ReadOnly, PastSearch):
                     "outcome",
                     "type",
                     "correlation_id",
-                    ("priority", "attempts"),
+                    ("priority", "attempts", "redelivered"),
                 ]
             },
         ),

@@ -180,6 +180,7 @@ def charts(points: Sequence[Point]) -> list[Chart]:
         Line("arrived", _("published"), [point.arrived for point in points], fades=True),
         Line("accepted", _("finished"), [point.accepted for point in points], fades=True),
         Line("failed", _("failed"), [point.failed for point in points], fades=True),
+        Line("redelivered", _("redelivered"), [point.redelivered for point in points], fades=True),
     ]
     waits = [
         Line("p50", _("median"), [point.wait_p50 for point in points]),

@@ -64,6 +64,7 @@ class Point:
     arrived: float | None = None
     accepted: float | None = None
     failed: float | None = None
+    redelivered: float | None = None
     wait_p50: float | None = None
     wait_p95: float | None = None
     run_p50: float | None = None
@@ -87,6 +88,8 @@ class Rates:
     arrived: float = 0.0
     accepted: float = 0.0
     failed: float = 0.0
+    #: Deliveries that ended, of messages that had been delivered before.
+    redelivered: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +159,7 @@ def summed_up_seconds(*, using: str) -> float | None:
 
 #: The queue's name in the row that says that a minute has been summed up.
 NOBODY = ""
-COUNTED = ("arrived", "accepted", "failed")
+COUNTED = ("arrived", "accepted", "failed", "redelivered")
 SUMS = {f"all_{name}": Sum(name) for name in COUNTED}
 SPREADS = {
     "wait_p95_": Max("wait_p95"),

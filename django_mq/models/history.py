@@ -29,6 +29,9 @@ class History(models.Model):
     claimed_at = models.DateTimeField(_("claimed at"), null=True, blank=True)
     finished_at = models.DateTimeField(_("finished at"))
     session_id = models.BigIntegerField(_("worker session"), null=True, blank=True)
+    redelivered = models.BooleanField(
+        _("redelivered"), null=True, blank=True, help_text=_("Whether its last delivery was not its first.")
+    )
     headers = models.JSONField(_("headers"), null=True, blank=True)
     body = models.BinaryField(_("body"), null=True, blank=True)
 
@@ -53,6 +56,7 @@ class Attempt(models.Model):
     message_id = models.UUIDField(_("message id"), null=True, blank=True)
     correlation_id = models.CharField(_("correlation id"), max_length=255, null=True, blank=True)  # noqa: DJ001 - null keeps native attempts out of the index
     queue_name = models.CharField(_("queue"), max_length=200)
+    type = models.CharField(_("type"), max_length=255, default="", db_default="", blank=True)
     number = models.PositiveIntegerField(_("attempt"))
     failed_at = models.DateTimeField(_("failed at"))
     worker = models.CharField(_("worker"), max_length=255, default="", blank=True)

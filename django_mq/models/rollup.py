@@ -22,6 +22,12 @@ class Rollup(models.Model):
     expired = models.PositiveIntegerField(_("expired"), default=0)
     removed = models.PositiveIntegerField(_("cancelled or purged"), default=0)
     failed = models.PositiveIntegerField(_("failed attempts"), default=0)
+    redelivered = models.PositiveIntegerField(
+        _("redelivered"),
+        default=0,
+        db_default=0,
+        help_text=_("Deliveries that ended, of messages that had been delivered before."),
+    )
     wait_p50 = models.FloatField(_("median wait"), null=True)
     wait_p95 = models.FloatField(_("95th percentile of the wait"), null=True)
     run_p50 = models.FloatField(_("median run"), null=True)

@@ -324,6 +324,7 @@ class Store(ABC):
         worker: str,
         message_id: UUID | None = None,
         correlation_id: str | None = None,
+        type: str = "",  # noqa: A002 - as the field
     ) -> None:
         """Remember a failed attempt that no settlement carries."""
 
@@ -373,10 +374,7 @@ class Store(ABC):
     # The connection.
 
     def disconnect(self) -> bool:
-        """Close the connection, the caller's too: the next statement opens another.
-
-        False, and nothing happens, inside a transaction, or where there is no connection.
-        """
+        """Close the connection, the caller's too. False, and not done, if there is none, or a transaction on it."""
         return False
 
     def reconnect(self) -> bool:

@@ -52,14 +52,15 @@ def test_each_queue_is_shown_with_its_depth_age_rates_and_credit(site: str, brow
     session = make.session()
     Consumer.objects.create(session=session, queue_name="orders", credit_used=5, credit_limit=20)
     known(2, 3, 4, 5, 6)
-    minute(1, arrived=300, accepted=150, failed=30)
+    minute(1, arrived=300, accepted=150, failed=30, redelivered=15)
 
     figures = browse.get(address("overview.json")).json()
 
     (queue,) = figures["queues"]
     assert (queue["ready"], queue["dead"], queue["consumers"]) == (1, 1, 1)
     assert queue["oldest_ready_seconds"] == pytest.approx(602, abs=300)
-    assert queue["rates"] == {"arrived": 1.0, "accepted": 0.5, "failed": 0.1}
+    assert queue["rates"] == {"arrived": 1.0, "accepted": 0.5, "failed": 0.1, "redelivered": 0.05}
+    assert figures["points"][-1]["redelivered"] == 0.25
     assert (queue["used"], queue["slots"]) == (5, 20)
     page = browse.get(address()).content.decode()
     assert "5/20 (25 %)" in page

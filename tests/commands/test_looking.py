@@ -80,6 +80,12 @@ def test_scripts_are_given_json(database: str, run: Run) -> None:
     (queue,) = json.loads(run("mq_queues", "orders", "--json"))
 
     assert (queue["name"], queue["ready"], queue["paused"], queue["consumers"]) == ("orders", 1, True, 0)
+    assert queue["rates"] is None
+
+    shared_store(database).roll_up()
+
+    (queue,) = json.loads(run("mq_queues", "orders", "--json"))
+    assert queue["rates"] == {"arrived": 0.0, "accepted": 0.0, "failed": 0.0, "redelivered": 0.0}
 
 
 def test_an_unknown_queue_is_an_error(database: str, run: Run) -> None:

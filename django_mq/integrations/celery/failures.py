@@ -80,6 +80,7 @@ def _record(task: Any, request: Any, error: Any, trace: str) -> None:
         "number": (request.retries or 0) + 1,
         "worker": request.hostname or socket.gethostname(),
         "correlation_id": request.id,
+        "type": task.name,
     }
     try:
         _write(failure, attempt)

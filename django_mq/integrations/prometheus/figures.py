@@ -101,7 +101,7 @@ def _traffic(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
     )
     for queue in chosen:
         rates = look.recent.of(queue.name)
-        for kind in () if rates is None else ("arrived", "accepted", "failed"):
+        for kind in () if rates is None else ("arrived", "accepted", "failed", "redelivered"):
             rate.add_metric([queue.name, kind], getattr(rates, kind))
         spans = look.recent.spans.get(queue.name, Spans())
         for name, gauge in (("wait", wait), ("run", run)):

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from django.core.serializers.json import DjangoJSONEncoder
 
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
+from django_mq.diagnosis.series import recent_rates
 from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import bounded, span, table
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Sequence
 
     from django_mq.diagnosis.overview import QueueState
 
@@ -32,11 +34,17 @@ class Command(MQCommand):
     def run(self, alias: str, **options: Any) -> None:
         queues = overview(options["queues"], using=alias)
         if options["json"]:
-            self.stdout.write(json.dumps([asdict(queue) for queue in queues], indent=2, cls=DjangoJSONEncoder))
+            self.stdout.write(json.dumps(_objects(queues, alias), indent=2, cls=DjangoJSONEncoder))
         elif queues:
             self.stdout.write(table(HEADINGS, map(_row, queues), right=range(1, 7)))
         else:
             self.stdout.write("There are no queues yet; mq_queue create makes one.")
+
+
+def _objects(queues: Sequence[QueueState], alias: str) -> list[dict[str, Any]]:
+    recent = recent_rates(using=alias)
+    rates = [recent.of(queue.name) for queue in queues]
+    return [{**asdict(queue), "rates": rate and asdict(rate)} for queue, rate in zip(queues, rates, strict=True)]
 
 
 def _row(queue: QueueState) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ class Finished:
     claimed_at: datetime | None
     finished_at: datetime
     session_id: int | None
+    redelivered: bool
     headers: Any
     body: bytes | None
 
@@ -64,6 +65,7 @@ def finished(row: Row, outcome: Outcome, now: datetime) -> Finished:
         claimed_at=row.claimed_at,
         finished_at=now,
         session_id=row.session_id,
+        redelivered=row.entry.redelivered,
         headers=json.loads(message.headers),
         body=message.body if row.queue.settings.history_body else None,
     )
@@ -76,6 +78,7 @@ class FailedAttempt:
     message_id: UUID | None
     correlation_id: str | None
     queue_name: str
+    type: str
     number: int
     failed_at: datetime
     worker: str

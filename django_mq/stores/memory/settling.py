@@ -99,6 +99,7 @@ class Settling(Claiming, Dying):
                 worker=f"session {session.number}",
                 message_id=row.message.message_id,
                 correlation_id=row.message.correlation_id,
+                type=row.message.type,
             )
         if settlement.verdict is Verdict.DEAD:
             self._move_dead(row)

@@ -185,11 +185,13 @@ class Steering(Arriving):
         worker: str,
         message_id: UUID | None = None,
         correlation_id: str | None = None,
+        type: str = "",  # noqa: A002 - as the field
     ) -> None:
         attempt = FailedAttempt(
             message_id=message_id,
             correlation_id=correlation_id,
             queue_name=queue_name[:200],
+            type=storable(type, 255),
             number=number,
             failed_at=self._now(),
             worker=worker[:255],

@@ -77,6 +77,7 @@ class Upkeep(Dying):
             worker=session.info.name,
             message_id=row.message.message_id,
             correlation_id=row.message.correlation_id,
+            type=row.message.type,
         )
 
     @locked

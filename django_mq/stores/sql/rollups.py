@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django_mq.stores.records import WORKER_LOST
 from django_mq.stores.sql.runner import Runner
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ ALL = 2**62
 #: What ``sum_minute`` calls each kind, and the column it adds to.
 KINDS = {-1: "failed", 0: "arrived", 1: "accepted", 2: "expired", 3: "removed", 4: "removed"}
 #: The columns that are counts.
-COUNTED = ("arrived", "accepted", "expired", "removed", "failed")
+COUNTED = ("arrived", "accepted", "expired", "removed", "failed", "redelivered")
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class Minute:
     expired: int = 0
     removed: int = 0
     failed: int = 0
+    redelivered: int = 0
     waits: list[float] = field(default_factory=list)
     runs: list[float] = field(default_factory=list)
 
@@ -93,9 +95,10 @@ class Rollups(Runner):
     def _minute(self, minute: datetime, mark: int) -> Iterator[tuple[str, Minute]]:
         found = defaultdict[str, Minute](Minute)
         span = {"start": minute, "end": minute + MINUTE}
-        for queue, kind, number in self._rows("sum_minute", mark=mark, **span):
+        for queue, kind, number, again in self._rows("sum_minute", mark=mark, lost=WORKER_LOST.error, **span):
             column = KINDS.get(kind, "removed")
             setattr(found[queue], column, getattr(found[queue], column) + number)
+            found[queue].redelivered += again
         for queue, *times in self._rows("sample_minute", limit=SAMPLE, **span):
             ready, claimed, finished = map(self._time, times)
             found[queue].waits.append(max(0.0, (claimed - ready).total_seconds()))

@@ -103,12 +103,14 @@ class Steering(Runner):
         worker: str,
         message_id: UUID | None = None,
         correlation_id: str | None = None,
+        type: str = "",  # noqa: A002 - as the field
     ) -> None:
         self._rows(
             "record_attempt",
             message_id=message_id,
             correlation_id=correlation_id,
             queue_name=queue_name[:200],
+            type=storable(type, 255),
             number=number,
             worker=worker[:255],
             error=storable(failure.error, 255),

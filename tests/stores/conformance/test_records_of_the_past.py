@@ -73,6 +73,24 @@ def test_the_history_counts_the_deliveries_that_failed_before(
     assert finished()[0].attempts == 1
 
 
+def test_the_history_says_whether_the_last_delivery_was_not_the_first(
+    store: Store, orders: str, session: int, finished: Finished
+) -> None:
+    for _ in range(3):
+        publish(store)
+    first, second, _ = claim(store, session)
+    settle(store, session, first, Verdict.ACCEPT)
+    settle(store, session, second, Verdict.RELEASE)
+    lose_worker(store, session)
+
+    other = open_session(store, "other")
+    for _ in range(2):
+        [message] = claim(store, other, credit=1)
+        settle(store, other, message, Verdict.ACCEPT)
+
+    assert [row.redelivered for row in finished()] == [False, True, True]
+
+
 def test_a_suspect_that_succeeds_has_no_failed_delivery(store: Store, orders: str, finished: Finished) -> None:
     publish(store)
     doomed = open_session(store)
@@ -200,12 +218,13 @@ def test_a_failure_becomes_an_attempt_with_its_traceback(
 def test_attempts_are_numbered_by_delivery(
     store: Store, session: int, attempts: Attempts, how: Verdict, counted: bool
 ) -> None:
-    publish(store)
+    publish(store, type="order.paid")
     settle(store, session, claim(store, session)[0], Verdict.RELEASE, counted=True, failure=Failure("first"))
 
     settle(store, session, claim(store, session)[0], how, counted=counted, failure=Failure("second"))
 
     assert [(row.error, row.number) for row in attempts()] == [("first", 1), ("second", 2)]
+    assert {row.type for row in attempts()} == {"order.paid"}
 
 
 def test_the_failures_of_a_batch_are_all_recorded(
@@ -242,11 +261,11 @@ def test_a_failure_may_be_recorded_apart_from_its_verdict(store: Store, attempts
     failure = Failure("KeyError", "d", "t")
 
     store.record_attempt(failure, queue_name="orders", number=3, worker="w", message_id=message_id)
-    store.record_attempt(failure, queue_name="orders", number=4, worker="w", correlation_id="c")
+    store.record_attempt(failure, queue_name="orders", number=4, worker="w", correlation_id="c", type="t")
 
-    assert [(row.message_id, row.correlation_id, row.number, row.error) for row in attempts()] == [
-        (message_id, None, 3, "KeyError"),
-        (None, "c", 4, "KeyError"),
+    assert [(row.message_id, row.correlation_id, row.type, row.number, row.error) for row in attempts()] == [
+        (message_id, None, "", 3, "KeyError"),
+        (None, "c", "t", 4, "KeyError"),
     ]
 
 

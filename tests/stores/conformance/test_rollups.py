@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,16 @@ import pytest
 from django_mq.diagnosis.series import running_minute
 from django_mq.models import History, Message, Rollup
 from django_mq.stores.records import Failure, Settlement, Verdict
-from tests.stores.builders import claim, declare, pass_time, publish, settle
+from tests.stores.builders import (
+    claim,
+    declare,
+    lose_worker,
+    open_session,
+    pass_time,
+    publish,
+    settle,
+    verdict,
+)
 from tests.stores.conftest import needs_rows
 
 if TYPE_CHECKING:
@@ -48,6 +59,7 @@ def test_a_minute_that_is_over_is_summed_up_once(store: Store, orders: str, sess
     assert store.roll_up() == 0
     (row,) = summed(store)
     assert (row.arrived, row.accepted, row.failed, row.expired, row.removed) == (3, 1, 1, 0, 0)
+    assert row.redelivered == 0
 
 
 def test_the_minute_that_runs_is_the_databases_whatever_the_web_servers_clock_says(store: Store) -> None:
@@ -107,6 +119,42 @@ def test_each_queue_has_its_own_row(store: Store, orders: str, session: int) -> 
     store.roll_up()
 
     assert [len(summed(store, name)) for name in (orders, "mails", "bills")] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_redeliveries_are_those_of_a_plain_count(store: Store, seed: int) -> None:
+    """Deliveries that were not the first, ended well, in a failure, or alone with their worker."""
+    declare(store, max_attempts=0)
+    fates = ["accept"] * 10 + ["fail"] * 10 + ["release"] * 6 + ["die"] * 6
+    random.Random(seed).shuffle(fates)
+    publish(store)
+    expected, failed, suspects = 0, Counter[int](), set[int]()
+    for fate in fates:
+        session = open_session(store)
+        publish(store)
+        [message] = claim(store, session, credit=1)
+        number = message.id
+        if fate == "accept":
+            expected += message.redelivered
+            settle(store, session, message, Verdict.ACCEPT)
+        elif fate == "fail":
+            failed[number] += 1
+            expected += failed[number] > 1
+            suspects.discard(number)
+            store.settle(session, [verdict(message, Verdict.RELEASE, counted=True, failure=Failure("E"))])
+        elif fate == "release":
+            settle(store, session, message, Verdict.RELEASE)
+        else:
+            failed[number] += number in suspects
+            expected += number in suspects
+            suspects.add(number)
+            lose_worker(store, session)
+    pass_time(store, 60)
+
+    store.roll_up()
+
+    assert expected > 5
+    assert sum(row.redelivered for row in summed(store)) == expected
 
 
 def test_minutes_of_the_day_before_yesterday_are_forgotten(store: Store, orders: str) -> None:

@@ -3,8 +3,8 @@
 -- Locks: the database for writing. Index: the primary key of django_mq_message.
 -- Returns: nothing.
 INSERT INTO django_mq_attempt (
-    message_id, correlation_id, queue_name, number, failed_at, worker, error, detail, traceback)
-SELECT m.message_id, m.correlation_id, q.name,
+    message_id, correlation_id, queue_name, type, number, failed_at, worker, error, detail, traceback)
+SELECT m.message_id, m.correlation_id, q.name, m.type,
        m.attempts + (NOT json_extract(given.value, '$.counted')), {now}, %(worker)s,
        json_extract(given.value, '$.errors'), json_extract(given.value, '$.details'),
        json_extract(given.value, '$.tracebacks')

@@ -4,11 +4,11 @@
 -- Returns: nothing.
 INSERT INTO django_mq_history (
     message_id, queue_name, type, correlation_id, priority, outcome, attempts, published_at,
-    ready_at, claimed_at, finished_at, session_id, headers, body)
+    ready_at, claimed_at, finished_at, session_id, redelivered, headers, body)
 SELECT
     gone.message_id, q.name, gone.type, gone.correlation_id, gone.priority, %(outcome)s,
     gone.attempts, gone.published_at, max(coalesce(gone.deliver_at, gone.published_at), gone.published_at),
-    NULL, {now}, NULL,
+    NULL, {now}, NULL, gone.redelivered,
     CASE WHEN json_valid(gone.headers) THEN gone.headers ELSE json_object('x-damaged-headers', gone.headers) END,
     CASE WHEN q.history_body THEN gone.body END
 FROM django_mq_message gone
