@@ -374,7 +374,7 @@ class Store(ABC):
     # The connection.
 
     def disconnect(self) -> bool:
-        """Close the connection, the caller's too. False, and not done, if there is none, or a transaction on it."""
+        """Close the connection, the caller's too. False, and not done, if there is none, or a transaction."""
         return False
 
     def reconnect(self) -> bool:
