@@ -43,9 +43,13 @@ class Question(Generic[T]):
         self._asked: list[_Asked[T]] = []
 
     def answer(self, alias: str, *, patience_seconds: float) -> T:
-        """Return the answer. Raises MQError: as asking did, or StoreUnavailable when patience is at its end."""
+        """Return the answer. Raises MQError: as asking did, or StoreUnavailable when patience is at its end.
+
+        Patience counts from when the database was asked: who comes to a question that has hung for longer
+        is told at once, so that a crowd that comes again and again does not fill a web server.
+        """
         asked = self._latest(alias)
-        if not wait([asked.answer], patience_seconds).done:
+        if not wait([asked.answer], max(0.0, patience_seconds - asked.seconds)).done:
             raise StoreUnavailable(f"The database has not answered within {patience_seconds:g} s.")
         return asked.answer.result()
 
@@ -100,5 +104,9 @@ class _Asked(Generic[T]):
 
     def is_good(self, keep_seconds: float) -> bool:
         """Whether to wait for it, or to give its answer again."""
-        limit = keep_seconds if self.answer.done() else LOST_SECONDS
-        return time.monotonic() - self._since < limit
+        return self.seconds < (keep_seconds if self.answer.done() else LOST_SECONDS)
+
+    @property
+    def seconds(self) -> float:
+        """How long ago it was asked, or answered."""
+        return time.monotonic() - self._since

@@ -1,11 +1,15 @@
-"""The index page and the admin."""
+"""The index page and the admin; the figures for Prometheus, and whether the queues are well."""
 
 from django.contrib import admin
 from django.urls import path
+from django_mq.integrations.health import health_page
+from django_mq.integrations.prometheus.view import metrics
 
 from library.views import index
 
 urlpatterns = [
     path("", index, name="index"),
     path("admin/", admin.site.urls),
+    path("metrics/queues", metrics),
+    path("healthz", health_page()),
 ]

@@ -127,6 +127,20 @@ def test_patience_has_an_end_and_an_answer_that_comes_later_is_given(gate: Gate)
     assert gate.times() == 1
 
 
+def test_who_comes_to_a_question_that_hangs_is_told_at_once(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_time, "LOST_SECONDS", float("inf"))
+    question = Question(gate)
+    with pytest.raises(StoreUnavailable):
+        question.answer("default", patience_seconds=0.01)
+    (asked,) = question._asked
+
+    asked._since -= 1_000_000
+
+    # With patience of its own it would wait for eleven days, as the gate is closed.
+    with pytest.raises(StoreUnavailable):
+        question.answer("default", patience_seconds=1_000_000)
+
+
 def test_those_who_wait_for_ever_are_few(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_time, "LOST_SECONDS", 0)
     question = Question(gate)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 #: Queues with series of their own, those in trouble first; more would burden the server that scrapes.
 MOST_QUEUES = 500
-#: Quantiles as Prometheus names them, to how the rows do.
-QUANTILES = {"0.5": "p50", "0.95": "p95"}
+#: Percentiles as labels, to how the rows name them. (No `quantile`: Prometheus keeps that for summaries.)
+PERCENTILES = {"50": "p50", "95": "p95"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +94,10 @@ def _traffic(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
     """Yield what the newest minutes brought; a queue that accepted nothing has no waits and no runs."""
     rate = _gauge("rate", "Messages a second over the newest five known minutes.", "queue", "kind")
     wait = _gauge(
-        "wait_seconds", "From ready to claimed, over the newest five known minutes.", "queue", "quantile"
+        "wait_seconds", "From ready to claimed, over the newest five known minutes.", "queue", "percentile"
     )
     run = _gauge(
-        "run_seconds", "From claimed to accepted, over the newest five known minutes.", "queue", "quantile"
+        "run_seconds", "From claimed to accepted, over the newest five known minutes.", "queue", "percentile"
     )
     for queue in chosen:
         rates = look.recent.of(queue.name)
@@ -105,10 +105,10 @@ def _traffic(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
             rate.add_metric([queue.name, kind], getattr(rates, kind))
         spans = look.recent.spans.get(queue.name, Spans())
         for name, gauge in (("wait", wait), ("run", run)):
-            for quantile, percentile in QUANTILES.items():
-                seconds = getattr(spans, f"{name}_{percentile}")
+            for label, column in PERCENTILES.items():
+                seconds = getattr(spans, f"{name}_{column}")
                 if seconds is not None:
-                    gauge.add_metric([queue.name, quantile], seconds)
+                    gauge.add_metric([queue.name, label], seconds)
     yield from (rate, wait, run)
 
 

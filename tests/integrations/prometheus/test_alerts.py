@@ -12,9 +12,8 @@ import pytest
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import CollectorRegistry
 
-from django_mq.delivery.declaring import declare
-from django_mq.stores.registry import shared_store
 from tests.conftest import skip_or_fail
+from tests.integrations.prometheus.test_dashboard import a_site_at_work
 from tests.integrations.prometheus.test_metrics import Figures
 from tests.services.server import UnavailableError
 
@@ -65,7 +64,7 @@ def test_each_rule_is_played_both_ways() -> None:
 
 @pytest.mark.django_db
 def test_prometheus_finds_nothing_to_say_of_the_figures(promtool: Callable[..., str]) -> None:
-    declare(shared_store("default"), 'or"ders\\')
+    a_site_at_work('or"ders\\')
     registry = CollectorRegistry()
     registry.register(Figures("default"))
 

@@ -27,18 +27,23 @@ TARGET = {"job", "instance"}
 GROUPED = re.compile(r"\b(?:on|by|ignoring|without)\s*\(([a-z_, ]*)\)")
 
 
-@pytest.fixture
-def labels(db: None) -> dict[str, dict[str, set[str]]]:
-    """Each metric with its labels and the values they can have, those of queues aside."""
+def a_site_at_work(queue: str) -> None:
+    """A queue with a worker, of which each figure can be told."""
     store = shared_store("default")
-    declare(store, "orders")
-    worker = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=("orders",))
+    declare(store, queue)
+    worker = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=(queue,))
     session = WorkerSession.objects.get(pk=store.open_session(worker, deadline_seconds=60))
-    session.consumers.create(queue_name="orders", credit_limit=10)
+    session.consumers.create(queue_name=queue, credit_limit=10)
     store.roll_up()
     minute = Rollup.objects.latest("minute").minute
     spans = {"wait_p50": 1, "wait_p95": 1, "run_p50": 1, "run_p95": 1}
-    Rollup.objects.create(minute=minute, queue_name="orders", accepted=1, **spans)
+    Rollup.objects.create(minute=minute, queue_name=queue, accepted=1, **spans)
+
+
+@pytest.fixture
+def labels(db: None) -> dict[str, dict[str, set[str]]]:
+    """Each metric with its labels and the values they can have, those of queues aside."""
+    a_site_at_work("orders")
     found: dict[str, dict[str, set[str]]] = {}
     for metric in read("default"):
         known = found.setdefault(metric.name, {})
