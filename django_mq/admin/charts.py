@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import TYPE_CHECKING
 
+from django.utils.formats import number_format
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -94,5 +96,13 @@ def _latest(line: Line, unit: str) -> str:
 def figure(value: float, unit: str) -> str:
     """Return a number with about three digits and its unit."""
     if unit == "s" and 0 < value < 1:
-        return f"{value * 1000:.3g} ms"
-    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+        return f"{_digits(value * 1000)} ms"
+    return f"{_digits(value)} {unit}"
+
+
+def _digits(value: float) -> str:
+    """Return about three digits, as the reader's language writes numbers."""
+    if value >= 100:
+        return number_format(f"{value:.0f}", use_l10n=True, force_grouping=True)
+    plain = f"{float(f'{value:.3g}'):f}"
+    return number_format(plain.rstrip("0").rstrip("."), use_l10n=True)

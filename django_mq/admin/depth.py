@@ -28,5 +28,9 @@ def measure(queues: Iterable[Queue]) -> dict[str, Counts]:
 
 def shown(count: int) -> str:
     """Return the count as read by the operator: ``10,000+`` where counting stopped."""
-    grouped = number_format(count, use_l10n=True, force_grouping=True)
-    return f"{grouped}+" if count >= LIMIT else grouped
+    return f"{exact(count)}+" if count >= LIMIT else exact(count)
+
+
+def exact(count: int) -> str:
+    """Return a number as the reader's language writes it: ``10,000``."""
+    return number_format(count, use_l10n=True, force_grouping=True)

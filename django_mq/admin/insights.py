@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from django_mq.admin import columns
 from django_mq.admin.addresses import NUL
 from django_mq.admin.charts import Chart, Line, draw
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
@@ -74,8 +75,11 @@ def of_queue(queue: str, since: datetime, until: datetime) -> dict[str, Any]:
     """Return what the page of one queue shows."""
     rows = reading.hours(alias(), since=since, until=until, queue=queue)
     found = [row for row in rows if row.level == InsightHour.ALL_LEVELS]
+    summary = reading.summary(alias(), queue, since=since, until=until) if found else None
+    busiest = [datetime.fromisoformat(hour) for hour in summary.busiest] if summary else []
     return {
-        "summary": reading.summary(alias(), queue, since=since, until=until) if found else None,
+        "summary": summary,
+        "busiest": [columns.time_text(hour) for hour in busiest],
         "charts": charts(found, since, until) if found else [],
         "causes": reading.causes(alias(), queue, since=since.date(), until=until.date())[:20],
     }

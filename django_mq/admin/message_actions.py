@@ -96,7 +96,7 @@ class MessageActions(TableAdmin):
             title=str(act.label),
             warning=str(act.warning),
             harmful=act.harmful,
-            columns=[_("State"), _("Messages"), ""],
+            columns=[_("State"), _("Messages"), _("Remark")],
             rows=[self._row(act, state, count) for state, count in sorted(chosen.states.items())],
             more=self._more(chosen) if chosen.cut else "",
             form=form,
@@ -110,7 +110,7 @@ class MessageActions(TableAdmin):
     @staticmethod
     def _row(act: Act, state: int, count: int) -> list[str]:
         note = "" if state in act.states else _("will be left alone")
-        return [str(Message.Status(state).label), str(count), note]
+        return [str(Message.Status(state).label), depth.exact(count), note]
 
     def _do(
         self, act: Act, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection

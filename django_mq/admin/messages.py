@@ -72,7 +72,7 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActio
     ordering = ["-id"]
     fieldsets = [
         (None, {"fields": ["message_id", "queue", "situation", "holder"]}),
-        (gettext_lazy("Order"), {"fields": [("priority", "level", "place", "id")]}),
+        (gettext_lazy("Order"), {"fields": [("priority", "level"), ("place", "id")]}),
         (gettext_lazy("Deliveries"), {"fields": [("attempts", "redelivered", "suspect")]}),
         (
             gettext_lazy("Times"),

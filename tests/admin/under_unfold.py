@@ -12,6 +12,7 @@ from django.contrib import admin
 from playwright.sync_api import expect
 
 from django_mq.models import Consumer, Message, Queue
+from tests.admin.barriers import barriers
 from tests.admin.browser import browsing, picture
 from tests.admin.conftest import act, list_of, page_of
 from tests.admin.test_browser import SCRIPT, fill_shop
@@ -84,10 +85,12 @@ def test_an_operator_works_in_a_browser(live_server: LiveServer, operator: User,
             page.goto(address)
             expect(page).not_to_have_title("broken in")
             assert page.evaluate(OVERFLOW) <= 0, name
+            assert barriers(page) == [], name
             picture(page, f"unfold {name} {'dark' if dark else 'light'}")
         page.goto(addresses["queue page"])
         page.get_by_role("button", name="Pause").click()
         page.get_by_label("Reason").fill("stock take")
+        assert barriers(page) == []
         picture(page, f"unfold pause {'dark' if dark else 'light'}")
         page.get_by_role("button", name="Pause").click()
         expect(page.get_by_text("“orders” is paused: stock take").first).to_be_visible()
