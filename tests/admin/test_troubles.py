@@ -110,7 +110,7 @@ def test_a_queue_is_full_when_it_makes_no_room_by_itself() -> None:
 
 
 def test_the_overview_says_what_needs_a_look_and_leads_there(site: str, browse: Client, make: Make) -> None:
-    late = make.message(READY, make.queue("late"), published_at=timezone.now() - timedelta(minutes=21)).queue
+    late = make.message(READY, make.queue("late"), published_at=timezone.now() - timedelta(hours=21)).queue
     paused = make.queue(
         "paused", paused=True, paused_reason="stock take", paused_until=timezone.now() + timedelta(hours=2)
     )
@@ -120,10 +120,10 @@ def test_the_overview_says_what_needs_a_look_and_leads_there(site: str, browse: 
 
     page = browse.get(f"{list_of('queue')}overview/").content.decode()
 
-    assert "1 message has been ready for 21 min" in page
+    assert "1 message has been ready for 21 h" in page
     assert "No worker takes from it." in page
     assert f'href="{list_of("workersession")}">Workers' in page
-    assert f'href="{page_of(late)}"><bdi>late</bdi>' in page
+    assert f'href="{page_of(late)}" title="late"><bdi>late</bdi>' in page
     assert "The reason: stock take. It goes on by itself at " in page
     assert f'href="{page_of(paused)}">Resume it' in page
     assert "1 dead letter waits for you." in page
