@@ -15,6 +15,7 @@ from django_mq.delivery.letters import Letter
 from django_mq.delivery.message import ReceivedMessage
 from django_mq.delivery.pausing import pause, resume
 from django_mq.delivery.publishing import apublish, apublish_many, publish, publish_many
+from django_mq.delivery.validation import existing
 from django_mq.engine.states import State
 from django_mq.errors import Reject, Release, Retry
 from django_mq.stores.refusals import no_such_queue
@@ -68,7 +69,7 @@ def browse(
         yield from islice(following.follow(queue, using=using), limit)
         return
     store = shared_store(using or conf.load().DATABASE)
-    if store.queue(queue) is None:
+    if store.queue(existing(queue)) is None:
         raise no_such_queue(queue)
     wanted = [int(state) for state in states]
     left = float("inf") if limit is None else limit
@@ -81,4 +82,4 @@ def browse(
 
 def purge(queue: str, *, using: str | None = None) -> int:
     """Remove every message of the queue that nobody holds; return how many. Raises UnknownQueue."""
-    return shared_store(using or conf.load().DATABASE).purge(queue)
+    return shared_store(using or conf.load().DATABASE).purge(existing(queue))

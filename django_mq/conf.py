@@ -25,11 +25,24 @@ OVERFLOWS = ("reject", "ring", "drop", "flow")
 DUE_ORDERS = ("due_first", "keep_place")
 GROUPINGS = ("none", "assigned", "shared", "sole")
 NAME_LENGTH = 200
+WHAT_A_NAME_IS = f"a queue's name is a text of 1 to {NAME_LENGTH} characters that a database can store"
+#: Longest name of a header that messages are told by.
+KEY_LENGTH = 255
 #: Options of a queue that are numbers from 0.
 NOT_NEGATIVE = (
     *("max_attempts", "backoff_seconds", "backoff_cap_seconds", "history_days", "wait_seconds"),
     *("ttl_seconds", "min_ttl_seconds", "max_ttl_seconds", "dedup_count", "dedup_seconds"),
 )
+#: The largest values: what fits into the columns, and what may be added to the clock.
+LONGEST_SECONDS = 100 * 365 * 86400
+MOST: dict[str, float] = {
+    **dict.fromkeys(("max_attempts", "dedup_count", "max_in_flight", "max_consumers"), 2**31 - 1),
+    **dict.fromkeys(("max_messages", "max_bytes"), 2**63 - 1),
+    **dict.fromkeys(("ttl_seconds", "min_ttl_seconds", "max_ttl_seconds", "dedup_seconds"), LONGEST_SECONDS),
+    **dict.fromkeys(("backoff_seconds", "backoff_cap_seconds", "wait_seconds"), LONGEST_SECONDS),
+    "backoff_multiplier": 1000,
+    "history_days": 300_000,
+}
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
@@ -119,6 +132,17 @@ class QueueSettings:
         for name in NOT_NEGATIVE:
             if (getattr(self, name) or 0) < 0:
                 yield f"{name} is {getattr(self, name)!r}; it cannot be negative"
+        yield from self._beyond_all_databases()
+
+    def _beyond_all_databases(self) -> Iterator[str]:
+        for name, most in MOST.items():
+            if (getattr(self, name) or 0) > most:
+                yield f"{name} is {getattr(self, name)!r}; at most {most} can be stored"
+        for name in ("dead_letter_queue", "expiry_queue"):
+            if getattr(self, name) and not is_name(getattr(self, name)):
+                yield f"{name} is {getattr(self, name)!r}; {WHAT_A_NAME_IS}"
+        if not is_storable(self.last_value_key, KEY_LENGTH):
+            yield f"last_value_key is {self.last_value_key!r}; name a header, in at most {KEY_LENGTH} characters"
 
     def contradictions(self) -> Iterator[str]:
         """Yield one sentence for options that make no sense together."""
@@ -191,8 +215,8 @@ class Settings:
 
     def _queue_problems(self) -> Iterator[str]:
         for name, queue in self.QUEUES.items():
-            if not isinstance(name, str) or not 0 < len(name) <= NAME_LENGTH or "\x00" in name:
-                yield f"QUEUES[{name!r}]: a queue's name is a text of 1 to {NAME_LENGTH} characters"
+            if not is_name(name):
+                yield f"QUEUES[{name!r}]: {WHAT_A_NAME_IS}"
             for problem in queue.problems():
                 yield f"QUEUES[{name!r}]: {problem}"
             if name in self._dead_letters_of(queue):
@@ -213,6 +237,22 @@ class Settings:
             reached.add(target)
             target = self.QUEUES[target].dead_letter_queue if target in self.QUEUES else None
         return reached
+
+
+def is_name(value: object) -> bool:
+    """Whether a queue can be called so, in every database."""
+    return isinstance(value, str) and value != "" and is_storable(value, NAME_LENGTH)
+
+
+def is_storable(text: str, limit: int) -> bool:
+    """Whether every database takes the text: no null, no half of a surrogate pair, and not too long."""
+    if len(text) > limit or "\x00" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 #: What the annotations of settings mean for a value.

@@ -92,7 +92,8 @@ class QueueForm(TableForm):
             self.add_error("backoff_cap_seconds", _("The cap is below the first delay."))
         if not self.errors:
             given = {name: cleaned[name] for name in OPTIONS if name not in LINKS}
-            for sentence in QueueSettings(**given).contradictions():
+            settings = QueueSettings(**given)
+            for sentence in [*settings.problems(), *settings.contradictions()]:
                 self.add_error(None, sentence + ".")
         return cleaned
 

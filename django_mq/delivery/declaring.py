@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django_mq import conf
 from django_mq.conf import QueueSettings
+from django_mq.delivery import validation
 from django_mq.errors import ConfigurationError, UnknownQueue
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> 
     """Create the queue with the options its settings give, or with the defaults; True if it was created.
 
     ``rules`` are options that whoever asks for it has a say in. Raises ConfigurationError if they
-    cannot be.
+    cannot be, and InvalidMessage for a name that no queue can have.
 
     Its dead-letter and expiry queues are created first, so that nothing on its way there finds them missing.
     """
@@ -29,6 +30,7 @@ def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> 
 
 
 def _declare(store: Store, name: str, coming: set[str], rules: Mapping[str, Any] | None = None) -> bool:
+    validation.queue_name(name)
     options = conf.load().QUEUES.get(name, QueueSettings())
     for target in (options.dead_letter_queue, options.expiry_queue):
         if target and target not in coming:

@@ -70,7 +70,7 @@ def consumer(
     Raises ConfigurationError for options that make no sense, and for a second handler of
     the same queue.
     """
-    if not isinstance(queue, str) or not 0 < len(queue) <= conf.NAME_LENGTH:
+    if not conf.is_name(queue):
         raise ConfigurationError(f"@consumer wants the name of a queue, as in @consumer('orders'), not {queue!r}.")
     if credit < 1:
         raise ConfigurationError(f"credit of the handler of {queue!r} is {credit}; use 1 or more.")

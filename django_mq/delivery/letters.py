@@ -100,6 +100,6 @@ def _checked_headers(given: Mapping[str, Any] | None) -> str:
     if given is None:
         return NO_HEADERS
     headers = encode_json(validation.headers(given), "headers")
-    validation.check_headers(headers)
+    validation.check_json(headers, "headers")
     validation.check_size(headers, "headers")
     return headers

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from django_mq.stores.records import NewMessage
 
 
-def route(store: Store, exchange: str | None, routing_key: str, message: NewMessage) -> list[NewMessage]:
+def route(store: Store, exchange: str | None, routing_key: str | None, message: NewMessage) -> list[NewMessage]:
     """Return one copy of the message per queue it goes to; without an exchange, the message itself."""
     if exchange is None:
         return [message]
-    return [replace(message, queue_name=name) for name in queues_bound(store, exchange, routing_key)]
+    return [replace(message, queue_name=name) for name in queues_bound(store, exchange, routing_key or "")]
 
 
 def queues_bound(store: Store, exchange: str, routing_key: str) -> list[str]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from django_mq import conf
-from django_mq.errors import BodyTooLarge, InvalidMessage
+from django_mq.errors import BodyTooLarge, InvalidMessage, UnknownQueue
 
 #: Longest type, correlation id and group key, in characters; the columns' length.
 TEXT_LENGTH = 255
@@ -30,6 +30,20 @@ def check_target(queue: Any, exchange: Any) -> None:
     text(target, "The name of a queue or an exchange", limit=conf.NAME_LENGTH)
 
 
+def queue_name(value: Any) -> str:
+    """Return a name that a new queue can have."""
+    if value is None or value == "":
+        raise InvalidMessage("Name the queue: its name is empty.")
+    return text(value, "The name of a queue", limit=conf.NAME_LENGTH)
+
+
+def existing(queue: Any) -> str:
+    """Return the name of a queue that somebody asks for. Raises UnknownQueue for what is no queue's name."""
+    if not conf.is_name(queue):
+        raise UnknownQueue(f"There is no queue {queue!r}: {conf.WHAT_A_NAME_IS}.", queue=str(queue))
+    return str(queue)
+
+
 def priority(value: Any) -> int:
     """Return the priority, a whole number 0 to 9."""
     if isinstance(value, bool) or not isinstance(value, int):
@@ -44,11 +58,12 @@ def moment(at: Any, within: Any, at_name: str, within_name: str) -> tuple[dateti
     if at is not None and within is not None:
         raise InvalidMessage(f"Give {at_name} or {within_name}, not both.")
     if at is not None:
-        return _aware(at, at_name), None
-    return None, None if within is None else _seconds(within, within_name)
+        return aware(at, at_name), None
+    return None, None if within is None else seconds(within, within_name)
 
 
-def _aware(value: Any, name: str) -> datetime:
+def aware(value: Any, name: str) -> datetime:
+    """Return an aware time, in UTC."""
     if not isinstance(value, datetime):
         raise InvalidMessage(f"{name} must be a datetime, not {type(value).__name__}.")
     if timezone.is_naive(value):
@@ -59,13 +74,14 @@ def _aware(value: Any, name: str) -> datetime:
         raise InvalidMessage(f"{name} is {value}; that is beyond the calendar.") from None
 
 
-def _seconds(value: Any, name: str) -> float:
+def seconds(value: Any, name: str) -> float:
+    """Return a time span in seconds, less than a century."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidMessage(f"{name} must be a timedelta or a number of seconds, not {value!r}.")
     # The upper bound keeps sums with the clock inside what databases can store.
-    if not 0 <= value < 100 * 365 * 86400:
+    if not 0 <= value < conf.LONGEST_SECONDS:
         raise InvalidMessage(f"{name} is {value}; use 0 or more seconds, less than a century.")
     return float(value)
 
@@ -111,10 +127,15 @@ def _check_storable(value: str, name: str) -> None:
         raise InvalidMessage(f"{name} contains half a surrogate pair, which is no text: {error}") from None
 
 
-def check_headers(encoded: str) -> None:
+def check_json(encoded: str, what: str) -> None:
     """Refuse what JSON can spell and a database's JSON column cannot hold."""
-    if UNSTORABLE_ESCAPE.search(encoded) is not None:
-        _check_storable(_joined(json.loads(encoded)), "headers")
+    if may_be_unstorable(encoded):
+        _check_storable(_joined(json.loads(encoded)), what)
+
+
+def may_be_unstorable(encoded: str) -> bool:
+    """Whether JSON in ASCII spells a null or a surrogate: quick where it does not."""
+    return "\\u" in encoded and UNSTORABLE_ESCAPE.search(encoded) is not None
 
 
 def _joined(value: Any) -> str:

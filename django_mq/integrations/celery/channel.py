@@ -14,8 +14,10 @@ from amqp.protocol import queue_declare_ok_t
 from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
+from django_mq.conf import NAME_LENGTH
 from django_mq.delivery.handlers import PRIORITIES
 from django_mq.delivery.message_ids import new_message_id
+from django_mq.delivery.validation import text
 from django_mq.integrations.celery.apart import apart_from_event_loops
 from django_mq.integrations.celery.batch import Batch
 from django_mq.integrations.celery.belonging import is_mailbox, locked
@@ -62,7 +64,7 @@ class Channel(virtual.Channel):
 
         RabbitMQ's arguments count where they create the queue, see ``queue_arguments.py``.
         """
-        name = queue or f"amq.gen-{new_message_id()}"
+        name = text(queue, "The name of a queue") or f"amq.gen-{new_message_id()}"
         if passive:
             if not self._has_queue(name):
                 raise ChannelError(f"There is no queue {queue!r}.", (50, 10), "Channel.queue_declare", 404)
@@ -110,6 +112,7 @@ class Channel(virtual.Channel):
     ) -> None:
         """Bind a queue. The binding every queue has by default, to its own name, needs no row."""
         exchange = exchange or "amq.direct"
+        _check_binding(exchange, routing_key)
         kind = self._type_of(exchange)
         self.state.binding_declare(queue, exchange, routing_key, arguments)
         if queue in self.connection.lane.queues:
@@ -135,6 +138,7 @@ class Channel(virtual.Channel):
         **_: Any,
     ) -> None:
         """Remove a binding."""
+        _check_binding(exchange, routing_key)
         self.state.binding_delete(queue, exchange or "", routing_key)
         self.connection.declarations.unbind(queue, exchange or "amq.direct", routing_key or "")
 
@@ -232,6 +236,7 @@ class Channel(virtual.Channel):
     def _routes(self, exchange: str, routing_key: str) -> tuple[list[str], list[str]]:
         if not exchange:
             return [routing_key], []
+        text(routing_key, "routing_key")
         kind = self._type_of(exchange)
         durable = self.connection.declarations.bound_queues(exchange, routing_key)
         volatile = self.connection.lane.bound_queues(exchange, kind, routing_key)
@@ -365,6 +370,12 @@ def _consumer_priority(arguments: dict[str, Any] | None) -> int:
     if isinstance(priority, int) and abs(priority) <= PRIORITIES:
         return priority
     raise ChannelError(f"x-priority is {priority!r}; use a whole number.", (60, 20), "Channel.basic_consume", 406)
+
+
+def _check_binding(exchange: Any, routing_key: Any) -> None:
+    """Raise InvalidMessage for what cannot be written into a binding."""
+    text(exchange, "The name of an exchange", limit=NAME_LENGTH)
+    text(routing_key, "routing_key", limit=NAME_LENGTH)
 
 
 def _is_volatile(options: dict[str, Any]) -> bool:

@@ -10,7 +10,6 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from django_mq import conf
 from django_mq.delivery import validation
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.routing import matches
@@ -38,12 +37,11 @@ class Declarations:
     def ensure(self, name: str, *, anew: bool = False, rules: Mapping[str, Any] | None = None) -> None:
         """Create the queue if need be, with these rules; ``anew`` disbelieves what is remembered.
 
-        Raises InvalidMessage for a name that is too long.
+        Raises InvalidMessage for a name that no queue can have.
         """
         if anew:
             self._queues.pop(name, None)
         if self._record(name) is None:
-            validation.text(name, "The name of a queue", limit=conf.NAME_LENGTH)
             with self._store() as store:
                 declare(store, name, rules)
             self._record(name)
@@ -69,6 +67,8 @@ class Declarations:
         known = self._queues.get(name)
         if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
             return known[1]
+        # Volatile queues are asked for, too, and their names may be longer.
+        validation.text(name, "The name of a queue")
         with self._store() as store:
             record = store.queue(name)
         if record is not None:
@@ -98,6 +98,7 @@ class Declarations:
         known = self._bindings.get(exchange)
         if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
             return known[1]
+        validation.text(exchange, "The name of an exchange")
         with self._store() as store:
             found = store.bindings(exchange)
         self._bindings[exchange] = (time.monotonic(), found)

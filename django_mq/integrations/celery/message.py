@@ -11,9 +11,10 @@ from kombu.transport import virtual
 
 from django_mq.delivery.codecs import decode_headers, encode_json
 from django_mq.delivery.message_ids import new_message_id
-from django_mq.delivery.validation import TEXT_LENGTH, text
-from django_mq.errors import BodyNotSerialisable, CorruptMessage
+from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, seconds, text
+from django_mq.errors import BodyNotSerialisable, CorruptMessage, InvalidMessage
 from django_mq.stores.records import NewMessage
+from django_mq.stores.texts import storable
 
 if TYPE_CHECKING:
     from django_mq.delivery.session import Session
@@ -27,6 +28,8 @@ DEDUP_ID = "x-dedup-id"
 TRIED = "mq_tried"
 #: Property of a message whose publisher named no priority: its task sees 0, as with Kombu's other transports.
 UNSAID = "mq_unsaid"
+#: Headers that only describe the arguments to whoever looks.
+SHOWN = ("argsrepr", "kwargsrepr")
 #: Properties that have columns of their own, or make sense in this process only.
 NOT_STORED = frozenset({"priority", "correlation_id", "body_encoding", "delivery_tag", MESSAGE_ID, TRIED})
 #: The properties that AMQP has a field for, of those that are not columns, and Kombu's own.
@@ -66,13 +69,13 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
         queue_name=queue,
         message_id=_message_id(message["properties"]),
         body=body.encode() if isinstance(body, str) else bytes(body),
-        content_type=message["content-type"] or "application/octet-stream",
-        content_encoding=message["content-encoding"] or "binary",
-        headers=encode_json(headers, "headers"),
+        content_type=text(message["content-type"], "content_type", limit=100) or "application/octet-stream",
+        content_encoding=text(message["content-encoding"], "content_encoding", limit=40) or "binary",
+        headers=_headers(headers),
         properties=_encoded(properties),
         priority=priority,
-        type=str(headers.get("task") or properties.get("type") or "")[:TEXT_LENGTH],
-        correlation_id=_short(message["properties"].get("correlation_id")),
+        type=_short(headers.get("task") or properties.get("type"), "The type") or "",
+        correlation_id=_short(message["properties"].get("correlation_id"), "correlation_id"),
         dedup_id=_dedup_id(headers),
         deliver_at=eta(headers),
         # An expired task is delivered all the same: the worker revokes it and records that.
@@ -94,13 +97,27 @@ def _stored(properties: dict[str, Any]) -> dict[str, Any]:
     return stored if properties.get("priority") is not None else stored | {UNSAID: True}
 
 
+def _headers(headers: Any) -> str:
+    """Return the headers as JSON. What Celery says of a task's arguments is for eyes only: it may say anything."""
+    if not isinstance(headers, dict):
+        raise InvalidMessage(f"headers must be a dictionary, not {type(headers).__name__}.")
+    encoded = encode_json(headers, "headers")
+    if may_be_unstorable(encoded):
+        shown = {name: storable(headers[name]) for name in SHOWN if isinstance(headers.get(name), str)}
+        encoded = encode_json(headers | shown, "headers")
+        check_json(encoded, "headers")
+    return encoded
+
+
 def _encoded(properties: dict[str, Any]) -> str:
     """Return the properties as JSON, without those that neither AMQP nor JSON knows: AMQP drops them, too."""
     try:
-        return encode_json(properties, "properties")
+        encoded = encode_json(properties, "properties")
     except BodyNotSerialisable:
         kept = {name: value for name, value in properties.items() if name in AMQP or _is_json(value)}
-        return encode_json(kept, "properties")
+        encoded = encode_json(kept, "properties")
+    check_json(encoded, "properties")
+    return encoded
 
 
 def _is_json(value: Any) -> bool:
@@ -119,21 +136,29 @@ def _dedup_id(headers: dict[str, Any]) -> str | None:
 
 
 def eta(headers: dict[str, Any]) -> datetime | None:
-    """Return when a task message is due: Celery has already turned countdown into eta."""
+    """Return when a task message is due: Celery has already turned countdown into eta. Raises InvalidMessage."""
     value = headers.get("eta")
     if not value:
         return None
-    moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError as error:
+        raise InvalidMessage(f"eta is {value!r}, which is no time: {error}") from None
+    return aware(moment if moment.tzinfo else moment.replace(tzinfo=UTC), "eta")
 
 
 def _expiration_seconds(properties: dict[str, Any]) -> float | None:
     milliseconds = properties.get("expiration")
-    return None if milliseconds in (None, "") else max(0.0, int(milliseconds) / 1000)
+    if milliseconds in (None, ""):
+        return None
+    try:
+        return seconds(max(0, int(milliseconds)) / 1000, "expiration")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidMessage(f"expiration is {milliseconds!r}; give milliseconds, less than a century.") from error
 
 
-def _short(value: Any) -> str | None:
-    return str(value)[:TEXT_LENGTH] if value else None
+def _short(value: Any, name: str) -> str | None:
+    return text(str(value)[:TEXT_LENGTH], name) if value else None
 
 
 def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def urgency(said: Any, *, redis_order: bool = False) -> int:
         return 4
     try:
         value = max(0, min(9, int(said)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 4
     return 9 - value if redis_order else value
 

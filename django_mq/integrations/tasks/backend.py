@@ -88,10 +88,8 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
         """Report what a worker would stumble over, as E008."""
         if not self.queues:
             yield self._error("QUEUES is empty", "Name the queues: a worker must know which ones to take from.")
-        if long := [name for name in self.queues if len(name) > conf.NAME_LENGTH]:
-            yield self._error(
-                f"{long[0][:40]!r}... is too long for a queue", f"{conf.NAME_LENGTH} characters fit."
-            )
+        if wrong := [name for name in self.queues if not conf.is_name(name)]:
+            yield self._error(f"{str(wrong[0])[:40]!r} cannot be a queue", f"{conf.WHAT_A_NAME_IS}.".capitalize())
         try:
             in_memory = self.our_options is not None and self.database == MEMORY
         except ConfigurationError as error:

@@ -11,7 +11,7 @@ WHERE id = ANY(ARRAY(
     WHERE h.finished_at < {now}
         - least(7, (SELECT min(kept.history_days) FROM django_mq_queue kept
         WHERE kept.history_days > 0 OR %(whole)s)) * interval '1 day'
-    AND h.finished_at < {now} - coalesce(q.history_days, 7) * interval '1 day'
+    AND h.finished_at < {now} - least(coalesce(q.history_days, 7), 300000) * interval '1 day'
     ORDER BY h.finished_at
     LIMIT %(limit)s
     FOR UPDATE OF h SKIP LOCKED))
