@@ -162,6 +162,7 @@ class Verdict(Enum):
     RELEASE = "release"
     DEAD = "dead"
     EXPIRE = "expire"
+    CANCEL = "cancel"
 
 
 # Plain names for what every message meets: Python 3.11 takes as long to look a member up on its class

@@ -90,6 +90,9 @@ def test_a_worker_that_is_told_to_stop_ends_after_what_runs(alias: str) -> None:
         publish_many([("orders", number) for number in range(3)])
         gate.wait_for(1)
         told(worker, conduct=Conduct.STOP)
+        # It is known before it is obeyed: only what has been given back can begin no more.
+        ready = Message.objects.using(alias).filter(state=Message.Status.READY)
+        wait_until(lambda: ready.count() == 2, lambda: "what had not begun to be given back")
     finally:
         gate.opened.set()
         worker.wake.set()

@@ -7,7 +7,7 @@ that time limits, revoking, events and instrumentation are Celery's own. Who set
     a transactional handler returned      the child, in the handler's transaction; the parent forgets
     the handler raised                    the child, at once, with the traceback; the parent forgets
     the child died or was timed out       the parent counts a failed attempt
-    the handler was revoked, terminated   the parent accepts: it is not to run again
+    the handler was revoked, terminated   the parent cancels: it is not to run again, and was not done
 
 What a handler raised is raised again for Celery, once it is settled: ``telling.py``.
 """
@@ -52,12 +52,16 @@ class NativeMessage(Message):
         self.handler = handler
         #: Set when the child has settled: there is nothing left to write.
         self.settled = False
+        #: Set when it is not to be handled any more, whatever of it has been.
+        self.revoked = False
         super().__init__(_payload(claimed, session, handler), channel=channel)
 
     def settle_done(self) -> None:
-        """The handler returned, or the child has settled."""
+        """The handler returned, or the child has settled, or it was revoked."""
         if self.settled:
             self.session.let_go(self.claimed)
+        elif self.revoked:
+            self.session.cancel(self.claimed)
         else:
             self.session.accept(self.claimed)
 
@@ -156,6 +160,11 @@ class HandlerRequest(Request):
         self.message.settled = isinstance(error, Ignore) or getattr(exc_info, "settled", False)
         self.message.cause = error
         return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
+
+    def _announce_revoked(self, *given: Any) -> None:
+        """Tell the message that it is not done, before Celery acknowledges it."""
+        self.message.revoked = True
+        super()._announce_revoked(*given)  # type: ignore[misc]  # the stubs leave it out
 
     def on_timeout(self, soft: bool, timeout: float) -> None:
         """Count the attempt as failed: Celery has ended the child."""

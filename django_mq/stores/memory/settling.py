@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from django_mq.stores.records import ClaimRequest, Settlement
 
 #: Verdicts over one message that come together: the first of these counts.
-ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.RELEASE, Verdict.DEAD)
+ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DEAD)
 
 
 class Settling(Claiming, Dying):
@@ -62,6 +62,8 @@ class Settling(Claiming, Dying):
             return False
         if settlement.verdict is Verdict.ACCEPT:
             self.broker.finish(row, Outcome.ACCEPTED)
+        elif settlement.verdict is Verdict.CANCEL:
+            self.broker.finish(row, Outcome.CANCELLED)
         else:
             self._expire(row)
         return True

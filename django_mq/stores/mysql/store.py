@@ -21,7 +21,7 @@ from django_mq.stores.records import Browsed, Claimed, Counts, Exchange, Verdict
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
 from django_mq.stores.sql.merging import merged
-from django_mq.stores.sql.steering import ACCEPTED, BY_LATER_VALUE, EXPIRED, REPLACED
+from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED
 from django_mq.stores.texts import storable
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class MySQLStore(Acting):
             if leaving:
                 self._rows("settle_dead", ids=sorted(leaving), reason="expired", counted=False)
                 self._send_expired(sorted(leaving))
-            for verdict, outcome in ((Verdict.ACCEPT, ACCEPTED), (Verdict.EXPIRE, EXPIRED)):
+            for verdict, outcome in FINISHING:
                 over = [item.id for item in mine if item.verdict is verdict and item.id not in leaving]
                 self._finish(over, outcome, "remember_finished")
             self._give_back(mine)

@@ -10,7 +10,7 @@ from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange, Verdict
 from django_mq.stores.sql.ruling import LEFT_SECONDS, Ruling
-from django_mq.stores.sql.steering import ACCEPTED, BY_LATER_VALUE, EXPIRED, REPLACED, Steering
+from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED, Steering
 from django_mq.stores.texts import storable, told
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Consuming(Steering, Ruling):
         self, session_id: int, settlements: Sequence[Settlement]
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield one statement for each kind of verdict that occurs."""
-        for verdict, outcome in ((Verdict.ACCEPT, ACCEPTED), (Verdict.EXPIRE, EXPIRED)):
+        for verdict, outcome in FINISHING:
             chosen = [item for item in settlements if item.verdict is verdict]
             if chosen:
                 yield "settle_finished", self._fence(session_id, chosen) | {"outcome": outcome}

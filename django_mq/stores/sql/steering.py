@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from django_mq.stores.records import Verdict
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.runner import Runner
 from django_mq.stores.texts import storable, told, uuid_of
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Outcome numbers of the history table; models.History.Outcome names them.
 ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED = 1, 2, 3, 4, 5
+#: Verdicts that end a message, and what the history calls them.
+FINISHING = ((Verdict.ACCEPT, ACCEPTED), (Verdict.EXPIRE, EXPIRED), (Verdict.CANCEL, CANCELLED))
 #: The mark of a claimed message that a later value has replaced.
 BY_LATER_VALUE = "replaced"
 #: Messages removed by one statement of a purge, so that no transaction grows with the backlog.

@@ -358,7 +358,8 @@ def test_a_queue_that_is_not_there_yet_is_declared(alias: str, work: Any) -> Non
     ("queues", "options", "said"),
     [
         ([], {}, "QUEUES is empty"),
-        (["x" * 300], {}, "too long"),
+        (["x" * 300], {}, "cannot be a queue"),
+        (["n\x00ll"], {}, "cannot be a queue"),
         (["a"], {"CREDITS": 1}, "OPTIONS has no 'CREDITS'"),
         (["a"], {"CREDIT": 0}, "CREDIT is 0"),
         (["a"], {"TIME_LIMIT_SECONDS": "soon"}, "TIME_LIMIT_SECONDS is 'soon'"),

@@ -137,6 +137,19 @@ def test_a_queue_without_history_leaves_none(store: Store, session: int, finishe
     assert finished() == []
 
 
+def test_a_message_that_was_cancelled_while_it_was_held_says_so(
+    store: Store, orders: str, session: int, finished: Finished
+) -> None:
+    publish(store)
+    publish(store)
+    revoked, done = claim(store, session, credit=2)
+
+    store.settle(session, [verdict(revoked, Verdict.CANCEL), verdict(done, Verdict.ACCEPT)])
+
+    found = {row.message_id: row.outcome for row in finished()}
+    assert found == {revoked.message_id: Outcome.CANCELLED, done.message_id: Outcome.ACCEPTED}
+
+
 def test_the_body_is_kept_where_the_queue_says_so(store: Store, session: int, finished: Finished) -> None:
     declare(store, history_body=True)
     publish(store, body=b"one")

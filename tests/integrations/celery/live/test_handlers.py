@@ -14,7 +14,7 @@ from celery.events import EventReceiver
 from django.utils import timezone
 
 from django_mq.api import publish
-from django_mq.models import Attempt
+from django_mq.models import Attempt, History
 from tests.conftest import skip_or_fail
 from tests.services.server import UnavailableError
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -122,6 +122,11 @@ def test_events_tell_of_each_failed_attempt(shop: Site) -> None:
     assert ("task-started", failed) in seen
 
 
+def outcomes(shop: Site) -> dict[str, int]:
+    """Return what the history says of each message."""
+    return {str(line.message_id): line.outcome for line in shop.finished()}
+
+
 def test_a_revoked_message_is_taken_out_of_its_queue(shop: Site) -> None:
     with watched(shop) as worker:
         (revoked,) = send(shop, "fail", deliver_at=timezone.now() + timedelta(hours=1))
@@ -129,7 +134,7 @@ def test_a_revoked_message_is_taken_out_of_its_queue(shop: Site) -> None:
         shop.wait_until_settled()
         assert worker.stop() == 0
 
-    assert [str(line.message_id) for line in shop.finished()] == [revoked]
+    assert outcomes(shop) == {revoked: History.Outcome.CANCELLED}
     assert not shop.diary(name="fail")
 
 
@@ -139,11 +144,12 @@ def test_a_running_handler_that_is_revoked_is_ended_and_not_tried_again(shop: Si
         shop.wait_for_diary(name="wait")
         shop.app.control.revoke(revoked, terminate=True)
         ended(shop, finished=1, dead=0)
-        send(shop, "well")
+        (well,) = send(shop, "well")
         ended(shop, finished=2, dead=0)
         assert worker.stop() == 0
 
     assert len(shop.diary(name="wait")) == 1
+    assert outcomes(shop) == {revoked: History.Outcome.CANCELLED, well: History.Outcome.ACCEPTED}
 
 
 def test_sentry_hears_of_each_failed_attempt_with_its_own_traceback(shop: Site) -> None:
