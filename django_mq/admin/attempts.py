@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, failures
-from django_mq.admin.filters import ExceptionFilter, FailingWorkerFilter, QueueNameFilter
+from django_mq.admin.filters import BeforeFilter, ExceptionFilter, FailingWorkerFilter, QueueNameFilter
 from django_mq.admin.paging import BoundedPaginator
 from django_mq.admin.search import IdSearch
 from django_mq.admin.span_filter import FailedFilter
@@ -26,7 +26,7 @@ class AttemptAdmin(ReadOnly, IdSearch):
 
     paginator = BoundedPaginator
     list_display = ["message", "number", "queue_name", "type", "error", "worker", "failed"]
-    list_filter = [QueueNameFilter, ExceptionFilter, FailingWorkerFilter, FailedFilter]
+    list_filter = [QueueNameFilter, ExceptionFilter, FailingWorkerFilter, FailedFilter, BeforeFilter]
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [

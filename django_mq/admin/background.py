@@ -22,7 +22,6 @@ from django.db import connections, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from django_mq.admin import depth
 from django_mq.admin.message_acts import BY_NAME
 from django_mq.admin.selection import Batch, chosen_of
 from django_mq.admin.table import alias
@@ -42,7 +41,7 @@ logger = logging.getLogger("django_mq.admin")
 
 #: Messages tried by one transaction.
 BATCH = 500
-#: Where counting what to expect stops in the thread; the page that begins it waits for no more than depth.LIMIT.
+#: Where counting what to expect stops in the thread; the page that begins it counts no further than it looks.
 COUNT_LIMIT = 1_000_000
 #: A running operation without progress for so long has lost its process.
 STALLED_SECONDS = 60.0
@@ -55,8 +54,10 @@ RUNNING, DONE, STOPPED, FAILED = (
 )
 
 
-def begin(act: Act, filters: Mapping[str, str], answers: Mapping[str, Any], *, user_name: str) -> Operation:
-    """Write the operation down and start it when the transaction commits."""
+def begin(
+    act: Act, filters: Mapping[str, str], answers: Mapping[str, Any], *, user_name: str, expected: int = 0
+) -> Operation:
+    """Write the operation down, with how many the page has counted; start it when the transaction commits."""
     now = timezone.now()
     newest = Message.objects.using(alias()).order_by("-id").values_list("id", flat=True).first() or 0
     operation = Operation(
@@ -67,8 +68,8 @@ def begin(act: Act, filters: Mapping[str, str], answers: Mapping[str, Any], *, u
         newest=newest,
         created_at=now,
         beat_at=now,
+        expected=expected,
     )
-    operation.expected = _count(operation, depth.LIMIT)
     operation.save(using=alias())
     start(operation)
     return operation
@@ -120,14 +121,11 @@ def run(pk: int, *, using: str) -> None:
 
 
 def _expect(pk: int, token: UUID, using: str) -> None:
-    """Count all that is to be tried, where the page that began it could only count the first of them."""
-    mine = Operation.objects.using(using).filter(pk=pk, runner=token, tried=0, expected__gte=depth.LIMIT)
+    """Count all that is to be tried: the page that began it could not wait for more than the first of them."""
+    mine = Operation.objects.using(using).filter(pk=pk, runner=token, tried=0)
     if (operation := mine.first()) is not None:
-        mine.update(expected=_count(operation, COUNT_LIMIT), beat_at=timezone.now())
-
-
-def _count(operation: Operation, limit: int) -> int:
-    return rows_of(operation).order_by()[:limit].count()
+        number = rows_of(operation).order_by()[:COUNT_LIMIT].count()
+        mine.update(expected=number, beat_at=timezone.now())
 
 
 def _do(operation: Operation, batch: Sequence[Chosen]) -> int:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django_mq.admin import columns, failures
 from django_mq.admin.paging import BoundedChangeList
 from django_mq.admin.table import TableAdmin
-from django_mq.diagnosis.narrowing import DEAD_LETTERS
+from django_mq.diagnosis.indexed import DEAD_LETTERS
 from django_mq.models import Message
 
 if TYPE_CHECKING:

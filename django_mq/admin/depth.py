@@ -26,9 +26,9 @@ def measure(queues: Iterable[Queue]) -> dict[str, Counts]:
     return {name: counted.get(name, Counts()) for name in names}
 
 
-def shown(count: int) -> str:
-    """Return the count as read by the operator: ``10,000+`` where counting stopped."""
-    return f"{exact(count)}+" if count >= LIMIT else exact(count)
+def shown(count: int, *, more: bool = False) -> str:
+    """Return the count as read by the operator: ``10,000+`` where counting stopped, there or before (more)."""
+    return f"{exact(count)}+" if more or count >= LIMIT else exact(count)
 
 
 def exact(count: int) -> str:

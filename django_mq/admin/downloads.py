@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
+    from django_mq.admin.selection import Find
     from django_mq.models import Message
 
 #: Content type of each form.
@@ -40,15 +41,15 @@ class Downloads(TableAdmin):
 
     @admin.action(description=_("Download as JSON lines"), permissions=["view"])
     def download_json(self, request: HttpRequest, queryset: QuerySet[Message]) -> StreamingHttpResponse:
-        return _download(request, queryset, "jsonl")
+        return _download(request, queryset, "jsonl", self.find)
 
     @admin.action(description=_("Download as CSV"), permissions=["view"])
     def download_csv(self, request: HttpRequest, queryset: QuerySet[Message]) -> StreamingHttpResponse:
-        return _download(request, queryset, "csv")
+        return _download(request, queryset, "csv", self.find)
 
 
-def _download(request: HttpRequest, rows: QuerySet[Message], form: str) -> StreamingHttpResponse:
-    report.log_download(request, Selection(request, rows), form)
+def _download(request: HttpRequest, rows: QuerySet[Message], form: str, find: Find) -> StreamingHttpResponse:
+    report.log_download(request, Selection(request, rows, find), form)
     pieces = _pieces(FORMS[form](rows))
     # Given an iterator that waits, an asynchronous server would have all of it in memory first.
     content = _told_apart(pieces) if isinstance(request, ASGIRequest) else pieces

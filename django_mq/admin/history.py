@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, failures, payload, timeline
 from django_mq.admin.durations import duration
-from django_mq.admin.filters import FinishingWorkerFilter, QueueNameFilter
+from django_mq.admin.filters import BeforeFilter, FinishingWorkerFilter, QueueNameFilter
 from django_mq.admin.paging import BoundedPaginator
 from django_mq.admin.search import PastSearch
 from django_mq.admin.span_filter import FinishedFilter
@@ -37,7 +37,7 @@ class HistoryAdmin(ReadOnly, PastSearch):
         "ran",
         "finished",
     ]
-    list_filter = ["outcome", QueueNameFilter, FinishingWorkerFilter, FinishedFilter]
+    list_filter = ["outcome", QueueNameFilter, FinishingWorkerFilter, FinishedFilter, BeforeFilter]
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [

@@ -82,7 +82,7 @@ class MessageActions(TableAdmin):
         return self._carry_out(acts.RETRY, request, queryset)
 
     def _carry_out(self, act: Act, request: HttpRequest, queryset: QuerySet[Message]) -> HttpResponse | None:
-        chosen = Selection(request, queryset, act.among)
+        chosen = Selection(request, queryset, self.find, act.among)
         if act.question is None:
             return self._do(act, {}, request, chosen)
         form = act.question(request.POST if is_confirmed(request) else None)
@@ -105,7 +105,8 @@ class MessageActions(TableAdmin):
     @staticmethod
     def _more(chosen: Selection) -> str:
         sentence = _("And more: all that match the filters, %(count)s messages, in the background.")
-        return sentence % {"count": depth.shown(chosen.count(depth.LIMIT))}
+        count, whole = chosen.count(depth.LIMIT)
+        return sentence % {"count": depth.shown(count, more=not whole)}
 
     @staticmethod
     def _row(act: Act, state: int, count: int) -> list[str]:
@@ -116,17 +117,21 @@ class MessageActions(TableAdmin):
         self, act: Act, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
     ) -> HttpResponse | None:
         if chosen.cut:
-            return self._do_in_background(act, answers, request)
+            return self._do_in_background(act, answers, request, chosen)
         self._do_now(act, answers, request, chosen)
         return None
 
-    def _do_in_background(self, act: Act, answers: Mapping[str, Any], request: HttpRequest) -> HttpResponse:
+    def _do_in_background(
+        self, act: Act, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
+    ) -> HttpResponse:
         """Begin an operation on all that match the list's filters, and show how it gets on."""
         filters = narrowing.known(request.GET.dict())
-        operation = background.begin(act, filters, answers, user_name=request.user.get_username())
+        expected, whole = chosen.count(depth.LIMIT)
+        user_name = request.user.get_username()
+        operation = background.begin(act, filters, answers, user_name=user_name, expected=expected)
         sentence = _("%(act)s: begun for all that match, some %(count)s messages.") % {
             "act": act.label,
-            "count": depth.shown(operation.expected),
+            "count": depth.shown(operation.expected, more=not whole),
         }
         report.log_operation(request, operation, sentence)
         self.message_user(request, sentence, messages.SUCCESS)

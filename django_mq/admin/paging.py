@@ -1,8 +1,8 @@
 """Pages over tables of millions: looked through once, up to a bound, and never to the end for what is seen.
 
-One statement reads the ids of what matches, from an index alone where one serves; the rows of the page are then
-fetched by their ids. To count and then to list would walk the table twice where a filter has no index, and an
-order by id would fetch and sort whole rows where it has one.
+One look finds the ids of what matches; the rows of the page are then fetched by their ids, and by nothing else. To
+count and then to list would walk the table twice where a filter has no index, and an order by id would fetch and
+sort whole rows where it has one.
 """
 
 from __future__ import annotations
@@ -10,14 +10,19 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.core.paginator import Page, Paginator
 
 from django_mq.admin.addresses import refuse_nul, refuse_unknown
+from django_mq.diagnosis.slices import BEFORE, as_listed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.db.models import QuerySet
     from django.http import HttpRequest
+
+    from django_mq.diagnosis.slices import Look
 
 #: Rows reachable by page number. Beyond it the page says "more" and filters help.
 COUNT_LIMIT = 10_000
@@ -31,6 +36,10 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable
 
     #: The page that is asked for, as the address says it; nonsense is answered by the count of the first pages.
     wanted: str | int = 1
+    #: How the ids are found: the rows that match, and how many at most.
+    find: Callable[[QuerySet[Any], int], Look] = staticmethod(as_listed)
+    #: The rows of the table as the page shows them, narrowed by nothing; those that match, if it is not given.
+    every: QuerySet[Any] | None = None
 
     @property
     def _rows(self) -> QuerySet[Any]:
@@ -38,8 +47,12 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable
         return rows
 
     @cached_property
+    def look(self) -> Look:
+        return self.find(self._rows, self.limit)
+
+    @property
     def ids(self) -> list[Any]:
-        return list(self._rows.values_list("pk", flat=True)[: self.limit])
+        return self.look.ids
 
     @cached_property
     def limit(self) -> int:
@@ -55,7 +68,9 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable
         """Return the rows of a page; one that has gone since they were counted is missing."""
         valid = self.validate_number(number)
         first = (valid - 1) * self.per_page
-        return Page(self._rows.filter(pk__in=self.ids[first : first + self.per_page]), valid, self)
+        # Of what matched a moment ago: to ask for that again could walk the table again.
+        rows = self._rows if self.every is None else self.every.order_by(*self._rows.query.order_by)
+        return Page(rows.filter(pk__in=self.ids[first : first + self.per_page]), valid, self)
 
     @property
     def cut(self) -> bool:
@@ -89,3 +104,11 @@ class BoundedChangeList(ChangeList):
         super().get_results(request)
         if isinstance(self.paginator, BoundedPaginator) and not self.multi_page:
             self.result_list = self.paginator.page(1).object_list
+
+    @property
+    def further(self) -> str:
+        """Return the address of the rows that were not looked at, where patience has ended before the table."""
+        look = self.paginator.look if isinstance(self.paginator, BoundedPaginator) else None
+        if look is None or look.down_to is None:
+            return ""
+        return self.get_query_string({BEFORE: look.down_to}, remove=[PAGE_VAR])

@@ -74,7 +74,8 @@ def log(request: HttpRequest, chosen: Selection, sentence: str) -> None:
 def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
     """Remember who took a copy away, and of what: selected messages by ids, all that match by the filters."""
     if chosen.cut:
-        count = depth.shown(chosen.count(depth.LIMIT))
+        number, whole = chosen.count(depth.LIMIT)
+        count = depth.shown(number, more=not whole)
         which = json.dumps(narrowing.known(request.GET.dict()))
     else:
         count = str(len(chosen.messages))

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for typing.get_type_hints
 
 from django.contrib.admin import helpers
 
+from django_mq.diagnosis.slices import as_listed
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from django.db.models import Q, QuerySet
     from django.http import HttpRequest
+
+    from django_mq.diagnosis.slices import Look
+
+    #: How a list finds what a request asks for.
+    Find = Callable[..., Look]
 
 #: Most messages changed while the page waits; with "select all", more become an operation in the background.
 LIMIT = 1_000
@@ -52,18 +60,21 @@ def chosen_of(rows: QuerySet[Any]) -> list[Chosen]:
 class Selection(Batch):
     """Chosen messages, in delivery order, and how many were asked for."""
 
-    def __init__(self, request: HttpRequest, queryset: QuerySet[Any], among: Q | None = None) -> None:
+    def __init__(self, request: HttpRequest, queryset: QuerySet[Any], find: Find, among: Q | None = None) -> None:
+        across = _is_across(request)
         #: Of all that match, those that the act is for; who was chosen one by one is told why it stays.
-        self._rows = queryset.filter(among) if among and _is_across(request) else queryset
-        found = chosen_of(self._rows.order_by("pk")[: LIMIT + 1])
-        #: More than a page may wait for: only with "select all".
-        self.cut = len(found) > LIMIT
-        super().__init__(sorted(found[:LIMIT], key=lambda chosen: (-chosen.level, chosen.place, chosen.id)))
+        self._find = partial(find, request, queryset, among=among if across else None)
+        look = self._find(LIMIT + 1) if across else as_listed(queryset, LIMIT)
+        found = chosen_of(queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT]))
+        #: More than a page may wait for, or more than it has looked through: only with "select all".
+        self.cut = len(look.ids) > LIMIT or not look.whole
+        super().__init__(sorted(found, key=lambda chosen: (-chosen.level, chosen.place, chosen.id)))
         self.asked = max(len(self.messages), self._named(request))
 
-    def count(self, limit: int) -> int:
-        """Return how many match, those beyond what a page may change too, counting up to the limit."""
-        return self._rows.order_by()[:limit].count()
+    def count(self, limit: int) -> tuple[int, bool]:
+        """Return how many match, those beyond what a page may change too, and whether these are all."""
+        look = self._find(limit)
+        return len(look.ids), look.whole and len(look.ids) < limit
 
     @staticmethod
     def _named(request: HttpRequest) -> int:

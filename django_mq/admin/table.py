@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
 from django.contrib.admin import helpers
-from django.contrib.admin.views.main import PAGE_VAR
+from django.contrib.admin.views.main import PAGE_VAR, SEARCH_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -18,10 +19,11 @@ from django_mq import conf
 from django_mq.admin.addresses import with_ids_only
 from django_mq.admin.base import base_of
 from django_mq.admin.paging import BoundedChangeList, BoundedPaginator
+from django_mq.diagnosis import slices
 
 if TYPE_CHECKING:
     from django.contrib.admin.views.main import ChangeList
-    from django.db.models import ForeignKey, Model, QuerySet
+    from django.db.models import ForeignKey, Model, Q, QuerySet
     from django.forms import Field, ModelChoiceField
     from django.http import HttpRequest, HttpResponse
 
@@ -50,11 +52,24 @@ class TableAdmin(BaseAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return BoundedChangeList
 
-    def get_paginator(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        paginator = super().get_paginator(request, *args, **kwargs)
-        if isinstance(paginator, BoundedPaginator):
+    def get_paginator(self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any) -> Any:
+        paginator = super().get_paginator(request, queryset, *args, **kwargs)
+        # Not what was done to one row, which Django lists with the same paginator.
+        if isinstance(paginator, BoundedPaginator) and queryset.model is self.model:
             paginator.wanted = request.GET.get(PAGE_VAR, 1)
+            paginator.every = self.get_queryset(request)
+            paginator.find = partial(self.find, request)
         return paginator
+
+    def find(
+        self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None
+    ) -> slices.Look:
+        """Return the keys of the first of these rows, which the request asks for; only of those in ``among``."""
+        rows = rows.filter(among) if among else rows
+        by_key = {*rows.query.order_by} <= {"-id", "-pk"}
+        if request.GET.get(SEARCH_VAR) or not by_key:  # a search is bounded in itself
+            return slices.as_listed(rows, limit)
+        return slices.newest(rows, limit, request.GET.get(slices.BEFORE, ""))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).using(alias())

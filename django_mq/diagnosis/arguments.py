@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models.functions import Length
 
 from django_mq.diagnosis import masking
+from django_mq.diagnosis.slices import newest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +25,10 @@ def carrying(rows: QuerySet[Any], name: str, value: str) -> list[int]:
 
     Compared is what may be seen of the body: what is hidden cannot be guessed.
     """
-    small = rows.annotate(size=Length("body")).filter(size__lte=LARGEST_BYTES).order_by("-pk")
-    found = small.values_list("pk", "queue__name", "body")[:SAMPLE]
-    return [pk for pk, queue, body in found.iterator() if _has(body, queue, name, value)]
+    small = rows.annotate(size=Length("body")).filter(size__lte=LARGEST_BYTES)
+    found = rows.model.objects.using(rows.db).filter(pk__in=newest(small, SAMPLE).ids)
+    read = found.order_by("-pk").values_list("pk", "queue__name", "body")
+    return [pk for pk, queue, body in read.iterator() if _has(body, queue, name, value)]
 
 
 def _has(body: Any, queue: str, name: str, value: str) -> bool:

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
-from django.db.models.expressions import RawSQL
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from django_mq.diagnosis import indexed
+from django_mq.diagnosis.indexed import in_state
 from django_mq.diagnosis.terms import matching
 from django_mq.models import Attempt, Message, Queue
 
@@ -21,14 +22,8 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: Value of the state filter for dead letters of both sorts: dead in place, and moved to a dead-letter queue.
-DEAD_LETTERS = "letters"
 #: Borders of the filter of failed attempts.
 ATTEMPTS = ("0", "1", "3", "10")
-#: A queue of fewer messages is read from the indexes of its states; of more, the newest are soon found among all.
-FEW = 1_000
-#: Of more dead letters, those of a reason are sooner found among the newest messages than one by one.
-FEW_DEAD = 10_000
 #: Spans of the filter of ages; what is older than the longest is "older".
 AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 
@@ -39,16 +34,9 @@ def put_together(parts: Sequence[QuerySet[Any]]) -> QuerySet[Any]:
     return first.union(*others, all=True).order_by()
 
 
-def in_state(state: Message.Status) -> Q:
-    """Say the state in the statement itself: given it beside, SQLite asks each row of a partial index for it."""
-    return Q(state=RawSQL(str(state.value), ()))  # noqa: S611 - a number of our own
-
-
 def by_state(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-    if value == DEAD_LETTERS:
-        takers = Queue.objects.using(rows.db).filter(dead_letter_sources__isnull=False)
-        in_takers = Q(queue__in=list(takers.values_list("pk", flat=True).distinct()))
-        return rows.filter(in_state(Message.Status.DEAD) | in_takers)
+    if value == indexed.DEAD_LETTERS:
+        return rows.filter(in_state(Message.Status.DEAD) | Q(queue__in=indexed.takers(rows.db)))
     known = {str(state.value): state for state in Message.Status}
     return rows.filter(in_state(known[value])) if value in known else rows
 
@@ -56,21 +44,7 @@ def by_state(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 def by_queue(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     # By its key: only then the rows of one queue come in delivery order from an index.
     found = Queue.objects.using(rows.db).filter(name=value).values_list("pk", flat=True).first()
-    if found is None:
-        return rows.none()
-    few = _few_of(found, rows.db)
-    return rows.filter(queue_id=found) if few is None else rows.filter(queue_id=found, pk__in=few)
-
-
-def _few_of(queue_id: int, alias: str) -> list[int] | None:
-    """Return the ids of all messages of a small queue, None for a large one.
-
-    Each state has an index that begins with the queue, and nothing else has: a queue of few messages, or of none,
-    is not worth a walk through those of all others.
-    """
-    mine = Message.objects.using(alias).filter(queue_id=queue_id).order_by().values_list("pk", flat=True)
-    ids = list(put_together([mine.filter(in_state(state)) for state in Message.Status])[:FEW])
-    return ids if len(ids) < FEW else None
+    return rows.none() if found is None else rows.filter(queue_id=found)
 
 
 def by_type(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -88,11 +62,8 @@ def by_attempts(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 
 def by_reason(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-    """Return the dead letters of this reason. Where few are dead, only they are looked through, by their index."""
-    dead = Message.objects.using(rows.db).filter(in_state(Message.Status.DEAD)).order_by()
-    if dead[:FEW_DEAD].count() < FEW_DEAD:
-        rows = rows.filter(in_state(Message.Status.DEAD))
-    return rows.filter(dead_reason=value)
+    """Return the dead letters of this reason, in their queues or moved to a dead-letter queue."""
+    return by_state(rows, indexed.DEAD_LETTERS).filter(dead_reason=value)
 
 
 def by_error(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
@@ -110,6 +81,11 @@ def by_worker(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
     if not value.isdecimal():
         return rows
     return rows.filter(in_state(Message.Status.CLAIMED), session_id=int(value[:18]))
+
+
+def by_end(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    """Return the rows older than the one with this key."""
+    return rows.filter(pk__lt=int(value[:18])) if value.isdecimal() else rows
 
 
 def by_age(rows: QuerySet[Any], value: str, now: datetime) -> QuerySet[Any]:
@@ -150,14 +126,20 @@ FILTERS: Mapping[str, Callable[[QuerySet[Any], str], QuerySet[Any]]] = {
     "until": lambda rows, value: by_span(rows, "published_at", "", value),
     "due_since": lambda rows, value: by_span(rows, "deliver_at", value, ""),
     "due_until": lambda rows, value: by_span(rows, "deliver_at", "", value),
+    "before": by_end,
     "q": matching,
 }
 #: The one that needs to know when.
 AGE = "published"
+#: All there are.
+NAMES = frozenset({*FILTERS, AGE})
 
 
 def narrowed(rows: QuerySet[Any], filters: Mapping[str, str], now: datetime) -> QuerySet[Any]:
     """Return the rows that the list shows under an address with these filters."""
+    few = indexed.few(filters, rows.db)
+    if few is not None:
+        rows = rows.filter(pk__in=few)
     for name, value in filters.items():
         if name in FILTERS and value:
             rows = FILTERS[name](rows, value)
@@ -166,4 +148,4 @@ def narrowed(rows: QuerySet[Any], filters: Mapping[str, str], now: datetime) -> 
 
 def known(address: Mapping[str, str]) -> dict[str, str]:
     """Return the filters of an address; what is none of them, such as a page's number, is left out."""
-    return {name: value for name, value in address.items() if (name in FILTERS or name == AGE) and value}
+    return {name: value for name, value in address.items() if name in NAMES and value}

@@ -9,7 +9,8 @@ from django.db.models.functions import Now
 
 from django_mq import __version__
 from django_mq.diagnosis.findings import notice, ok, problem
-from django_mq.diagnosis.narrowing import in_state, put_together
+from django_mq.diagnosis.indexed import in_state
+from django_mq.diagnosis.narrowing import put_together
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
 from django_mq.models import Message, Queue, WorkerSession
 

@@ -10,11 +10,13 @@ from uuid import uuid4
 
 import pytest
 from django.db import connections
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_mq.admin import background
-from django_mq.models import Operation
+from django_mq.diagnosis import indexed, slices
+from django_mq.models import Message, Operation
 from tests.admin.conftest import beside_default, list_of
 from tests.stores.test_query_plans import filled
 
@@ -65,10 +67,53 @@ def test_what_few_messages_match_is_found_by_an_index(many: str, browse: Client,
     assert [name for name in LISTS[address] if f"django_mq_message_{name}" not in read] == []
 
 
-def test_a_queue_of_few_messages_is_read_from_the_indexes_of_its_states(many: str, browse: Client) -> None:
-    read = plan(many, statement(many, browse, "message", {"queue": "q10"}))
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [
+        ({"queue": "q10"}, ("due", "ready", "claimed", "dead")),
+        ({"state": "0"}, ("due",)),
+        ({"state": "1"}, ("ready",)),
+        ({"state": "1", "queue": "q1"}, ("ready",)),
+        ({"state": "3"}, ("dead",)),
+        ({"state": "3", "queue": "q1"}, ("dead",)),
+        ({"reason": "none"}, ("dead",)),
+        ({"worker": "77"}, ("claimed",)),
+    ],
+    ids=str,
+)
+def test_what_indexes_tell_is_read_from_them_and_not_sorted(
+    many: str, filters: dict[str, str], names: tuple[str, ...]
+) -> None:
+    read = [plan_of(part[:10]) for part in indexed.parts(filters, many) or []]
 
-    assert [name for name in ("due", "ready", "claimed", "dead") if f"django_mq_message_{name}" not in read] == []
+    assert [name for name, plan in zip(names, read, strict=False) if f"django_mq_message_{name}" not in plan] == []
+    if "worker" not in filters:  # what one worker holds is little
+        assert [plan for plan in read if "Sort" in plan or "TEMP B-TREE" in plan] == []
+
+
+@pytest.mark.parametrize("state", ["0", "1", "3"])
+def test_the_newest_of_a_state_are_sorted_out_of_its_index_and_not_looked_for_among_all(
+    many: str, state: str
+) -> None:
+    """Walking back through all messages is quick where the newest are in that state, and endless where none is."""
+    name = {"0": "due", "1": "ready", "3": "dead"}[state]
+    [part] = indexed.parts({"state": state}, many) or []
+
+    read = plan_of(part.order_by((F("pk") + 0).desc())[:1000])
+
+    assert f"django_mq_message_{name}" in read
+    assert "message_pkey" not in read
+
+
+def test_a_slice_is_a_range_of_keys(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "SLICE", 1000)
+    with CaptureQueriesContext(connections[many]) as captured:
+        slices.newest(Message.objects.using(many).filter(type="none"), 1000, patience=0)
+    looks = [one["sql"] for one in captured.captured_queries if "'none'" in one["sql"]]
+
+    [read] = [plan(many, look) for look in looks]
+    assert "message_pkey" in read or "INTEGER PRIMARY KEY" in read
+    assert "TEMP B-TREE" not in read
 
 
 def test_a_finished_message_is_found_by_the_index_of_its_id(many: str, browse: Client) -> None:

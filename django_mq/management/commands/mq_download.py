@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django_mq.diagnosis.downloading import csv_lines, json_lines
-from django_mq.diagnosis.narrowing import DEAD_LETTERS, narrowed
+from django_mq.diagnosis.indexed import DEAD_LETTERS
+from django_mq.diagnosis.narrowing import narrowed
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED
 from django_mq.management.arguments import at_least_one
 from django_mq.management.command import MQCommand
