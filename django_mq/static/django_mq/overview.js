@@ -26,22 +26,37 @@
         const news = document.getElementById("mq-news");
         let heard = told(figures);
 
+        // Figures that stand still unseen would be believed.
+        const complain = (words) => {
+            if (news && said.textContent !== words) news.textContent = words;
+            said.textContent = words;
+            said.classList.add("mq-bad");
+        };
+
         const renew = async () => {
             // Who reads or tabs through the figures must not lose the place.
             const busy = figures.contains(document.activeElement) || !document.getSelection().isCollapsed;
-            if (standing || document.hidden || busy) return;
+            if (standing || document.hidden) return;
+            if (busy) {
+                said.textContent = said.dataset.busy;
+                return;
+            }
             try {
-                const answer = await fetch(address, {credentials: "same-origin", redirect: "error"});
+                // Who is logged out is sent to log in; that page is none of the figures.
+                const answer = await fetch(address, {credentials: "same-origin", redirect: "manual"});
+                if (answer.type === "opaqueredirect") return complain(said.dataset.expired);
                 if (!answer.ok) throw new Error(answer.statusText);
                 const text = await answer.text();
                 if (standing) return;
                 figures.innerHTML = text;
                 // Heard is only what has become another trouble, not every figure every few seconds.
                 if (news && told(figures) !== heard) news.textContent = heard = told(figures);
-                said.textContent = `${said.dataset.label} ${new Date().toLocaleTimeString()}`;
+                const now = new Date().toLocaleTimeString(document.documentElement.lang || undefined);
+                said.textContent = `${said.dataset.label} ${now}`;
+                said.classList.remove("mq-bad");
                 figures.dataset.renewed = String(Number(figures.dataset.renewed || 0) + 1);
             } catch {
-                said.textContent = said.dataset.failed;
+                complain(said.dataset.failed);
             }
         };
 
