@@ -2,18 +2,19 @@
 
     begin ──> RUNNING ── no more rows ──> DONE
                  │ └── stop ──> STOPPED ── go on ──> RUNNING
-                 └── the store refuses ──> FAILED ── go on ──> RUNNING
+                 └── refused, or an error ──> FAILED ── go on ──> RUNNING
 
-The row knows how far it is, so a process that dies leaves an operation that anybody may go on
-with. Each batch is a transaction of the store's; a batch that is done twice, because its
-process died before it could say so, finds nothing left to change. Who runs it writes a token:
-somebody who takes over writes another, and the former runner stops at its next batch.
+The row knows how far it is, so a process that dies leaves an operation that anybody may go on with. A batch and
+its count commit together: none is done twice, or done and not counted, whoever is killed. Who runs it writes a
+token: somebody who takes over writes another, and the former runner stops before its next batch. Before each
+batch it is asked whether the user may still do this: a permission that is taken away ends it.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
@@ -22,12 +23,14 @@ from django.db import connections, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from django_mq.admin import behalf, report
 from django_mq.admin.message_acts import BY_NAME
 from django_mq.admin.selection import Batch, chosen_of
 from django_mq.admin.table import alias
 from django_mq.diagnosis.narrowing import narrowed
-from django_mq.errors import MQError
+from django_mq.errors import MQError, StoreUnavailable
 from django_mq.models import Message, Operation, Queue
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +48,8 @@ BATCH = 500
 COUNT_LIMIT = 1_000_000
 #: A running operation without progress for so long has lost its process.
 STALLED_SECONDS = 60.0
+#: How often a batch is tried that the database has undone.
+TRIES = 3
 
 RUNNING, DONE, STOPPED, FAILED = (
     Operation.Status.RUNNING,
@@ -90,7 +95,7 @@ def _run_apart(pk: int, using: str) -> None:
     except Exception:
         logger.exception("Operation %s has stopped", pk)
     finally:
-        connections[using].close()
+        connections.close_all()  # this thread's own
 
 
 def rows_of(operation: Operation) -> QuerySet[Any]:
@@ -101,23 +106,26 @@ def rows_of(operation: Operation) -> QuerySet[Any]:
 
 
 def run(pk: int, *, using: str) -> None:
-    """Try batch after batch until nothing is left, it is stopped, or somebody else runs it."""
+    """Try batch after batch until nothing is left, it is stopped or not allowed, or somebody else runs it."""
     token = uuid4()
-    rows = Operation.objects.using(using).filter(pk=pk, status=RUNNING)
-    if not rows.update(runner=token, beat_at=timezone.now()):
+    mine = Operation.objects.using(using).filter(pk=pk, status=RUNNING)
+    if not mine.update(runner=token, beat_at=timezone.now()):
         return
-    _expect(pk, token, using)
-    while (operation := rows.filter(runner=token).first()) is not None:
-        batch = chosen_of(rows_of(operation)[:BATCH])
-        if not batch:
-            _end(operation, token, DONE)
-            return
-        try:
-            changed = _do(operation, batch)
-        except MQError as error:
-            _end(operation, token, FAILED, str(error))
-            return
-        _advance(operation, token, batch[-1].id, tried=len(batch), changed=changed)
+    mine = mine.filter(runner=token)
+    try:
+        _expect(pk, token, using)
+        while (operation := mine.first()) is not None:
+            batch = chosen_of(rows_of(operation)[:BATCH])
+            if not batch:
+                _end(mine, DONE)
+                return
+            behalf.check(operation.user_name, BY_NAME[operation.act].permission)
+            _try(operation, batch, mine, using)
+    except MQError as error:
+        _end(mine, FAILED, str(error))
+    except Exception as error:
+        _end(mine, FAILED, f"{type(error).__name__}: {error}")
+        raise
 
 
 def _expect(pk: int, token: UUID, using: str) -> None:
@@ -128,20 +136,38 @@ def _expect(pk: int, token: UUID, using: str) -> None:
         mine.update(expected=number, beat_at=timezone.now())
 
 
+def _try(operation: Operation, batch: Sequence[Chosen], mine: QuerySet[Operation], using: str) -> None:
+    """Do it to one batch and write down that it is done, both or neither.
+
+    The row is written first: who stops it or takes over waits for this batch, and is told of it. A batch that a
+    dead-lock, or a statement's time, has undone is tried again.
+    """
+    for _ in range(TRIES - 1):
+        with suppress(StoreUnavailable):
+            _try_once(operation, batch, mine, using)
+            return
+    _try_once(operation, batch, mine, using)
+
+
+def _try_once(operation: Operation, batch: Sequence[Chosen], mine: QuerySet[Operation], using: str) -> None:
+    here = mine.filter(cursor=operation.cursor)
+    reached = {"cursor": batch[-1].id, "tried": F("tried") + len(batch), "beat_at": timezone.now()}
+    with shared_store(using).transaction():
+        if here.update(**reached):
+            mine.update(changed=F("changed") + _do(operation, batch))
+
+
 def _do(operation: Operation, batch: Sequence[Chosen]) -> int:
     act = BY_NAME[operation.act]
     fit = Batch([message for message in batch if message.state in act.states])
     return act.run(fit, _read(operation.answers)) if fit.messages else 0
 
 
-def _advance(operation: Operation, token: UUID, cursor: int, *, tried: int, changed: int) -> None:
-    mine = Operation.objects.using(alias()).filter(pk=operation.pk, runner=token)
-    mine.update(cursor=cursor, tried=F("tried") + tried, changed=F("changed") + changed, beat_at=timezone.now())
-
-
-def _end(operation: Operation, token: UUID, status: Operation.Status, error: str = "") -> None:
-    mine = Operation.objects.using(alias()).filter(pk=operation.pk, runner=token, status=RUNNING)
-    mine.update(status=status, error=error, runner=None, beat_at=timezone.now())
+def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -> None:
+    operation = mine.first()
+    if operation is not None and mine.update(status=status, error=error, runner=None, beat_at=timezone.now()):
+        operation.status = status
+        report.log_end(operation, behalf.user(operation.user_name), error)
 
 
 def stop(operation: Operation) -> bool:
@@ -150,12 +176,13 @@ def stop(operation: Operation) -> bool:
     return bool(running.update(status=STOPPED, runner=None))
 
 
-def go_on(operation: Operation) -> bool:
-    """Continue where it stopped, failed or lost its process; return whether there was anything to continue."""
+def go_on(operation: Operation, user_name: str) -> bool:
+    """Continue for this user where it stopped, failed or lost its process; return whether it was any of these."""
     waiting = Operation.objects.using(alias()).filter(pk=operation.pk).exclude(status=DONE)
     if not is_stalled(operation) and operation.status == RUNNING:
         return False
-    if not waiting.update(status=RUNNING, runner=None, error="", beat_at=timezone.now()):
+    given = {"runner": None, "error": "", "user_name": user_name, "beat_at": timezone.now()}
+    if not waiting.update(status=RUNNING, **given):
         return False
     start(operation)
     return True

@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.http import HttpResponseRedirect
 from django.utils.translation import gettext as _
 
-from django_mq.admin import background, depth, report
+from django_mq.admin import background, depth, report, selection
 from django_mq.admin import message_acts as acts
 from django_mq.admin.confirmation import Question, is_confirmed
 from django_mq.admin.selection import Selection
@@ -125,6 +125,13 @@ class MessageActions(TableAdmin):
         self, act: Act, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
     ) -> HttpResponse:
         """Begin an operation on all that match the list's filters, and show how it gets on."""
+        if not self.is_as_its_address_says(request):
+            words = _(
+                "Nothing was done: this list is narrowed by what operations in the background do not know. "
+                "Filter it to %(limit)s messages or fewer, or select some."
+            )
+            self.message_user(request, words % {"limit": selection.LIMIT}, messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
         filters = narrowing.known(request.GET.dict())
         expected, whole = chosen.count(depth.LIMIT)
         user_name = request.user.get_username()
@@ -135,7 +142,13 @@ class MessageActions(TableAdmin):
         }
         report.log_operation(request, operation, sentence)
         self.message_user(request, sentence, messages.SUCCESS)
+        if not self.may(request, "view_operation"):
+            return HttpResponseRedirect(request.get_full_path())
         return HttpResponseRedirect(f"{self.list_address(Operation)}{operation.pk}/change/")
+
+    def is_as_its_address_says(self, request: HttpRequest) -> bool:  # noqa: ARG002 - for pages with more to say
+        """Return whether an operation, which knows the address's filters alone, finds what the list shows."""
+        return True
 
     def _do_now(self, act: Act, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection) -> None:
         try:

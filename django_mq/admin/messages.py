@@ -103,13 +103,21 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActio
         return ["-id"]
 
     def find(self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None) -> Look:
-        """Look by the indexes that the filters can use; by others than the list's own, as in any table."""
+        """Look by the indexes that the filters can use; narrowed by anything else, as in any table."""
         filters = narrowing.known(request.GET.dict())
-        if request.GET.keys() - narrowing.NAMES - BESIDE:
+        if request.GET.keys() - narrowing.NAMES - BESIDE or not self.is_as_its_address_says(request):
             return super().find(request, rows, limit, among=among)
         if among is None and request.GET.get("order") == DELIVERY and is_in_one_line(request.GET):
             return looking.in_line(rows, filters, limit)
         return looking.of_messages(rows, filters, limit, timezone.now(), among=among)
+
+    def is_as_its_address_says(self, request: HttpRequest) -> bool:
+        """Return False on a site's own page that hides some rows, searches otherwise or has filters of its own."""
+        page = type(self)
+        if page.get_queryset is not MessageAdmin.get_queryset:
+            return False
+        searches = page.get_search_results is MessageAdmin.get_search_results
+        return searches and set(self.get_list_filter(request)) <= set(MessageAdmin.list_filter)
 
     # Columns.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
@@ -9,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin import background, columns
+from django_mq.admin import background, columns, report
 from django_mq.admin.message_acts import BY_NAME
 from django_mq.admin.table import ReadOnly, TableAdmin
 from django_mq.models import Operation
@@ -50,11 +51,7 @@ class OperationAdmin(ReadOnly, TableAdmin):
 
     @admin.display(description=gettext_lazy("progress"))
     def progress(self, operation: Operation) -> str:
-        words = _("%(changed)s changed, %(tried)s of %(expected)s tried") % {
-            "changed": f"{operation.changed:,}",
-            "tried": f"{operation.tried:,}",
-            "expected": f"{max(operation.expected, operation.tried):,}",
-        }
+        words = report.progress(operation)
         done = operation.status == Operation.Status.DONE
         top = max(operation.expected, operation.tried, 1)
         return format_html(
@@ -71,19 +68,23 @@ class OperationAdmin(ReadOnly, TableAdmin):
 
     @admin.action(description=gettext_lazy("Stop"))
     def stop(self, request: HttpRequest, queryset: QuerySet[Operation]) -> None:
-        self._steer(request, queryset, background.stop, _("It stops after the batch that runs."))
+        self._steer(request, queryset, background.stop, _("It has stopped."))
 
     @admin.action(description=gettext_lazy("Go on"))
     def go_on(self, request: HttpRequest, queryset: QuerySet[Operation]) -> None:
-        self._steer(request, queryset, background.go_on, _("It goes on where it was."))
+        who = request.user.get_username()
+        self._steer(request, queryset, partial(background.go_on, user_name=who), _("It goes on where it was."))
 
     def _steer(self, request: HttpRequest, operations: QuerySet[Operation], act: Any, sentence: str) -> None:
         for operation in operations:
             if not self._may_steer(request, operation):
                 self.message_user(request, _("You may not do what this operation does."), messages.ERROR)
             elif act(operation):
-                self.log_change(request, operation, sentence)
-                self.message_user(request, f"{self.label(operation)}: {sentence}", messages.SUCCESS)
+                # The batch that ran has been waited for.
+                operation.refresh_from_db()
+                words = f"{sentence} ({report.progress(operation)})"
+                self.log_change(request, operation, words)
+                self.message_user(request, f"{self.label(operation)}: {words}", messages.SUCCESS)
             else:
                 nothing = _("nothing to do.")
                 self.message_user(request, f"{self.label(operation)}: {nothing}", messages.WARNING)

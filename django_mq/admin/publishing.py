@@ -57,8 +57,10 @@ class Publishing(TableAdmin):
         wanted = request.GET.get(COPY, "")
         if not wanted.isdecimal() or not self.has_view_permission(request):
             return None
-        message = Message.objects.using(alias()).select_related("queue").filter(pk=int(wanted[:18])).first()
-        found = message and copied(message)
+        # Of the rows that the list shows, as a site may hide some.
+        message = self.get_queryset(request).filter(pk=int(wanted[:18])).first()
+        seen = message if self.has_view_permission(request, message) else None
+        found = seen and copied(seen)
         if not found:
             self.message_user(request, _("This message cannot be copied here."), messages.WARNING)
         return found or None

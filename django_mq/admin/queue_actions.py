@@ -95,12 +95,18 @@ class QueueActions(TableAdmin):
     ) -> None:
         for queue in queues:
             try:
+                self._check(act, request, queue)
                 sentence = act.run(queue, answers)
             except MQError as error:
                 self.message_user(request, str(error), messages.ERROR)
             else:
                 self._log(act, request, queue, sentence)
                 self.message_user(request, sentence, messages.SUCCESS)
+
+    def _check(self, act: QueueAct, request: HttpRequest, queue: Queue) -> None:
+        """Raise MQError where a site's own page keeps this user from deleting this queue."""
+        if act is queue_acts.DELETE and not self.has_delete_permission(request, queue):
+            raise MQError(_("You may not delete “%(queue)s”.") % {"queue": queue.name})
 
     def _log(self, act: QueueAct, request: HttpRequest, queue: Queue, sentence: str) -> None:
         if act is queue_acts.DELETE:

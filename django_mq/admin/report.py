@@ -92,6 +92,22 @@ def log_operation(request: HttpRequest, operation: Operation, sentence: str) -> 
     _remember(request, Operation, ADDITION, str(operation), f"{sentence} {asked}", row_id=operation.pk)
 
 
+def log_end(operation: Operation, user: Any, error: str) -> None:
+    """Remember what it came to. Whoever began it is no more, or is somebody: only then there is an entry."""
+    if user is not None:
+        sentence = f"{operation.get_status_display()}: {progress(operation)}. {error}".strip()
+        _write(user, Operation, CHANGE, str(operation), sentence, row_id=operation.pk)
+
+
+def progress(operation: Operation) -> str:
+    """Return how far it is, in words."""
+    return _("%(changed)s changed, %(tried)s of %(expected)s tried") % {
+        "changed": f"{operation.changed:,}",
+        "tried": f"{operation.tried:,}",
+        "expected": f"{max(operation.expected, operation.tried):,}",
+    }
+
+
 def log_published(request: HttpRequest, message_id: str, sentence: str) -> None:
     """Remember who published a message by hand."""
     _remember(request, Message, ADDITION, message_id, sentence)
@@ -100,11 +116,15 @@ def log_published(request: HttpRequest, message_id: str, sentence: str) -> None:
 def _remember(
     request: HttpRequest, model: type[Model], flag: int, name: str, words: str, *, row_id: int | None = None
 ) -> None:
+    _write(request.user, model, flag, name, words, row_id=row_id)
+
+
+def _write(user: Any, model: type[Model], flag: int, name: str, words: str, *, row_id: int | None) -> None:
     LogEntry.objects.create(
-        user_id=request.user.pk,  # type: ignore[misc] # the admin lets nobody in who has none
+        user_id=user.pk,
         content_type_id=get_content_type_for_model(model).pk,
         object_id=None if row_id is None else str(row_id),
-        object_repr=name,
+        object_repr=name[:200],
         action_flag=flag,
         change_message=words,
     )

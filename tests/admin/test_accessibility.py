@@ -149,7 +149,7 @@ def test_the_page_of_an_operation_shows_its_progress_and_its_end(
         expect(progress).to_contain_text("0 of 8 tried")
         expect(progress).to_have_attribute("aria-live", "polite")
         page.get_by_role("button", name="Stop").click()
-        expect(page.get_by_text("It stops after the batch that runs.")).to_be_visible()
+        expect(page.get_by_text("It has stopped.")).to_be_visible()
 
 
 def times() -> dict[str, object]:

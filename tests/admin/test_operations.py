@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
+from django.db import OperationalError, connections
+from django.urls import path
 from django.utils import timezone
 
-from django_mq.admin import background
+from django_mq.admin import background, register
 from django_mq.admin.message_acts import CANCEL, MOVE, PRIORITISE, RESCHEDULE, RETRY
+from django_mq.admin.messages import MessageAdmin
 from django_mq.models import Message, Operation
 from tests.admin.conftest import act, list_of, page_of, said
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
     from django.test import Client
+    from pytest_django import Settings
 
     from tests.admin.conftest import Make
 
@@ -28,7 +37,7 @@ LATER = datetime(2131, 5, 31, 18, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch: pytest.MonkeyPatch, operator: User) -> None:
     """A page waits for two messages, a batch has three."""
     monkeypatch.setattr("django_mq.admin.selection.LIMIT", 2)
     monkeypatch.setattr(background, "BATCH", 3)
@@ -44,6 +53,32 @@ def finished(operation: Operation, site: str) -> Operation:
     background.run(operation.pk, using=site)
     operation.refresh_from_db()
     return operation
+
+
+#: Begins a batch, and ends one, each as the database is told.
+BATCH_BEGINS = re.compile(r"UPDATE .django_mq_operation. SET .cursor.")
+BATCH_ENDS = re.compile(r"UPDATE .django_mq_operation. SET .changed.")
+
+
+@contextmanager
+def before(statement: re.Pattern[str], site: str, *happenings: Callable[[], object]) -> Iterator[None]:
+    """Let something happen just before a statement, once each time it comes."""
+    left = iter(happenings)
+
+    def run(execute: Any, sql: str, *rest: Any) -> Any:
+        if statement.match(sql):
+            next(left, lambda: None)()
+        return execute(sql, *rest)
+
+    with connections[site].execute_wrapper(run):
+        yield
+
+
+def fail_with(error: Exception) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
 
 
 def test_all_that_match_are_tried_once_batch_by_batch(site: str, make: Make) -> None:
@@ -195,7 +230,7 @@ def test_it_is_stopped_and_goes_on_by_hand(site: str, browse: Client, make: Make
     act(browse, "operation", "go_on", [operation])
     operation.refresh_from_db()
 
-    assert "It stops after the batch" in said(stopped)[0]
+    assert "It has stopped. (0 changed, 0 of 0 tried)" in said(stopped)[0]
     assert "nothing to do" in said(again)[0]
     assert operation.status == "running"
 
@@ -213,6 +248,168 @@ def test_an_operation_whose_process_is_gone_is_shown_as_that(site: str, browse: 
     act(browse, "operation", "go_on", [operation])
     operation.refresh_from_db()
     assert not background.is_stalled(operation)
+
+
+def test_it_ends_when_its_user_may_no_longer_do_it(
+    site: str, login_with: Callable[..., Client], make: Make
+) -> None:
+    login_with("view_message", "cancel_message")
+    for _ in range(5):
+        make.message()
+    operation = background.begin(CANCEL, {}, {}, user_name="reader")
+
+    with before(BATCH_ENDS, site, User.objects.get(username="reader").user_permissions.clear):
+        finished(operation, site)
+
+    assert (operation.status, operation.changed, Message.objects.count()) == ("failed", 3, 2)
+    assert operation.error == "“reader” may not do this any more."
+    said_last = LogEntry.objects.get(user__username="reader").change_message
+    assert said_last.startswith("failed: 3 changed, 3 of 5 tried.")
+
+
+@pytest.mark.parametrize("change", [{"is_active": False}, {"username": "somebody else"}])
+def test_it_does_nothing_for_a_user_who_is_gone(change: dict[str, Any], site: str, make: Make) -> None:
+    make.message(DEAD)
+    operation = begin()
+    User.objects.update(**change)
+
+    finished(operation, site)
+
+    assert (operation.status, operation.tried) == ("failed", 0)
+
+
+def test_who_goes_on_with_it_answers_for_it(site: str, login_with: Callable[..., Client], make: Make) -> None:
+    make.message(DEAD)
+    operation = begin()
+    background.stop(operation)
+    User.objects.filter(username="operator").delete()
+    client = login_with("view_operation", "retry_message")
+
+    act(client, "operation", "go_on", [operation])
+    finished(operation, site)
+
+    assert (operation.status, operation.changed, operation.user_name) == ("done", 1, "reader")
+    assert "done: 1 changed, 1 of 1 tried" in LogEntry.objects.latest("pk").change_message
+
+
+def test_the_log_says_what_it_came_to(site: str, make: Make) -> None:
+    for state in (DEAD, DEAD, DEAD, DEAD, CLAIMED):
+        make.message(state)
+
+    finished(begin(CANCEL), site)
+
+    assert LogEntry.objects.get().change_message == "done: 4 changed, 5 of 5 tried."
+
+
+def test_a_batch_and_its_count_are_one(site: str, make: Make) -> None:
+    """Whatever ends a process between the two undoes both, and who goes on does neither twice."""
+    for _ in range(5):
+        make.message()
+    operation = begin(CANCEL)
+
+    with before(BATCH_ENDS, site, fail_with(ZeroDivisionError("gone"))), pytest.raises(ZeroDivisionError):
+        background.run(operation.pk, using=site)
+    operation.refresh_from_db()
+    assert (operation.status, operation.error) == ("failed", "ZeroDivisionError: gone")
+    assert (operation.tried, operation.changed, Message.objects.count()) == (0, 0, 5)
+
+    background.go_on(operation, "operator")
+    finished(operation, site)
+    assert (operation.status, operation.tried, operation.changed) == ("done", 5, 5)
+
+
+def test_a_batch_that_a_dead_lock_undid_is_tried_again(site: str, make: Make) -> None:
+    for _ in range(5):
+        make.message()
+    operation = begin(CANCEL)
+    undo = fail_with(OperationalError("a dead-lock"))
+
+    with before(BATCH_ENDS, site, undo, undo):
+        finished(operation, site)
+
+    assert (operation.status, operation.tried, operation.changed) == ("done", 5, 5)
+
+
+def test_whoever_took_it_over_is_not_disturbed_by_the_former_runner(site: str, make: Make) -> None:
+    """Two operators go on with one operation at the same moment, in two processes."""
+    for _ in range(7):
+        make.message()
+    operation = begin(CANCEL)
+
+    with before(BATCH_BEGINS, site, lambda: background.run(operation.pk, using=site)):
+        finished(operation, site)
+
+    assert (operation.status, operation.tried, operation.changed) == ("done", 7, 7)
+    assert LogEntry.objects.count() == 1
+
+
+class Narrowed(MessageAdmin):
+    """A site's own page, of one type only."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
+        return super().get_queryset(request).filter(type="mine")
+
+
+class MineFilter(admin.SimpleListFilter):
+    """A site's own filter, which is on by itself."""
+
+    title = "mine"
+    parameter_name = "mine"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "yes")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Message]) -> QuerySet[Message]:
+        return queryset.filter(type="mine")
+
+
+class Filtered(MessageAdmin):
+    """A site's own page with that filter."""
+
+    list_filter = [*MessageAdmin.list_filter, MineFilter]
+
+
+narrowed, filtered = admin.AdminSite("narrowed"), admin.AdminSite("filtered")
+for own_site, own_page in ((narrowed, Narrowed), (filtered, Filtered)):
+    register(own_site)
+    own_site.unregister(Message)
+    own_site.register(Message, own_page)
+urlpatterns = [path("narrowed/", narrowed.urls), path("filtered/", filtered.urls)]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["narrowed", "filtered"])
+def test_all_that_match_are_never_more_than_a_sites_own_list_shows(
+    name: str, browse: Client, make: Make, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ROOT_URLCONF = __name__
+    rows = [make.message(type="mine" if number else "theirs") for number in range(5)]
+    data = {"action": "cancel", "_selected_action": [rows[1].pk], "select_across": "1", "confirmed": "yes"}
+    address = f"/{name}/django_mq/message/"
+
+    make.attempt(message_id=rows[0].message_id)
+
+    for filtered in ("", "?state=1", "?queue=orders", "?error=ValueError", "?state=letters"):
+        shown = browse.get(f"{address}{filtered}").context["cl"].result_list
+        assert rows[0].pk not in {row.pk for row in shown}
+    refused = browse.post(address, data, follow=True)
+    assert "Nothing was done" in said(refused)[0]
+    assert Message.objects.count() == 5
+
+    monkeypatch.setattr("django_mq.admin.selection.LIMIT", 4)
+    browse.post(address, data)
+    assert not Operation.objects.exists()
+    assert Message.objects.get() == rows[0]
+
+
+@pytest.mark.django_db
+def test_what_a_sites_own_list_hides_is_not_copied_either(browse: Client, make: Make, settings: Settings) -> None:
+    settings.ROOT_URLCONF = __name__
+    hidden, shown = make.message(body=b'{"a": 1}'), make.message(body=b'{"a": 2}', type="mine")
+
+    pages = [browse.get("/narrowed/django_mq/message/add/", {"copy": row.pk}) for row in (hidden, shown)]
+
+    assert [page.context["form"].initial.get("type") for page in pages] == [None, "mine"]
 
 
 @pytest.mark.django_db
@@ -240,7 +437,6 @@ def test_beginning_takes_the_permission_of_the_act(login_with: Callable[..., Cli
 
 @pytest.mark.django_db(transaction=True)
 def test_it_runs_in_a_thread_of_its_own_after_the_commit(make: Make) -> None:
-    User.objects.create_superuser("operator")
     for _ in range(7):
         make.message(DEAD)
 
