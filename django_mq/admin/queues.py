@@ -22,6 +22,7 @@ from django_mq.admin.filters import DELIVERY
 from django_mq.admin.overview import Overview
 from django_mq.admin.queue_actions import QueueActions
 from django_mq.admin.queue_form import QueueForm
+from django_mq.admin.space import SpacePage
 from django_mq.admin.table import alias
 from django_mq.models import Message, Queue
 
@@ -38,7 +39,7 @@ LIVE = ("ready", "scheduled", "claimed", "dead", "oldest_ready", "pausing")
 NOW = (("ready", "oldest_ready"), ("scheduled", "claimed"), ("dead", "pausing"))
 
 
-class QueueAdmin(Overview, QueueActions):
+class QueueAdmin(Overview, SpacePage, QueueActions):
     """Create, edit and delete queues; see their depth; pause, resume and purge them."""
 
     form = QueueForm

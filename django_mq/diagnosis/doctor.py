@@ -8,6 +8,7 @@ from django.db import DatabaseError
 
 from django_mq.diagnosis import database, environment, tables, work
 from django_mq.diagnosis.findings import Level, problem
+from django_mq.diagnosis.space import look_at_space
 from django_mq.errors import MQError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:
         return
     if not (yield from _asking("privileges", tables.look_at_privileges(alias))):
         return
+    yield from _asking("space", look_at_space(alias))
     for look in (work.look_at_leases, work.look_at_orphans, work.look_at_states, work.look_at_queues):
         yield from _asking("work", look(alias))
 

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from django_mq.stores.records import Chores, Exchange
+from django_mq.stores.space import Spacious
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     )
 
 
-class Store(ABC):
+class Store(Spacious, ABC):
     """All that may happen to durable messages."""
 
     features: Features

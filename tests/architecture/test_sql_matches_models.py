@@ -29,6 +29,7 @@ ONLY = {
     "copy_timed": "as above",
     "copy_targets": "as above",
     "backend": "only PostgreSQL has poolers that give each transaction another process",
+    "longest_transaction": "only PostgreSQL cleans up behind transactions, in a table's own room",
     "isolation": "SQLite has one isolation, and on MariaDB it is one of its variables",
     "settle_and_claim": "PostgreSQL can write, lock and read in one statement",
     "settle_and_claim_across": "as above",

@@ -75,6 +75,7 @@ def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: s
         "clock",
         "tables",
         "privileges",
+        "space",
         "leases",
         "orphans",
         "states",

@@ -19,6 +19,7 @@ from django_mq.stores.mysql.settings import problems
 from django_mq.stores.mysql.values import time_of
 from django_mq.stores.records import Browsed, Claimed, Counts, Exchange, Verdict
 from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.space import Space
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
 from django_mq.stores.sql.merging import merged
 from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED
@@ -285,6 +286,19 @@ class MySQLStore(Acting):
     def now_skew_seconds(self) -> float:
         clock: datetime = self._rows("clock")[0][0]
         return (clock.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()
+
+    def spaces(self) -> list[Space]:
+        return [Space(table, int(size), int(loose), int(rows)) for table, size, loose, rows in self._rows("space")]
+
+    def space_problems(self, spaces: Sequence[Space]) -> list[tuple[str, str]]:
+        return [
+            (
+                f"{space.table} keeps {space.loose // 2**20:,} MiB that hold nothing.",
+                f"OPTIMIZE TABLE {space.table}; it is rebuilt, which takes as much room meanwhile.",
+            )
+            for space in spaces
+            if space.is_mostly_loose
+        ]
 
     def setting_problems(self) -> list[tuple[str, str]]:
         wrapper: Any = self.connection

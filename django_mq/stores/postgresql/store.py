@@ -24,7 +24,9 @@ from django_mq.stores.postgresql.guarding import Guarding
 from django_mq.stores.postgresql.pointing import Pointer
 from django_mq.stores.postgresql.preparing import cursor_of, may_prepare, prepare_no_more, preparing
 from django_mq.stores.postgresql.settings import bounded, problems
+from django_mq.stores.postgresql.space import Transaction, untended
 from django_mq.stores.records import ACCEPT, Exchange, Verdict
+from django_mq.stores.space import Space
 from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS, IncompleteError, is_ready_at_once
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
 from django_mq.stores.sql.steering import ACCEPTED
@@ -372,6 +374,13 @@ class PostgreSQLStore(Guarding):
     def now_skew_seconds(self) -> float:
         clock: datetime = self._rows("clock")[0][0]
         return (clock - datetime.now(UTC)).total_seconds()
+
+    def spaces(self) -> list[Space]:
+        return [Space(*row) for row in self._rows("space")]
+
+    def space_problems(self, spaces: Sequence[Space]) -> list[tuple[str, str]]:
+        longest = [Transaction(*row) for row in self._rows("longest_transaction")]
+        return list(untended(spaces, longest[0] if longest else None))
 
     def setting_problems(self) -> list[tuple[str, str]]:
         settings: dict[str, Any] = self.connection.settings_dict

@@ -17,10 +17,12 @@ from django.db import transaction
 
 from django_mq.stores.features import Features
 from django_mq.stores.records import Browsed, Claimed, Exchange
+from django_mq.stores.space import Space
 from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.appending import is_ready_at_once
 from django_mq.stores.sql.consuming import SEEN_COLUMN
 from django_mq.stores.sqlite.settings import problems, with_patience
+from django_mq.stores.sqlite.space import FILE, JOURNAL, journal_size, untended
 from django_mq.stores.sqlite.values import as_driver_reads, at_once, parameters, time_of
 from django_mq.stores.translation import translating
 
@@ -205,6 +207,13 @@ class SQLiteStore(SQLStore):
 
     def now_skew_seconds(self) -> float:
         return self.clock_offset.total_seconds()
+
+    def spaces(self) -> list[Space]:
+        [(size, loose)] = self._rows("space")
+        return [Space(FILE, size, loose), Space(JOURNAL, journal_size(self.connection.settings_dict))]
+
+    def space_problems(self, spaces: Sequence[Space]) -> list[tuple[str, str]]:
+        return list(untended(spaces))
 
     def setting_problems(self) -> list[tuple[str, str]]:
         return problems(self.connection.settings_dict, self._rows("journal_mode")[0][0])

@@ -1,0 +1,46 @@
+"""The page of what the tables take, and its twin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.stores.space import Space
+from tests.admin.conftest import list_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.test import Client
+
+
+def test_the_page_shows_what_the_database_says(site: str, browse: Client) -> None:
+    page = browse.get(f"{list_of('queue')}space/")
+    told = browse.get(f"{list_of('queue')}space.json").json()
+
+    assert page.status_code == 200
+    assert [space.table for space, _ in page.context["rows"]] == [table["table"] for table in told["tables"]]
+    assert told["tables"]
+    assert all(table["table"] in page.content.decode() for table in told["tables"])
+
+
+@pytest.mark.django_db
+def test_what_is_wrong_stands_there_with_what_mends_it(browse: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = [Space("<b>file</b>", 10**10, loose=9 * 10**9)]
+    monkeypatch.setattr("django_mq.stores.sqlite.store.SQLiteStore.spaces", lambda _: grown)
+
+    page = browse.get(f"{list_of('queue')}space/").content.decode()
+    told = browse.get(f"{list_of('queue')}space.json").json()
+
+    assert "MiB of the database file hold nothing" in page
+    assert "&lt;b&gt;file" in page
+    assert [problem["mend"][:6] for problem in told["problems"]] == ["VACUUM"]
+
+
+@pytest.mark.django_db
+def test_who_may_not_view_queues_sees_no_tables(login_with: Callable[..., Client]) -> None:
+    client = login_with("view_message")
+
+    for name in ("space/", "space.json"):
+        assert client.get(f"{list_of('queue')}{name}").status_code == 403
