@@ -8,7 +8,13 @@ from django.contrib import admin
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, failures
-from django_mq.admin.filters import BeforeFilter, ExceptionFilter, FailingWorkerFilter, QueueNameFilter
+from django_mq.admin.filters import (
+    BeforeFilter,
+    ExceptionFilter,
+    FailingWorkerFilter,
+    PastTypeFilter,
+    QueueNameFilter,
+)
 from django_mq.admin.paging import BoundedPaginator
 from django_mq.admin.search import IdSearch
 from django_mq.admin.span_filter import FailedFilter
@@ -26,7 +32,14 @@ class AttemptAdmin(ReadOnly, IdSearch):
 
     paginator = BoundedPaginator
     list_display = ["message", "number", "queue_name", "type", "error", "worker", "failed"]
-    list_filter = [QueueNameFilter, ExceptionFilter, FailingWorkerFilter, FailedFilter, BeforeFilter]
+    list_filter = [
+        QueueNameFilter,
+        PastTypeFilter,
+        ExceptionFilter,
+        FailingWorkerFilter,
+        FailedFilter,
+        BeforeFilter,
+    ]
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [

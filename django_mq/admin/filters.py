@@ -100,6 +100,20 @@ class TypeFilter(admin.SimpleListFilter):
         return queryset.filter(type=self.value()) if self.value() else queryset
 
 
+class PastTypeFilter(admin.SimpleListFilter):
+    """One type of what is over; offered are those of the newest rows."""
+
+    title = _("type")
+    parameter_name = "type"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        newest = model_admin.model.objects.using(alias()).order_by("-id").values_list("type", flat=True)
+        return _choices(newest[:TYPES_SAMPLE], request.GET.getlist("type"))
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(type=self.value()) if self.value() else queryset
+
+
 class PriorityFilter(admin.SimpleListFilter):
     """One priority, 9 first."""
 

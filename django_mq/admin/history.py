@@ -8,8 +8,9 @@ from django.contrib import admin
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, failures, payload, timeline
+from django_mq.admin.by_type import ByType
 from django_mq.admin.durations import duration
-from django_mq.admin.filters import BeforeFilter, FinishingWorkerFilter, QueueNameFilter
+from django_mq.admin.filters import BeforeFilter, FinishingWorkerFilter, PastTypeFilter, QueueNameFilter
 from django_mq.admin.paging import BoundedPaginator
 from django_mq.admin.search import PastSearch
 from django_mq.admin.span_filter import FinishedFilter
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from django_mq.models import History
 
 
-class HistoryAdmin(ReadOnly, PastSearch):
+class HistoryAdmin(ReadOnly, ByType, PastSearch):
     """Finished messages, newest first."""
 
     paginator = BoundedPaginator
@@ -37,7 +38,14 @@ class HistoryAdmin(ReadOnly, PastSearch):
         "ran",
         "finished",
     ]
-    list_filter = ["outcome", QueueNameFilter, FinishingWorkerFilter, FinishedFilter, BeforeFilter]
+    list_filter = [
+        "outcome",
+        QueueNameFilter,
+        PastTypeFilter,
+        FinishingWorkerFilter,
+        FinishedFilter,
+        BeforeFilter,
+    ]
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [

@@ -27,7 +27,7 @@ from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.overview import overview
 from django_mq.diagnosis.series import SPANS, recent_rates, series
 from django_mq.diagnosis.troubles import LATE_SECONDS, credit_of, troubles
-from django_mq.models import Message, Queue
+from django_mq.models import History, Message, Queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -148,6 +148,7 @@ class Overview(TableAdmin):
                 "messages": self.list_address(Message),
                 "queues": self.list_address(Queue),
                 "overview": f"{self.list_address(Queue)}overview/",
+                "types": f"{self.list_address(History)}types/",
                 "json": f"{self.list_address(Queue)}overview.json",
             },
         }

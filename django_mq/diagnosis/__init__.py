@@ -1,6 +1,7 @@
 """What is going on, and what is wrong: how the queues stand, and the doctor's findings.
 
 overview.py     every queue with its depth and its consumers
+by_type.py      what runs and what fails, over the newest rows of the past
 findings.py     one finding: what was looked at, what was found, how to mend it
 environment.py  the settings' checks and Redis
 database.py     the connection, the migrations, the clock

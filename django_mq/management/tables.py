@@ -66,6 +66,15 @@ def span(seconds: float | None) -> str:
     return " ".join(f"{amount} {unit}" for amount, unit in parts[:2] if amount) or "0 s"
 
 
+def precise(seconds: float | None) -> str:
+    """Return a span of time that may be short: ``3.2 ms``, ``1.25 s``, ``2 min 5 s``."""
+    if seconds is None:
+        return "-"
+    if seconds < 1:
+        return f"{seconds * 1000:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 60 else span(seconds)
+
+
 def plural(count: int, noun: str) -> str:
     """Return ``1 message``, ``2 messages``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

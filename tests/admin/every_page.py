@@ -29,7 +29,7 @@ class Blocked:
 
 
 def addresses() -> Iterator[str]:
-    """Yield every list, its form for something new, the overview and the insights."""
+    """Yield every list, its form for something new, the pages of figures and the insights."""
     from django.contrib import admin
     from django.urls import reverse
 
@@ -37,7 +37,7 @@ def addresses() -> Iterator[str]:
     for meta in models:
         yield reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
         yield reverse(f"admin:{meta.app_label}_{meta.model_name}_add")
-    for name in ("queue_overview", "queue_overview_json"):
+    for name in ("queue_overview", "queue_overview_json", "history_types", "history_types_json"):
         yield reverse(f"admin:django_mq_{name}")
     insights = reverse("admin:django_mq_insighthour_changelist")
     for query in (f"queue={QUEUE}", "days=1", "format=json", f"queue={QUEUE}&format=csv"):

@@ -40,6 +40,7 @@ def pages(make: Make) -> dict[str, str]:
     rows = {"message page": dead, "queue page": dead.queue, "session page": Consumer.objects.all()[0].session}
     lists = {model: list_of(model) for model in MODELS}
     forms = {"publish": f"{list_of('message')}add/", "new queue": f"{list_of('queue')}add/"}
+    forms["types"] = f"{list_of('history')}types/"
     return {**lists, **forms, "overview": overview} | {name: page_of(row) for name, row in rows.items()}
 
 

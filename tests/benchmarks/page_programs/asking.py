@@ -116,6 +116,9 @@ def _addresses() -> Iterator[tuple[str, str]]:
     yield "overview, a queue", f"{overview}?span=day&queue=queue-03"
     yield "overview, what refreshes", f"{overview}?part=1"
     yield "overview as JSON", reverse("admin:django_mq_queue_overview_json")
+    for span in ("hour", "day"):
+        yield f"what runs and fails, last {span}", f"{reverse('admin:django_mq_history_types')}?span={span}"
+    yield "history, type=order.paid", f"{reverse('admin:django_mq_history_changelist')}?type=order.paid"
     for model in MODELS:
         yield f"list of {model}", reverse(f"admin:django_mq_{model}_changelist")
     messages = reverse("admin:django_mq_message_changelist")
@@ -186,7 +189,14 @@ def _commands() -> Iterator[tuple[str, Callable[[], Any]]]:
     from django_mq.integrations.prometheus.collector import QueueCollector
 
     yield "scrape of the metrics, nothing remembered", lambda: list(QueueCollector().collect())
-    asked = (["mq_queues"], ["mq_workers"], ["mq_browse", "queue-03"], ["mq_top", "--count=1"], ["mq_doctor"])
+    asked = (
+        ["mq_queues"],
+        ["mq_workers"],
+        ["mq_types"],
+        ["mq_browse", "queue-03"],
+        ["mq_top", "--count=1"],
+        ["mq_doctor"],
+    )
     for arguments in asked:
         yield " ".join(arguments), lambda arguments=arguments: _called(arguments)
 

@@ -1,0 +1,67 @@
+"""Show what runs and what fails, by type."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+
+from django_mq.diagnosis.by_type import failures, runs
+from django_mq.diagnosis.naming import check_names
+from django_mq.diagnosis.series import SPANS
+from django_mq.management.arguments import add_json
+from django_mq.management.command import MQCommand
+from django_mq.management.tables import precise, table
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from django_mq.diagnosis.by_type import Failures, Runs, Sample
+
+RAN = ("TYPE", "QUEUE", "DONE", "WAIT 50 %", "95 %", "99 %", "RUN 50 %", "95 %", "99 %", "RAN IN ALL")
+FAILED = ("EXCEPTION", "TYPE", "QUEUE", "FAILED", "LAST")
+TIMES = ("wait_p50", "wait_p95", "wait_p99", "run_p50", "run_p95", "run_p99", "run_seconds")
+
+
+class Command(MQCommand):
+    help = "Show how long the messages of each type wait and run, and which exceptions end them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("queues", metavar="QUEUE", nargs="*", help="Only these.")
+        parser.add_argument("--span", choices=[*SPANS], default="hour", help="How far back; hour.")
+        add_json(parser)
+
+    def run(self, alias: str, **options: Any) -> None:
+        span, queues = SPANS[options["span"]], options["queues"]
+        ran, failed = runs(span, queues=queues, using=alias), failures(span, queues=queues, using=alias)
+        # What is over may be of a queue that has been deleted; a typing error is said to be one.
+        seen = {row.queue for row in ran.rows} | {row.queue for row in failed.rows}
+        check_names([name for name in queues if name not in seen], using=alias)
+        if options["json"]:
+            twin = {"span": span.name, "runs": asdict(ran), "failures": asdict(failed)}
+            self.stdout.write(json.dumps(twin, indent=2, cls=DjangoJSONEncoder))
+            return
+        self._write(ran, "finished messages", RAN, [_run(row) for row in ran.rows], range(2, 10))
+        self.stdout.write("")
+        self._write(failed, "failed attempts", FAILED, [_failure(row) for row in failed.rows], [3])
+
+    def _write(
+        self, sample: Sample[Any], what: str, headings: tuple[str, ...], rows: list[tuple[str, ...]], right: Any
+    ) -> None:
+        if rows:
+            self.stdout.write(table(headings, rows, right=right))
+        over = f"the newest {sample.read:,}" if sample.cut else f"all {sample.read:,}"
+        since = f"{sample.since:%Y-%m-%d %H:%M:%S} UTC"
+        self.stdout.write(f"Counted over {over} {what} since {since}{': there are more' * sample.cut}.")
+
+
+def _run(row: Runs) -> tuple[str, ...]:
+    times = (precise(getattr(row, name)) for name in TIMES)
+    return (row.type or "-", row.queue, f"{row.accepted:,}", *times)
+
+
+def _failure(row: Failures) -> tuple[str, ...]:
+    return (row.error, row.type or "-", row.queue, f"{row.attempts:,}", f"{row.last:%Y-%m-%d %H:%M:%S}")
