@@ -11,7 +11,7 @@ from django.db import DatabaseError, connections, transaction
 from django_mq.diagnosis.findings import ok, problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models import Field, Model
@@ -39,7 +39,9 @@ HARMLESS = {
 def look_at_shape(alias: str) -> Iterator[Finding]:
     """Compare tables, columns, their types and indexes with the models."""
     connection = connections[alias]
-    absent = [name for model in _models() for name in _absent(connection, model)]
+    with connection.cursor() as cursor:
+        tables = frozenset(connection.introspection.table_names(cursor))
+    absent = [name for model in _models() for name in _absent(connection, model, tables)]
     if absent:
         mend = (
             "The migrations are recorded, and somebody has altered what they made. Check that a router lets them "
@@ -55,13 +57,13 @@ def _models() -> Iterator[type[Model]]:
     return iter(apps.get_app_config(APP).get_models())
 
 
-def _absent(connection: BaseDatabaseWrapper, model: type[Model]) -> Iterator[str]:
+def _absent(connection: BaseDatabaseWrapper, model: type[Model], tables: frozenset[str]) -> Iterator[str]:
     """Yield what of a model's table is not there, or is of another type."""
     name = model._meta.db_table
+    if name not in tables:
+        yield name
+        return
     with connection.cursor() as cursor:
-        if name not in connection.introspection.table_names(cursor):
-            yield name
-            return
         described = {
             column.name: column for column in connection.introspection.get_table_description(cursor, name)
         }
@@ -116,16 +118,17 @@ def _family(kind: str) -> int | None:
 
 def look_at_privileges(alias: str) -> Iterator[Finding]:
     """Ask for every privilege that publishing and consuming need, without touching a row."""
-    refused, words = [], ""
-    for model in _models():
-        for privilege, statement in HARMLESS.items():
-            error = _refusal(alias, model, statement)
-            if error is not None:
-                refused.append(f"{privilege} on {model._meta.db_table}")
-                words = str(error).strip().splitlines()[0]
-    if not refused:
+    asked = [(model, privilege) for model in _models() for privilege in HARMLESS]
+    if _refusal(alias, asked) is None:
         yield ok("privileges", "All tables may be read and written.")
         return
+    # One transaction ends with the first refusal: each is asked for apart, to name them all.
+    refused, words = [], ""
+    for model, privilege in asked:
+        error = _refusal(alias, [(model, privilege)])
+        if error is not None:
+            refused.append(f"{privilege} on {model._meta.db_table}")
+            words = str(error).strip().splitlines()[0]
     user = connections[alias].settings_dict["USER"]
     mend = (
         f"Grant SELECT, INSERT, UPDATE and DELETE on the tables of django_mq to {user}."
@@ -135,15 +138,18 @@ def look_at_privileges(alias: str) -> Iterator[Finding]:
     yield problem("privileges", f"Refused: {', '.join(refused)} (the database says: {words}).", mend)
 
 
-def _refusal(alias: str, model: type[Model], statement: str) -> DatabaseError | None:
-    connection = connections[alias]
-    quote = connection.ops.quote_name
-    key = str(model._meta.pk.column)
-    columns = ", ".join(quote(str(field.column)) for field in model._meta.local_concrete_fields)
-    text = statement.format(table=quote(model._meta.db_table), key=quote(key), columns=columns)
+def _refusal(alias: str, asked: Iterable[tuple[type[Model], str]]) -> DatabaseError | None:
     try:
-        with transaction.atomic(using=alias), connection.cursor() as cursor:
-            cursor.execute(text)
+        with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+            for model, privilege in asked:
+                cursor.execute(_harmless(alias, model, privilege))
     except DatabaseError as error:
         return error
     return None
+
+
+def _harmless(alias: str, model: type[Model], privilege: str) -> str:
+    quote = connections[alias].ops.quote_name
+    key = str(model._meta.pk.column)
+    columns = ", ".join(quote(str(field.column)) for field in model._meta.local_concrete_fields)
+    return HARMLESS[privilege].format(table=quote(model._meta.db_table), key=quote(key), columns=columns)

@@ -13,6 +13,7 @@ from django_mq.diagnosis.indexed import in_state
 from django_mq.diagnosis.narrowing import put_together
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
 from django_mq.models import Message, Queue, WorkerSession
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,17 +57,19 @@ def look_at_orphans(alias: str) -> Iterator[Finding]:
 
 
 def _orphans(alias: str) -> int:
-    # Each state has an index that begins with the queue: of a million messages none is read. Those in a state that
-    # is not known are found as such.
-    known = list(Queue.objects.using(alias).order_by().values_list("pk", flat=True))
-    rows = Message.objects.using(alias).exclude(queue__in=known).order_by().values_list("pk", flat=True)
+    known = Queue.objects.using(alias).order_by().values_list("pk", flat=True)
+    gone = sorted(set(shared_store(alias).occupied()) - set(known))
+    if not gone:
+        return 0
+    # Each state has an index that begins with the queue. Those in a state that is not known are found as such.
+    rows = Message.objects.using(alias).filter(queue__in=gone).order_by().values_list("pk", flat=True)
     found = put_together([rows.filter(in_state(state)) for state in Message.Status])
     return len(found[:COUNT_LIMIT])
 
 
 def look_at_states(alias: str) -> Iterator[Finding]:
     """Find rows in a state, and queues with a word, that this version does not know."""
-    strange = _up_to_limit(Message.objects.using(alias).exclude(state__in=Message.Status.values))
+    strange = shared_store(alias).count_unknown(limit=COUNT_LIMIT)
     if strange:
         mend = (
             "No worker takes them. If a newer version has written them, run that; if somebody has written them by "

@@ -233,6 +233,14 @@ class Store(Spacious, ABC):
         """Count messages per queue and state, each count stopping at ``limit``; one statement."""
 
     @abstractmethod
+    def occupied(self) -> list[int]:
+        """Return the ids of the queues that messages are in, in any order, be there such a queue or not."""
+
+    @abstractmethod
+    def count_unknown(self, *, limit: int) -> int:
+        """Count messages in a state that this version does not know, stopping at ``limit``."""
+
+    @abstractmethod
     def browse(
         self, name: str, *, states: Sequence[int], limit: int = 100, after: Browsed | None = None
     ) -> list[Browsed]:

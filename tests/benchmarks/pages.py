@@ -3,6 +3,10 @@
 Each kind of database gets a process of its own, with a database of its own: PostgreSQL on a server made for this
 run, SQLite in a file. What is measured is the time from the request to the whole answer, in the process
 that serves it: no network, no browser.
+
+``--sweep N`` asks for N lists with filters drawn by chance, instead of the pages that somebody thought of, and
+``--shape`` makes the messages uneven: all in one queue, all in one state, the rare ones the oldest. ``--unkept``
+leaves them as they were just written: no statistics, nothing vacuumed.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ ROOT = Path(__file__).parents[2]
 TARGET = 0.3
 HEALTH_TARGET = 0.2
 STORES = ("postgresql", "sqlite")
+#: As tests.benchmarks.page_programs.filling knows them.
+SHAPES = ("mixed", "one-queue", "ready", "scheduled", "dead", "old-dead")
 
 
 def main() -> None:
@@ -35,6 +41,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7, help="How often each page is asked for.")
     parser.add_argument("--store", choices=STORES, action="append", help="Only this kind of database.")
     parser.add_argument("--only", default="", help="Only pages whose name contains this.")
+    parser.add_argument(
+        "--sweep", type=int, default=0, help="So many lists with filters drawn by chance, instead."
+    )
+    parser.add_argument("--seed", type=int, default=1, help="What chance begins with.")
+    parser.add_argument("--shape", choices=SHAPES, default="mixed", help="How the messages are spread.")
+    parser.add_argument("--unkept", action="store_true", help="Ask before the database has looked at the rows.")
     parser.add_argument("--json", metavar="FILE", help="Write every figure there.")
     options = parser.parse_args()
     figures = {store: measure(store, options) for store in options.store or STORES}
@@ -47,6 +59,7 @@ def main() -> None:
 def measure(store: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of one kind of database."""
     arguments = [str(options.messages), str(options.repeats), options.only]
+    arguments += [str(options.sweep), str(options.seed), options.shape, "unkept" if options.unkept else "kept"]
     with tempfile.TemporaryDirectory() as folder:
         if store == "sqlite":
             return run(store, f"sqlite:///{folder}/pages.sqlite3", arguments)

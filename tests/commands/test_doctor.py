@@ -12,6 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connections
 from django.db.migrations.recorder import MigrationRecorder
+from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import pause, publish
 from django_mq.delivery.declaring import declare
@@ -278,3 +279,18 @@ def test_a_queue_of_an_unknown_kind_is_a_problem(run: Run, database: str, orders
     Queue.objects.using(database).update(kind="heap")
 
     assert "Its kind is 'heap'" in Findings(run).about(f"queue {orders}", "problem")["sentence"]
+
+
+def test_it_asks_no_more_of_many_queues_and_messages_than_of_few(run: Run, database: str, orders: str) -> None:
+    def asked() -> int:
+        with CaptureQueriesContext(connections[database]) as captured:
+            Findings(run)
+        return len(captured)
+
+    publish(orders)
+    few = asked()
+    for number in range(12):
+        Queue.objects.using(database).create(name=f"queue {number}")
+        publish(f"queue {number}")
+
+    assert asked() == few

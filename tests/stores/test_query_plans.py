@@ -52,6 +52,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "find_correlated": ({"correlation_ids": ["one", "two"]}, "corr"),
     "find_identified": ({"message_ids": [uuid4().hex, uuid4().hex]}, "once"),
     "counts": ({"names": ["q1"], "limit": 100}, "ready"),
+    "occupied": ({}, "ready"),
     "count_up_to": ({"queue": "q1", "limit": 100}, "dead"),
     # Of a queue that is most of the table, all of the table is rightly read.
     "measure_queue": ({"queue_id": 10**6}, "ready"),

@@ -39,6 +39,13 @@ class Looking(Runner):
         return (self._now() - min(since)).total_seconds() if since else None
 
     @locked
+    def occupied(self) -> list[int]:
+        return [queue.number for queue in self.broker.queues.values() if queue.rows]
+
+    def count_unknown(self, *, limit: int) -> int:  # noqa: ARG002 - as every store
+        return 0  # the engine makes no other
+
+    @locked
     def browse(
         self, name: str, *, states: Sequence[int], limit: int = 100, after: Browsed | None = None
     ) -> list[Browsed]:

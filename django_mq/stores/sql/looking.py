@@ -18,6 +18,12 @@ class Looking(Runner):
         rows = self._rows("counts", names=None if names is None else list(names), limit=limit)
         return {row[0]: Counts(*row[1:]) for row in rows}
 
+    def occupied(self) -> list[int]:
+        return [row[0] for row in self._rows("occupied")]
+
+    def count_unknown(self, *, limit: int) -> int:
+        return int(self._rows("count_unknown", limit=limit)[0][0])
+
     def browse(
         self, name: str, *, states: Sequence[int], limit: int = 100, after: Browsed | None = None
     ) -> list[Browsed]:

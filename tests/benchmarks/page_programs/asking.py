@@ -26,9 +26,10 @@ from django.urls import reverse  # noqa: E402
 
 from django_mq.models import Attempt, History, Message, Operation, Queue, WorkerSession  # noqa: E402
 from tests.benchmarks.page_programs.filling import fill  # noqa: E402
+from tests.benchmarks.page_programs.sweeping import addresses  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 #: Django and a connection: what any command costs before ours begins.
 BARE = "import django; django.setup(); from django.db import connection; connection.ensure_connection()"
@@ -40,16 +41,17 @@ HEALTH = "from django.core.management import execute_from_command_line as run; r
 def main() -> None:
     """Write the figures to the standard output."""
     messages, repeats, only = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    sweep, seed, shape, kept = int(sys.argv[4]), int(sys.argv[5]), sys.argv[6], sys.argv[7] == "kept"
     call_command("migrate", verbosity=0)
     _say(f"{connection.vendor}: writing {messages:,} messages")
-    fill(messages)
+    fill(messages, shape, kept=kept)
     client = Client()
     client.force_login(User.objects.create_superuser("operator"))
-    wanted = [(name, ask) for name, ask in [*_asked(client), *_commands()] if only in name]
-    figures = [_measured(name, ask, repeats) for name, ask in wanted]
-    if only in "mq_health":
+    asked = _gotten(client, addresses(sweep, seed)) if sweep else [*_asked(client), *_commands()]
+    figures = [_measured(name, ask, repeats) for name, ask in asked if only in name]
+    if only in "mq_health" and not sweep:
         figures.append(_health(repeats))
-    if only in ACROSS:
+    if only in ACROSS and not sweep:
         figures.append(_across(client))
     json.dump({"messages": messages, "pages": figures}, sys.stdout)
 
@@ -81,8 +83,7 @@ def _measured(name: str, ask: Callable[[], Any], repeats: int) -> dict[str, Any]
 
 
 def _asked(client: Client) -> Iterator[tuple[str, Callable[[], Any]]]:
-    for name, address in _addresses():
-        yield name, lambda address=address: _answered(client.get(address, follow=True))
+    yield from _gotten(client, _addresses())
     messages = reverse("admin:django_mq_message_changelist")
     chosen = {"_selected_action": [Message.objects.latest("id").pk], "select_across": "1"}
     for act in ("cancel", "move"):
@@ -99,6 +100,11 @@ def _asked(client: Client) -> Iterator[tuple[str, Callable[[], Any]]]:
             )
         ),
     )
+
+
+def _gotten(client: Client, named: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    for name, address in named:
+        yield name, lambda address=address: _answered(client.get(address, follow=True))
 
 
 def _answered(response: Any) -> None:

@@ -18,27 +18,44 @@ SEED = 20_000
 TYPES = ("order.placed", "order.paid", "mail.welcome", "mail.reminder", "stock.count", "shop.tasks.ship")
 #: Of each twenty messages so many are ready, scheduled, claimed and dead.
 STATES = (1,) * 14 + (0,) * 3 + (2,) + (3,) * 2
+#: How the messages may be spread: parts, the oldest first, each with its share, its state and its queue's number.
+#: None: spread as above.
+SHAPES: dict[str, list[tuple[float, int | None, int | None]]] = {
+    "mixed": [(1.0, None, None)],
+    "one-queue": [(1.0, None, 0)],
+    "ready": [(1.0, 1, None)],
+    "scheduled": [(1.0, 0, None)],
+    "dead": [(1.0, 3, None)],
+    "old-dead": [(0.1, 3, 1), (0.9, 1, 0)],
+}
 #: What the database does by itself within a minute or two of so many new rows.
 TIDY = {"postgresql": "VACUUM ANALYZE", "sqlite": "ANALYZE"}
 NEW_UUID = {"postgresql": "gen_random_uuid()", "sqlite": "lower(hex(randomblob(16)))"}
 
 
-def fill(messages: int) -> None:
-    """Write it all."""
+def fill(messages: int, shape: str = "mixed", *, kept: bool = True) -> None:
+    """Write it all; what is not kept is left without statistics."""
     queues = [Queue(name=f"queue-{number:02}") for number in range(QUEUES)]
     Queue.objects.bulk_create([*queues, Queue(name="empty")])
     Queue.objects.filter(name__gt="queue-09").update(dead_letter_queue=queues[0])
     sessions = _fleet([queue.name for queue in queues])
-    Message.objects.bulk_create(
-        (_message(number, queues[number % QUEUES], sessions) for number in range(min(SEED, messages))), 1000
-    )
-    _multiply(Message, messages)
+    for share, state, queue in SHAPES[shape]:
+        wanted, oldest = int(messages * share), Message.objects.count()
+        Message.objects.bulk_create(
+            (
+                _message(number, queues[number % QUEUES if queue is None else queue], sessions, state)
+                for number in range(min(SEED, wanted))
+            ),
+            1000,
+        )
+        _multiply(Message, oldest + wanted, beyond=oldest)
     History.objects.bulk_create((_finished(number) for number in range(min(SEED, messages))), 1000)
     _multiply(History, messages)
     Attempt.objects.bulk_create((_attempt(number) for number in range(min(SEED, messages // 10))), 1000)
     Rollup.objects.bulk_create(_minutes([queue.name for queue in queues]), 1000)
-    with connection.cursor() as cursor:
-        cursor.execute(TIDY[connection.vendor])
+    if kept:
+        with connection.cursor() as cursor:
+            cursor.execute(TIDY[connection.vendor])
 
 
 def _fleet(names: list[str]) -> list[WorkerSession]:
@@ -67,8 +84,8 @@ def _fleet(names: list[str]) -> list[WorkerSession]:
     return sessions
 
 
-def _message(number: int, queue: Queue, sessions: list[WorkerSession]) -> Message:
-    now, state = timezone.now(), STATES[number // QUEUES % 20]
+def _message(number: int, queue: Queue, sessions: list[WorkerSession], given: int | None) -> Message:
+    now, state = timezone.now(), STATES[number // QUEUES % 20] if given is None else given
     claimed, dead, due = state == 2, state == 3, state == 0
     return Message(
         queue=queue,
@@ -131,13 +148,15 @@ def _minutes(names: list[str]) -> list[Rollup]:
     ]
 
 
-def _multiply(model: Any, wanted: int) -> None:
-    """Double the rows until there are enough."""
+def _multiply(model: Any, wanted: int, *, beyond: int = 0) -> None:
+    """Double the rows behind a key until there are enough in all."""
     columns = [field.column for field in model._meta.local_concrete_fields if not field.primary_key]
     given = [NEW_UUID[connection.vendor] if name == "message_id" else f'"{name}"' for name in columns]
     named = ", ".join(f'"{name}"' for name in columns)
     table = model._meta.db_table
-    copy = f"INSERT INTO {table} ({named}) SELECT {', '.join(given)} FROM {table} ORDER BY id LIMIT %s"
+    copy = (
+        f"INSERT INTO {table} ({named}) SELECT {', '.join(given)} FROM {table} WHERE id > %s ORDER BY id LIMIT %s"
+    )
     with connection.cursor() as cursor:
         while (missing := wanted - model.objects.count()) > 0:
-            cursor.execute(copy, [missing])
+            cursor.execute(copy, [beyond, missing])

@@ -40,6 +40,32 @@ def test_counts_may_be_asked_for_some_queues(store: Store, orders: str) -> None:
     assert store.counts([]) == {}
 
 
+def test_the_queues_that_messages_are_in_are_named_whatever_their_state(
+    store: Store, orders: str, session: int
+) -> None:
+    for name in ("waiting", "failed", "held", "empty"):
+        declare(store, name)
+    assert store.occupied() == []
+    publish(store)
+    publish(store, "waiting", delay_seconds=10)
+    publish(store, "failed")
+    settle(store, session, claim(store, session, "failed")[0], Verdict.DEAD, reason="bad")
+    publish(store, "held")
+    claim(store, session, "held")
+
+    occupied = store.occupied()
+
+    assert len(occupied) == len(set(occupied)) == 4
+
+
+def test_no_message_is_in_a_state_that_is_not_known(store: Store, orders: str, session: int) -> None:
+    publish(store)
+    publish(store, delay_seconds=10)
+    claim(store, session)
+
+    assert store.count_unknown(limit=10) == 0
+
+
 def test_each_count_stops_at_the_limit(store: Store, orders: str) -> None:
     store.append_many([a_message() for _ in range(5)] + [a_message(delay_seconds=9) for _ in range(2)])
 
