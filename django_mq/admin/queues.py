@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy
 from django_mq.admin import columns, depth
 from django_mq.admin.durations import duration
 from django_mq.admin.filters import DELIVERY
+from django_mq.admin.log import LogPage
 from django_mq.admin.overview import Overview
 from django_mq.admin.queue_actions import QueueActions
 from django_mq.admin.queue_form import QueueForm
@@ -39,7 +40,7 @@ LIVE = ("ready", "scheduled", "claimed", "dead", "oldest_ready", "pausing")
 NOW = (("ready", "oldest_ready"), ("scheduled", "claimed"), ("dead", "pausing"))
 
 
-class QueueAdmin(Overview, SpacePage, QueueActions):
+class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
     """Create, edit and delete queues; see their depth; pause, resume and purge them."""
 
     form = QueueForm

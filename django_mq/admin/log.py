@@ -1,0 +1,111 @@
+"""What operators did, the latest first: the admin's own log, of our tables, as a page and as JSON.
+
+A page goes on from the key of its last entry, since the log has no index in any other order and may be large. A
+word is looked for among the newest entries only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth import get_user_model
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import PermissionDenied
+from django.db.models import Max, Q
+from django.http import JsonResponse
+from django.template.response import TemplateResponse
+from django.urls import NoReverseMatch, path, reverse
+from django.utils.translation import gettext as _
+
+from django_mq.admin.table import TableAdmin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+#: Entries on a page, and newest ones among which a word is looked for.
+PAGE = 50
+SAMPLE = 10_000
+
+
+class LogPage(TableAdmin):
+    """Mixed into the queues' admin."""
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view
+        own = [
+            path("log/", view(self.log_view), name="django_mq_queue_log"),
+            path("log.json", view(self.log_json_view), name="django_mq_queue_log_json"),
+        ]
+        return own + super().get_urls()
+
+    def log_view(self, request: HttpRequest) -> HttpResponse:
+        """Show who did what. Needs permission to view queues; of other tables, what the user may view is shown."""
+        entries, more = self._entries(request)
+        term = request.GET.get("q", "")
+        request.current_app = self.admin_site.name
+        page = {
+            **self.admin_site.each_context(request),
+            "title": _("What operators did"),
+            "opts": self.opts,
+            "media": self.media,
+            "entries": [(entry, self._address(entry)) for entry in entries],
+            "term": term,
+            "more": entries[-1].pk if more else None,
+        }
+        return TemplateResponse(request, "admin/django_mq/log.html", page)
+
+    def log_json_view(self, request: HttpRequest) -> HttpResponse:
+        """Return the same as JSON; ``?before=`` the number in ``more`` goes on."""
+        entries, more = self._entries(request)
+        found = [
+            {
+                "time": entry.action_time.isoformat(),
+                "user": entry.user.get_username(),
+                "about": entry.content_type.model if entry.content_type else "",
+                "name": entry.object_repr,
+                "words": entry.get_change_message(),
+            }
+            for entry in entries
+        ]
+        return JsonResponse({"entries": found, "more": entries[-1].pk if more else None})
+
+    def _entries(self, request: HttpRequest) -> tuple[Sequence[LogEntry], bool]:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        entries = _among(self._kinds(request), request.GET.get("q", "").strip())
+        before = request.GET.get("before", "")
+        if before.isdecimal():
+            entries = entries.filter(pk__lt=int(before[:18]))
+        found = list(entries.order_by("-pk").select_related("user", "content_type")[: PAGE + 1])
+        return found[:PAGE], len(found) > PAGE
+
+    def _kinds(self, request: HttpRequest) -> list[int]:
+        """Return the tables of ours that the user may view."""
+        ours = apps.get_app_config(self.opts.app_label).get_models()
+        seen = [model for model in ours if self.may(request, f"view_{model._meta.model_name}")]
+        return [kind.pk for kind in ContentType.objects.get_for_models(*seen).values()]
+
+    def _address(self, entry: LogEntry) -> str:
+        """Return the page of what it is about; one that is gone says so itself."""
+        if not entry.object_id or entry.content_type is None or entry.is_deletion():
+            return ""
+        name = f"{self.admin_site.name}:{entry.content_type.app_label}_{entry.content_type.model}_change"
+        try:
+            return reverse(name, args=[entry.object_id])
+        except NoReverseMatch:
+            return ""
+
+
+def _among(kinds: Sequence[int], term: str) -> QuerySet[LogEntry]:
+    entries = LogEntry.objects.filter(content_type__in=kinds)
+    if not term:
+        return entries
+    newest = LogEntry.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    words = Q(change_message__icontains=term) | Q(object_repr__icontains=term)
+    user = Q((f"user__{get_user_model().USERNAME_FIELD}__icontains", term))
+    return entries.filter(words | user, pk__gt=newest - SAMPLE)
