@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from django.core.management.base import CommandError
@@ -32,6 +33,14 @@ def more_than_zero(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise ArgumentTypeError("must be more than 0.")
     return seconds
+
+
+def finite(text: str) -> float:
+    """Read a number that others can be compared with: with a NaN, none is larger."""
+    number = float(text)
+    if not isfinite(number):
+        raise ArgumentTypeError("must be a finite number.")
+    return number
 
 
 def add_json(parser: ArgumentParser, *, what: str = "a JSON object") -> None:

@@ -14,6 +14,7 @@ from django.db import connections
 from django_mq import conf
 from django_mq.diagnosis.naming import meant
 from django_mq.errors import MQError, UnknownQueue
+from django_mq.management.arguments import UsageError
 from django_mq.management.completion import offer_queues
 from django_mq.stores.translation import translating
 
@@ -62,6 +63,9 @@ class MQCommand(BaseCommand):
             self.run(alias, **options)
         except UnknownQueue as error:
             raise CommandError(f"{error}{meant(error.queue, alias)}") from error
+        except UnicodeEncodeError as error:
+            # What is typed and is no UTF-8 comes as halves of surrogate pairs, which no database takes.
+            raise UsageError(f"{error.object!a} is no text: write it in UTF-8.") from error
 
     def _alias(self, given: str | None) -> str:
         alias = given or conf.load().DATABASE

@@ -114,3 +114,29 @@ def test_a_dry_deletion_deletes_nothing(database: str, run: Run, holds: int, for
 
     assert Queue.objects.using(database).filter(name="orders").exists()
     assert Message.objects.using(database).count() == holds
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["mq_move", "\udcff", "orders"],
+        ["mq_move", "orders", "\udcff"],
+        ["mq_redrive", "\udcff"],
+        ["mq_pause", "\udcff"],
+        ["mq_queue", "create", "\udcff"],
+        ["mq_queue", "delete", "\udcff"],
+        ["mq_workers", "--queue", "\udcff"],
+        ["mq_retry", "--error", "\udcff"],
+    ],
+)
+def test_what_is_typed_in_no_utf_8_is_refused(database: str, run: Run, arguments: list[str]) -> None:
+    with pytest.raises(CommandError, match="udcff' is no text: write it in UTF-8") as refusal:
+        run(*arguments)
+
+    assert refusal.value.returncode == 2
+
+
+def test_a_probe_takes_no_age_that_nothing_reaches(database: str, run: Run) -> None:
+    for age in ("nan", "inf"):
+        with pytest.raises(CommandError, match="must be a finite number"):
+            run("mq_health", "--max-age", age)

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.diagnosis.health import Demands, Probe
-from django_mq.management.arguments import add_json, more_than_zero
+from django_mq.management.arguments import add_json, finite, more_than_zero
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable
 
@@ -24,7 +24,7 @@ class Command(MQCommand):
         super().add_arguments(parser)
         parser.add_argument("queues", metavar="QUEUE", nargs="*", help="Only these.")
         parser.add_argument(
-            "--max-age", type=float, metavar="SECONDS", help="How long a ready message may have waited."
+            "--max-age", type=finite, metavar="SECONDS", help="How long a ready message may have waited."
         )
         parser.add_argument("--max-dead", type=int, metavar="N", help="How many dead letters a queue may have.")
         parser.add_argument("--workers", action="store_true", help="Every queue must have a live worker.")
