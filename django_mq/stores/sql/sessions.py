@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.conduct import Conduct
 from django_mq.stores.records import Instructions, Renewal
 from django_mq.stores.sql.runner import Runner
+from django_mq.stores.texts import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,9 +34,9 @@ class Sessions(Runner):
     def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
         rows = self._rows(
             "open_session",
-            name=info.name,
+            name=storable(info.name, 255),
             kind=info.kind,
-            host=info.host,
+            host=storable(info.host, 255),
             pid=info.pid,
             version=info.version,
             queues=json.dumps(list(info.queues)),
@@ -86,11 +87,8 @@ class Sessions(Runner):
     def _show_consumers(self, session_id: int, consumers: Iterable[ConsumerInfo]) -> None:
         self._rows("drop_consumers", sessions=[session_id])
         for consumer in consumers:
-            self._rows(
-                "add_consumer",
-                session=session_id,
-                **{name: getattr(consumer, name) for name in CONSUMER_FIELDS},
-            )
+            shown = {name: getattr(consumer, name) for name in CONSUMER_FIELDS}
+            self._rows("add_consumer", session=session_id, **shown | {"handler": storable(consumer.handler, 255)})
 
     def close_session(self, session_id: int) -> int:
         with self._transaction():

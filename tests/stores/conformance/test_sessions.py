@@ -39,6 +39,13 @@ def test_no_session_id_is_used_twice(store: Store) -> None:
     assert open_session(store) != first
 
 
+def test_a_worker_may_be_called_what_no_database_can_store(store: Store) -> None:
+    id_ = open_session(store, "\udcff\x00" + "w" * 300)
+
+    shown = replace(ALIVE, consumers=(ConsumerInfo(queue_name="orders", handler="shop." + "h" * 300),))
+    assert store.renew(id_, shown) is not None
+
+
 def test_a_session_shows_what_the_worker_says_of_itself(store: Store) -> None:
     needs_rows(store)
     info = SessionInfo(name="w@h", kind="celery", host="h", pid=42, version="1.2", queues=("a", "b"), credit=7)
