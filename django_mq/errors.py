@@ -117,10 +117,6 @@ class UnknownConsumer(MQError):
     """The consumer is not subscribed to this queue."""
 
 
-class UnknownState(MQError):
-    """The state is not one of those the entry table names."""
-
-
 class UnknownListKind(MQError, LookupError):
     """No list of this kind is known; register it first."""
 

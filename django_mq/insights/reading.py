@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Max, Sum
+from django.db.models import Sum
 
 from django_mq.errors import PipelineError
 from django_mq.insights import forecast, histograms
@@ -128,9 +128,3 @@ def causes(alias: str, queue: str, *, since: date, until: date) -> list[tuple[bo
     grouped = rows.order_by().values("dead", "reason").annotate(total=Sum("messages"))
     found = [(row["dead"], row["reason"], row["total"]) for row in grouped]
     return sorted(found, key=lambda cause: (-cause[2], cause[1]))
-
-
-def last_hour(alias: str) -> datetime | None:
-    """Return the latest hour that anything is known of."""
-    latest: datetime | None = InsightHour.objects.using(alias).aggregate(latest=Max("hour"))["latest"]
-    return latest

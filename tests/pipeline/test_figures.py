@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from django_mq.insights import exporting
 from django_mq.insights.histograms import bucket
+from django_mq.pipeline.insights import groups
 from django_mq.pipeline.insights.figures import (
     ALL_LEVELS,
     HOUR,
@@ -214,3 +216,9 @@ def test_fairness_counts_those_who_got_nothing() -> None:
 
 def test_nothing_is_no_hours() -> None:
     assert count([Row(ready=90000, claimed=90001, finished=90002)]) == {}
+
+
+def test_what_is_counted_of_an_hour_is_what_can_be_taken_along() -> None:
+    counted = {column.split()[0] for column in groups.SCHEMA.split(", ")}
+
+    assert counted - {"queue"} == {*exporting.HOUR} - {"queue_name"}

@@ -16,6 +16,7 @@ from django_mq import conf
 from django_mq.benchmarks.catalogue import chosen
 from django_mq.benchmarks.ground import Ground, durability, tables_for
 from django_mq.benchmarks.measuring import NAMES
+from django_mq.benchmarks.reporting import heading, reported
 from django_mq.management.command import MQCommand
 from django_mq.stores.registry import shared_store
 
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from django_mq.benchmarks.measuring import Measure
-
-#: What stands behind a target: nothing where nothing could be measured.
-VERDICTS = {True: " met", False: " MISSED", None: ""}
-WIDTHS = (22, 24, 24, 8, 12)
 
 
 class Command(MQCommand):
@@ -51,7 +48,7 @@ class Command(MQCommand):
         machine = _machine(alias)
         self.stdout.write(", ".join(f"{name} {value}" for name, value in machine.items()))
         self.stdout.write(f"This takes about {_time(seconds)}.")
-        self.stdout.write(_line("measure", "value", "raw limit, this run", "ratio", "target"))
+        self.stdout.write(heading())
         measures: list[Measure] = []
         for item in measurings:
             with tables_for(alias) as (own, raw):
@@ -61,7 +58,7 @@ class Command(MQCommand):
                 for measure in item.run(ground):
                     if not options["measures"] or measure.name in options["measures"]:
                         measures.append(measure)
-                        self.stdout.write(_report(measure))
+                        self.stdout.write(reported(measure))
                         self.stdout.flush()
         if options["json"]:
             document = {"machine": machine, "measures": [measure.as_json() for measure in measures]}
@@ -90,15 +87,3 @@ def _machine(alias: str) -> dict[str, Any]:
 
 def _time(seconds: int) -> str:
     return f"{seconds} seconds" if seconds < 100 else f"{round(seconds / 60)} minutes"
-
-
-def _report(measure: Measure) -> str:
-    value = "not measured here" if measure.value is None else f"{measure.value:,.2f} {measure.unit}"
-    limit = "-" if measure.limit is None else f"{measure.limit:,.2f} {measure.unit}"
-    ratio = "-" if measure.ratio is None else f"{measure.ratio:.2f}"
-    target = "-" if measure.target is None else f"{measure.target:g}{VERDICTS[measure.met]}"
-    return _line(measure.name, value, limit, ratio, target)
-
-
-def _line(*cells: str) -> str:
-    return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)) + " |"

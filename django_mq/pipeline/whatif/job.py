@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.levels import level_of
@@ -116,14 +116,13 @@ def _runner(lane: Sequence[Scenario | None], levels: int) -> Callable[..., Itera
         if not given:
             return
         table = pa.Table.from_batches(given).sort_by([("at", "ascending"), ("id", "ascending")])
-        level = {
-            priority: level_of(priority, levels) for priority in table.column("priority").unique().to_pylist()
-        }
-        classes = [level[priority] for priority in _numbers(table, "priority")]
+        priorities = _numbers(table, "priority")
+        level = {priority: level_of(priority, levels) for priority in set(priorities)}
+        classes = [level[priority] for priority in priorities]
         rows = [
             row
             for scenario in lane
-            for row in spreads(REALITY if scenario is None else scenario.name, _waits(table, scenario), classes)
+            for row in spreads(_name_of(scenario), _waits(table, priorities, scenario), classes)
         ]
         types = [pa.string(), pa.int32(), pa.int64(), *[pa.float64()] * 4]
         columns = zip(*rows, strict=True)
@@ -134,11 +133,15 @@ def _runner(lane: Sequence[Scenario | None], levels: int) -> Callable[..., Itera
     return run
 
 
-def _waits(table: pa.Table, scenario: Scenario | None) -> list[float]:
+def _name_of(scenario: Scenario | None) -> str:
+    return REALITY if scenario is None else scenario.name
+
+
+def _waits(table: pa.Table, priorities: Sequence[int], scenario: Scenario | None) -> list[float]:
     if scenario is None:
         return _numbers(table, "waited")
-    columns = map(partial(_numbers, table), ("at", "priority", "service"))
-    return simulate(list(map(Arrival, *columns)), scenario)
+    arrivals = map(Arrival, _numbers(table, "at"), priorities, _numbers(table, "service"))
+    return simulate(list(arrivals), scenario)
 
 
 def _numbers(table: pa.Table, name: str) -> list[Any]:

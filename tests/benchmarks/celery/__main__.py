@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import django
 
+from django_mq.benchmarks.reporting import heading, reported
 from tests.benchmarks.celery.figures import NAMES
 from tests.benchmarks.peers import new_database
 from tests.services.environment import Services
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from django_mq.benchmarks.measuring import Measure
     from tests.benchmarks.celery.bench import Bench
 
-WIDTHS = (20, 18, 18, 6, 12)
 #: Of REDIS_URL's server: hints in one of its databases, the broker that is compared with in another.
 HINTS, BROKER = 14, 15
 
@@ -35,7 +35,7 @@ def main() -> None:
     options = parse(sys.argv[1:])
     report: list[Measure] = []
     with tempfile.TemporaryDirectory() as folder, servers(), bench(Path(folder), options) as run:
-        write(line("measure", "django_mq", "limit, this run", "ratio", "target"))
+        write(heading())
         for name in options.measures or NAMES:
             for measure in measurings()[name](run, name):
                 report.append(measure)
@@ -117,20 +117,6 @@ def machine() -> dict[str, Any]:
     packages = {name: version(name) for name in ("django", "celery", "kombu", "redis", "psycopg")}
     load = round(os.getloadavg()[0], 2)
     return packages | {"python": platform.python_version(), "cores": os.cpu_count(), "load": load}
-
-
-def reported(measure: Measure) -> str:
-    """Return a measure as a line of the table."""
-    limit = "-" if measure.limit is None else f"{measure.limit:,.2f} {measure.unit}"
-    ratio = "-" if measure.ratio is None else f"{measure.ratio:.2f}"
-    verdict = "met" if measure.met else "MISSED"
-    value = f"{measure.value:,.2f} {measure.unit}"
-    return line(measure.name, value, limit, ratio, f"{measure.target:g} {verdict}")
-
-
-def line(*cells: str) -> str:
-    """Return a line of the table."""
-    return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)) + " |"
 
 
 def write(text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from django.utils import timezone
 from django_mq.api import publish
 from django_mq.models import Attempt, History
 from tests.conftest import skip_or_fail
+from tests.integrations.celery.live.hearing import publish_until
 from tests.services.server import UnavailableError
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -102,19 +103,14 @@ def test_events_tell_of_each_failed_attempt(shop: Site) -> None:
         def heard(body: str, kind: str) -> str:
             """Publish until an event of this kind comes; return the message's id."""
             ids: set[str] = set()
-
-            def came() -> bool:
-                ids.update(send(shop, body))
-                with suppress(TimeoutError):
-                    while not any(told == kind and uuid in ids for told, uuid in seen):
-                        bound.drain_events(timeout=1.0)
-                    return True
-                return False
-
-            wait_until(came, lambda: f"{kind}, but came {seen}: {shop.story()}")
+            publish_until(
+                lambda: any(told == kind and uuid in ids for told, uuid in seen),
+                connection=bound,
+                publish=lambda: ids.update(send(shop, body)),
+                story=lambda: f"{kind}, but came {seen}: {shop.story()}",
+            )
             return next(uuid for told, uuid in seen if told == kind and uuid in ids)
 
-        # Nobody keeps events for a queue that is not bound: what is sent before could be over by then.
         with receiver.consumer_context(wakeup=False) as (bound, _, _):
             heard("well", "task-succeeded")
             failed = heard("fail", "task-failed")
