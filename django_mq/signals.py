@@ -49,7 +49,7 @@ def is_wanted(signal: Signal) -> bool:
 
 
 def tell(signal: Signal, **arguments: Any) -> None:
-    """Tell every receiver, and the log at level DEBUG with the arguments as attributes of the record."""
+    """Tell every receiver, and the log at level DEBUG with what JSON can say of the arguments."""
     if not is_wanted(signal):
         return
     name = _NAMES[id(signal)]
@@ -57,4 +57,22 @@ def tell(signal: Signal, **arguments: Any) -> None:
         if isinstance(answer, Exception):
             logger.error("A receiver of %s failed: %r", name, receiver, exc_info=answer)
     if logger.isEnabledFor(logging.DEBUG):
-        logger.debug("%s", name, extra={"event": name, "details": arguments})
+        details = {key: _plain(key, value) for key, value in arguments.items()}
+        logger.debug("%s", name, extra={"event": name, "details": details})
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return an argument as a log may keep it: no bodies, and of headers only the names."""
+    if name == "message":
+        return {
+            "id": str(value.id),
+            "queue": value.queue,
+            "type": value.type,
+            "priority": value.priority,
+            "attempt": value.attempt,
+        }
+    if name == "message_ids":
+        return [str(each) for each in value]
+    if name == "headers":
+        return sorted(map(str, value))
+    return repr(value) if isinstance(value, BaseException) else value

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 
 #: Headers that say where a message has been: a copy is a new one.
 TRACES = ("x-origin-queue", "x-origin-attempts", "x-origin-id", "x-origin-cause", "x-dead-reason", "x-dead-at")
+#: Headers that continue a publisher's trace: what is sent once more, perhaps days later, is no part of it.
+TRACE_CONTEXT = ("traceparent", "tracestate", "baggage", "sentry-trace")
 #: Header of a body that Kombu has compressed.
 COMPRESSION = "compression"
 
 
 def without_traces(headers: dict[str, Any]) -> dict[str, Any]:
     """Return what a copy's headers say; those of a Celery task leave its id to be given."""
-    return without_task_id({name: value for name, value in headers.items() if name not in TRACES})
+    left = {*TRACES, *TRACE_CONTEXT}
+    return without_task_id({name: value for name, value in headers.items() if name.lower() not in left})
 
 
 def copy_of(message_id: UUID, *, using: str) -> Letter:

@@ -2,10 +2,10 @@
 
     django_mq.integrations.opentelemetry.instrument()   # once per process, in AppConfig.ready()
 
-A published message carries the caller's trace context in its headers (W3C: ``traceparent``,
-``tracestate``, and baggage, as the configured propagator writes them). Each attempt is a span
-of kind CONSUMER under it, in whatever process and however long after. Names and attributes
-are those of OpenTelemetry's semantic conventions for messaging.
+Within a trace, a publish is a span of kind PRODUCER, and the message carries its context in its headers
+(W3C: ``traceparent``, ``tracestate``, and baggage, as the configured propagator writes them). Each
+attempt is a span of kind CONSUMER under it, in whatever process and however long after. Names and
+attributes are those of OpenTelemetry's semantic conventions for messaging.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context, propagate, trace
-from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 
 from django_mq import __version__, signals
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opentelemetry.context import Context
-    from opentelemetry.trace import Span, TracerProvider
+    from opentelemetry.trace import Span, SpanContext, TracerProvider
 
 SYSTEM = "django_mq"
 
@@ -59,18 +59,34 @@ class Tracing:
             (signals.attempt_finished, self.finish),
         ]
 
-    def inject(self, *, headers: dict[str, Any], **_: Any) -> None:
-        """Write the caller's context into the headers, unless the caller has written one."""
+    def inject(self, *, headers: dict[str, Any], queue: str, exchange: str | None, **_: Any) -> None:
+        """Write the context of a span of the publish into the headers, unless the caller has written one.
+
+        Where the caller is in no trace there is no span either: a load of a million messages is no million traces.
+        """
+        if _span_context(propagate.extract(_texts(headers))).is_valid:
+            return
         carrier: dict[str, str] = {}
-        propagate.inject(carrier)
+        if trace.get_current_span().get_span_context().is_valid:
+            attributes = _operation("publish", "create", exchange or queue)
+            name = f"publish {exchange or queue}"
+            with self._tracer.start_as_current_span(name, kind=SpanKind.PRODUCER, attributes=attributes):
+                propagate.inject(carrier)
+        else:
+            propagate.inject(carrier)
         for name, value in carrier.items():
             headers.setdefault(name, value)
 
     def start(self, *, message: Any, **_: Any) -> None:
-        """Open a span under the publisher's, and make it the current one of this thread."""
-        parent = _under_current(propagate.extract(_texts(_headers_of(message))))
+        """Open a span under the publisher's, linked to it, and make it the current one of this thread."""
+        published = propagate.extract(_texts(_headers_of(message)))
+        parent, publisher = _under_current(published), _span_context(published)
         span = self._tracer.start_span(
-            f"process {message.queue}", context=parent, kind=SpanKind.CONSUMER, attributes=_attributes(message)
+            f"process {message.queue}",
+            context=parent,
+            kind=SpanKind.CONSUMER,
+            attributes=_attributes(message),
+            links=[Link(publisher)] if publisher.is_valid else [],
         )
         self._open[id(message)] = span, context.attach(trace.set_span_in_context(span, parent))
 
@@ -83,6 +99,7 @@ class Tracing:
         span.set_attribute("django_mq.outcome", outcome)
         if error is not None and outcome in {"retried", "dead"}:
             span.record_exception(error)
+            span.set_attribute("error.type", _name_of(type(error)))
             span.set_status(Status(StatusCode.ERROR, type(error).__name__))
         span.end()
 
@@ -92,7 +109,7 @@ def _under_current(published: Context) -> Context:
 
     In a Celery worker that is the span which Celery's own instrumentation has opened for the handler's run.
     """
-    publisher = trace.get_current_span(published).get_span_context()
+    publisher = _span_context(published)
     current = trace.get_current_span().get_span_context()
     continues = current.is_valid and publisher.trace_id in {current.trace_id, trace.INVALID_TRACE_ID}
     return context.get_current() if continues else published
@@ -108,15 +125,36 @@ def _headers_of(message: Any) -> Mapping[str, Any]:
 
 def _texts(headers: Mapping[str, Any]) -> dict[str, str]:
     """Only texts: a propagator may not expect what anybody can publish."""
-    return {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
+    pairs = headers.items()
+    return {name.lower(): value for name, value in pairs if isinstance(name, str) and isinstance(value, str)}
+
+
+def _span_context(of: Context) -> SpanContext:
+    # Not the current context where this one is empty.
+    return trace.get_current_span(of).get_span_context()
+
+
+def _name_of(error: type[BaseException]) -> str:
+    return error.__qualname__ if error.__module__ == "builtins" else f"{error.__module__}.{error.__qualname__}"
+
+
+def _operation(name: str, kind: str, destination: str) -> dict[str, str | int]:
+    return {
+        "messaging.system": SYSTEM,
+        "messaging.operation.name": name,
+        "messaging.operation.type": kind,
+        "messaging.destination.name": destination,
+    }
 
 
 def _attributes(message: Any) -> dict[str, str | int]:
-    return {
-        "messaging.system": SYSTEM,
-        "messaging.operation.type": "process",
-        "messaging.destination.name": message.queue,
+    attributes = {
+        **_operation("process", "process", message.queue),
         "messaging.message.id": str(message.id),
         "django_mq.attempt": message.attempt,
         "django_mq.priority": message.priority,
+        "django_mq.redelivered": message.redelivered,
     }
+    if message.correlation_id:
+        attributes["messaging.message.conversation_id"] = message.correlation_id
+    return attributes

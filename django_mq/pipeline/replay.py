@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django_mq.diagnosis.copying import TRACE_CONTEXT
 from django_mq.errors import PipelineError
 from django_mq.models import Queue
 from django_mq.pipeline import ledger
@@ -44,7 +45,9 @@ def messages(rows: DataFrame, queue: str, start: datetime, speed: float) -> Data
     from pyspark.sql import functions as f
 
     json = f.col("body").isNull() | f.try_parse_json(f.col("body").cast("string")).isNotNull()
-    headers = f.coalesce(f.from_json("headers", "map<string,string>"), f.create_map().cast("map<string,string>"))
+    known = f.coalesce(f.from_json("headers", "map<string,string>"), f.create_map().cast("map<string,string>"))
+    # A replay is no part of the traces of that day.
+    headers = f.map_filter(known, lambda name, _: ~f.lower(name).isin(*TRACE_CONTEXT))
     origin = f.create_map(f.lit(ORIGIN), f.col("message_id"))
     chosen: list[Column] = [
         f.lit(queue).alias("queue"),

@@ -11,7 +11,10 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HEAVY = {"celery", "kombu", "redis", "pyspark", "pyarrow", "pandas", "psycopg", "MySQLdb"}
+HEAVY = {
+    *("celery", "kombu", "redis", "pyspark", "pyarrow", "pandas", "psycopg", "MySQLdb"),
+    *("opentelemetry", "prometheus_client"),
+}
 
 
 def imported_by(statements: str, environment: dict[str, str]) -> set[str]:

@@ -130,7 +130,8 @@ def test_bad_input_is_refused_with_a_sentence(
 
 def test_a_message_is_published_once_more_with_edits(database: str, run: Run) -> None:
     declare(shared_store(database), "mails")
-    headers = {"tenant": "north", "step": 1, "x-origin-queue": "elsewhere"}
+    traced = {"Traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "", "baggage": "", "sentry-trace": ""}
+    headers = {"tenant": "north", "step": 1, "x-origin-queue": "elsewhere", **traced}
     first = publish("orders", {"total": 3}, type="invoice", priority=7, headers=headers)
     messages = Message.objects.using(database)
 

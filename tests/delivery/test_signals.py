@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 import re
 from pathlib import Path
@@ -23,6 +25,7 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+PAGE = Path(__file__).parents[2] / "docs/reference/signals.md"
 WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1")
 
 
@@ -128,6 +131,21 @@ def test_pausing_and_resuming_is_told(committed_database: str, told: list[tuple[
     ]
 
 
+def test_pausing_is_told_after_the_commit_and_not_without(
+    committed_database: str, told: list[tuple[str, dict[str, Any]]]
+) -> None:
+    with transaction.atomic(using=committed_database):
+        pause("orders")
+        resume("orders")
+        assert told == []
+    assert [name for name, _ in told] == ["queue_paused", "queue_resumed"]
+
+    with transaction.atomic(using=committed_database):
+        pause("orders")
+        transaction.set_rollback(True, using=committed_database)
+    assert len(told) == 2
+
+
 def test_a_receiver_that_raises_stops_nothing(committed_database: str, caplog: pytest.LogCaptureFixture) -> None:
     declare(shared_store(committed_database), "orders")
 
@@ -139,26 +157,70 @@ def test_a_receiver_that_raises_stops_nothing(committed_database: str, caplog: p
     try:
         publish("orders", 1)
         attempt(committed_database, lambda message: None)
+        pause("orders")
+        resume("orders")
     finally:
         for signal in signals.EVENTS.values():
             signal.disconnect(fail)
 
-    failed = [record for record in caplog.records if "A receiver of" in record.message]
-    assert len(failed) == 4
+    failed = [
+        str(record.args[0]) for record in caplog.records if "A receiver of" in record.message and record.args
+    ]  # type: ignore[index]
+    assert failed == list(signals.EVENTS)
+    assert shared_store(committed_database).counts()["orders"].ready == 0
 
 
-def test_a_log_that_takes_events_is_told_the_same(
+def test_a_log_that_takes_events_has_what_json_can_say(
     committed_database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     declare(shared_store(committed_database), "orders")
+
+    def fail(message: Any) -> None:
+        raise ValueError("no stock")
+
     with caplog.at_level(logging.DEBUG, logger="django_mq.events"):
-        message_id = publish("orders", 1)
+        id_ = str(publish("orders", {"card": "4111"}, type="invoice", headers={"token": "secret"}))
+        attempt(committed_database, fail)
 
     events = [(record.event, record.details) for record in caplog.records if hasattr(record, "event")]  # type: ignore[attr-defined]
-    assert events[-1] == ("messages_published", {"message_ids": [message_id], "using": committed_database})
+    message = {"id": id_, "queue": "orders", "type": "invoice", "priority": 4, "attempt": 1}
+    assert events[0][1]["headers"] == ["token"]
+    assert events[1] == ("messages_published", {"message_ids": [id_], "using": committed_database})
+    assert events[2] == ("attempt_started", {"message": message})
+    assert events[3][1]["message"] == message
+    assert events[3][1]["error"] == "ValueError('no stock')"
+    written = json.dumps(events)
+    assert "4111" not in written
+    assert "secret" not in written
+
+
+def test_the_pages_formatter_writes_a_line_of_json_for_each_event(committed_database: str) -> None:
+    declare(shared_store(committed_database), "orders")
+    formatter, configuration = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[1:3]
+    shop: dict[str, Any] = {}
+    exec(formatter + configuration, shop)
+    # Not dictConfig itself, which would close the handlers of this test run.
+    (name,) = shop["LOGGING"]["loggers"]
+    assert shop["LOGGING"]["formatters"]["json"]["()"] == "shop.logs.JSONLines"
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(shop["JSONLines"]())
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(shop["LOGGING"]["loggers"][name]["level"])
+    try:
+        id_ = publish("orders", 1)
+        attempt(committed_database, lambda message: None)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    assert [line["event"] for line in lines] == list(signals.EVENTS)[:4]
+    assert lines[1]["message_ids"] == [str(id_)]
+    assert lines[3]["outcome"] == "accepted"
 
 
 def test_the_page_has_every_signal() -> None:
-    page = (Path(__file__).parents[2] / "docs/reference/signals.md").read_text()
-
-    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(signals.EVENTS)
+    assert re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE) == list(signals.EVENTS)

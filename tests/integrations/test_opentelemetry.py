@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +15,11 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery.declaring import declare
+from django_mq.delivery.editing import edit_queue
 from django_mq.delivery.executing import Attempt
 from django_mq.delivery.handlers import Handler
+from django_mq.delivery.redriving import redrive
+from django_mq.diagnosis.copying import copy_of
 from django_mq.integrations.opentelemetry import instrument, uninstrument
 from django_mq.models import Message
 from django_mq.stores.records import ClaimRequest, SessionInfo
@@ -47,6 +51,10 @@ def spans(provider: TracerProvider) -> Callable[[], list[ReadableSpan]]:
     return lambda: list(exporter.get_finished_spans())
 
 
+def parent_of(span: ReadableSpan) -> int | None:
+    return span.parent and span.parent.span_id
+
+
 def attempt(function: Callable[[Any], Any]) -> None:
     """Claim the next message and give it to the function."""
     store = shared_store(ALIAS)
@@ -54,7 +62,8 @@ def attempt(function: Callable[[Any], Any]) -> None:
     (claimed,) = store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
     policy = store.queue("orders")
     assert policy is not None
-    Attempt(claimed, Handler(queue="orders", function=function, credit=1, time_limit_seconds=None), policy).run()
+    handler = Handler(queue="orders", function=function, credit=1, time_limit_seconds=None)
+    store.settle(session, [Attempt(claimed, handler, policy).run()])
 
 
 def test_a_handler_runs_under_the_publishers_span(
@@ -66,11 +75,12 @@ def test_a_handler_runs_under_the_publishers_span(
 
     attempt(lambda message: seen.append(trace.get_current_span().get_span_context().span_id))
 
-    _, process = spans()
-    assert process.name == "process orders"
-    assert process.kind is SpanKind.CONSUMER
-    assert process.parent is not None
-    assert process.parent.span_id == checkout.get_span_context().span_id
+    published, _, process = spans()
+    assert (published.name, published.kind) == ("publish orders", SpanKind.PRODUCER)
+    assert parent_of(published) == checkout.get_span_context().span_id
+    assert (process.name, process.kind) == ("process orders", SpanKind.CONSUMER)
+    assert parent_of(process) == published.context.span_id
+    assert [link.context.span_id for link in process.links] == [published.context.span_id]
     assert seen == [process.context.span_id]
     assert process.attributes is not None
     assert process.attributes["messaging.message.id"] == str(message_id)
@@ -91,6 +101,93 @@ def test_a_failed_attempt_is_a_failed_span(
     (span,) = spans()
     assert span.status.status_code is StatusCode.ERROR
     assert [event.name for event in span.events] == ["exception"]
+    assert span.attributes is not None
+    assert span.attributes["error.type"] == "ValueError"
+    assert span.attributes["django_mq.outcome"] == "retried"
+
+
+def test_the_attributes_are_those_of_the_conventions(
+    provider: TracerProvider, spans: Callable[[], list[ReadableSpan]]
+) -> None:
+    with provider.get_tracer("shop").start_as_current_span("checkout"):
+        message_id = publish("orders", 1, correlation_id="cart 7", priority=6)
+
+    attempt(lambda message: None)
+
+    published, _, process = spans()
+    messaging = {"messaging.system": "django_mq", "messaging.destination.name": "orders"}
+    operation = {"messaging.operation.name": "publish", "messaging.operation.type": "create"}
+    assert published.attributes == messaging | operation
+    assert process.attributes == messaging | {
+        "messaging.operation.name": "process",
+        "messaging.operation.type": "process",
+        "messaging.message.id": str(message_id),
+        "messaging.message.conversation_id": "cart 7",
+        "django_mq.attempt": 1,
+        "django_mq.priority": 6,
+        "django_mq.redelivered": False,
+        "django_mq.outcome": "accepted",
+    }
+
+
+def test_whoever_is_in_no_trace_begins_none_by_publishing(
+    provider: TracerProvider, spans: Callable[[], list[ReadableSpan]]
+) -> None:
+    publish("orders", 1)
+
+    assert spans() == []
+    assert Message.objects.using(ALIAS).get().headers == {}
+
+
+def test_each_attempt_stands_under_the_publish_also_after_a_dead_letter_was_sent_back(
+    provider: TracerProvider, spans: Callable[[], list[ReadableSpan]]
+) -> None:
+    declare(shared_store(ALIAS), "letters")
+    edit_queue("orders", {"dead_letter_queue": "letters", "max_attempts": 2, "backoff_seconds": 0}, using=ALIAS)
+    with provider.get_tracer("shop").start_as_current_span("checkout"):
+        publish("orders", 1)
+
+    def fail(message: Any) -> None:
+        raise ValueError("no stock")
+
+    attempt(fail)
+    attempt(fail)
+    assert redrive("letters", using=ALIAS).total == 1
+    attempt(lambda message: None)
+
+    published, _, *attempts = spans()
+    assert [parent_of(span) for span in attempts] == 3 * [published.context.span_id]
+    assert [(span.attributes or {})["django_mq.outcome"] for span in attempts] == ["retried", "dead", "accepted"]
+
+
+def test_a_copy_is_no_part_of_the_old_trace(
+    provider: TracerProvider, spans: Callable[[], list[ReadableSpan]]
+) -> None:
+    with provider.get_tracer("shop").start_as_current_span("checkout"):
+        first = publish("orders", 1)
+    with provider.get_tracer("shop").start_as_current_span("mending"):
+        publish_many([replace(copy_of(first, using=ALIAS), queue="orders")], using=ALIAS)
+
+    attempt(lambda message: None)
+    attempt(lambda message: None)
+
+    old, _, new, _, *attempts = spans()
+    assert [parent_of(span) for span in attempts] == [old.context.span_id, new.context.span_id]
+    assert old.context.trace_id != new.context.trace_id
+
+
+def test_a_message_of_an_exchange_is_one_publish(
+    provider: TracerProvider, spans: Callable[[], list[ReadableSpan]]
+) -> None:
+    shared_store(ALIAS).bind(exchange="shop", exchange_type="fanout", pattern="", queue="orders")
+    with provider.get_tracer("shop").start_as_current_span("checkout"):
+        publish(exchange="shop", body=1)
+
+    attempt(lambda message: None)
+
+    published, _, process = spans()
+    assert published.name == "publish shop"
+    assert parent_of(process) == published.context.span_id
 
 
 def test_a_context_of_the_callers_own_is_kept(provider: TracerProvider) -> None:
@@ -106,7 +203,9 @@ def test_a_batch_carries_it_too(provider: TracerProvider) -> None:
         publish_many([("orders", 1), ("orders", 2)])
 
     headers = Message.objects.using(ALIAS).values_list("headers", flat=True)
-    assert len({found["traceparent"] for found in headers}) == 1
+    traces = [found["traceparent"].split("-")[1] for found in headers]
+    assert len(traces) == 2
+    assert len(set(traces)) == 1
 
 
 @pytest.mark.parametrize("header", [{"traceparent": 5}, {"traceparent": "nonsense"}, {"traceparent": None}])

@@ -152,7 +152,7 @@ class TestOnOneDatabase:
     def test_a_day_is_replayed_at_its_pace(
         self, spark: SparkSession, past: Any, orders: str, tmp_path: Path
     ) -> None:
-        past(10, body=b'{"a":1}')
+        past(10, body=b'{"a":1}', headers={"number": 1, "Traceparent": "of that day"})
         archive_job.archive(lambda: spark, orders, str(tmp_path), older_than=timedelta(0))
 
         done = replay(spark, orders, MORNING.date(), "orders", speed=0.5)
