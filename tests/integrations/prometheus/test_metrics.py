@@ -218,12 +218,13 @@ PLANS = {
 }
 
 
-def test_the_oldest_claims_are_found_by_an_index(database: str) -> None:
-    filled(database)
-    explain, index = PLANS[connections[database].vendor]
-    with CaptureQueriesContext(connections[database]) as captured:
-        oldest_claims(using=database)
-    with connections[database].cursor() as cursor:
+def test_the_oldest_claims_are_found_by_an_index(committed_database: str) -> None:
+    # MariaDB commits what is there when it gathers statistics.
+    filled(committed_database)
+    explain, index = PLANS[connections[committed_database].vendor]
+    with CaptureQueriesContext(connections[committed_database]) as captured:
+        oldest_claims(using=committed_database)
+    with connections[committed_database].cursor() as cursor:
         cursor.execute(f"{explain} {captured.captured_queries[0]['sql']}")
         assert index in str(cursor.fetchall())
 
