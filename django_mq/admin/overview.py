@@ -26,11 +26,11 @@ from django_mq.admin.troubles import Teller, shown
 from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.overview import overview
 from django_mq.diagnosis.series import SPANS, recent_rates, series
-from django_mq.diagnosis.troubles import LATE_SECONDS, credit_of, troubles
+from django_mq.diagnosis.troubles import LATE_SECONDS, awake_of, credit_of, troubles
 from django_mq.models import History, Message, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from django.http import HttpRequest, HttpResponse
 
@@ -56,6 +56,8 @@ class Row:
     #: Credit of live consumers: how much is in use, of how much.
     used: int
     slots: int
+    #: Live workers that take from it, and have not been told to be quiet or to stop.
+    awake: int = 0
 
     @property
     def utilisation(self) -> int | None:
@@ -159,15 +161,16 @@ def _object(row: Row) -> dict[str, Any]:
     return {**asdict(row.state), "rates": rates, "used": row.used, "slots": row.slots}
 
 
-def rows(states: Sequence[QueueState], rates: Recent, workers: Iterable[Worker]) -> list[Row]:
+def rows(states: Sequence[QueueState], rates: Recent, workers: Sequence[Worker]) -> list[Row]:
     """Put the figures of each queue side by side; what needs a look stands first."""
-    credit = credit_of(workers)
+    credit, awake = credit_of(workers), awake_of(workers)
     found = [
         Row(
             state=state,
             rates=rates.of(state.name),
             used=credit.get(state.name, (0, 0))[0],
             slots=credit.get(state.name, (0, 0))[1],
+            awake=awake[state.name],
         )
         for state in states
     ]

@@ -25,6 +25,7 @@ from django_mq.admin.queue_actions import QueueActions
 from django_mq.admin.queue_form import QueueForm
 from django_mq.admin.space import SpacePage
 from django_mq.admin.table import alias
+from django_mq.diagnosis.overview import live_consumers
 from django_mq.models import Message, Queue
 
 if TYPE_CHECKING:
@@ -97,9 +98,9 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         changelist = super().get_changelist_instance(request)
-        counts = depth.measure(changelist.result_list)
+        counts, consumers = depth.measure(changelist.result_list), live_consumers(alias())
         for queue in changelist.result_list:
-            queue.counts = counts[queue.name]
+            queue.counts, queue.consumers = counts[queue.name], consumers[queue.name]
         return changelist
 
     @staticmethod
@@ -109,6 +110,14 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
             queue.counts = depth.measure([queue])[queue.name]
         counts: Counts = queue.counts
         return counts
+
+    @staticmethod
+    def _consumers(queue: Any) -> int:
+        """Return how many live workers take from it, known like its figures."""
+        if not hasattr(queue, "consumers"):
+            queue.consumers = live_consumers(alias())[queue.name]
+        consumers: int = queue.consumers
+        return consumers
 
     def _link(self, queue: Queue, state: Message.Status, count: int) -> str:
         address = self.list_address(Message, queue=queue.name, state=state.value)
@@ -140,6 +149,8 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
         if not is_paused(queue):
+            if self._counts(queue).ready and not is_taker(queue) and not self._consumers(queue):
+                return format_html('<span class="mq-warn">{}</span>', _("no worker"))
             return _("closed to new messages") if queue.closed else _("running")
         words = _("paused: %(reason)s") % {"reason": queue.paused_reason} if queue.paused_reason else _("paused")
         if queue.paused_until:

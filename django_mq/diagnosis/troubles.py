@@ -89,8 +89,7 @@ class Trouble:
 
 def troubles(states: Iterable[QueueState], rates: Mapping[str, Rates], workers: Sequence[Worker]) -> list[Trouble]:
     """Return what needs a look, the worst first."""
-    awake = Counter(name for worker in workers if _takes(worker) for name in worker.queues)
-    credit = credit_of(workers)
+    awake, credit = awake_of(workers), credit_of(workers)
     found = []
     for state in states:
         used, slots = credit.get(state.name, (0, 0))
@@ -102,6 +101,11 @@ def troubles(states: Iterable[QueueState], rates: Mapping[str, Rates], workers: 
     if stale:
         found.append(Trouble(kind=Kind.STALE, workers=stale))
     return sorted(found, key=lambda trouble: trouble._rank)  # noqa: SLF001 - its own module
+
+
+def awake_of(workers: Iterable[Worker]) -> Counter[str]:
+    """Count each queue's live workers that have not been told to be quiet or to stop."""
+    return Counter(name for worker in workers if _takes(worker) for name in worker.queues)
 
 
 def credit_of(workers: Iterable[Worker]) -> dict[str, tuple[int, int]]:

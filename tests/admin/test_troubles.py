@@ -178,3 +178,16 @@ def test_nobody_is_led_where_they_may_not_go(site: str, login_with: Callable[...
 
     assert "1 dead letter waits for you." in page
     assert "Look at them" not in page
+
+
+def test_a_queue_that_nobody_serves_is_nowhere_said_to_run(site: str, browse: Client, make: Make) -> None:
+    unserved = make.message(READY, make.queue("unserved")).queue
+    make.message(READY, make.queue("hushed"))
+    make.session(queues=["hushed"], conduct="quiet")
+
+    overview = browse.get(f"{list_of('queue')}overview/")
+
+    assert [row.awake for row in overview.context["rows"]] == [0, 0]
+    assert '<span class="mq-warn">quiet workers</span>' in overview.content.decode()
+    for address in (page_of(unserved), list_of("queue")):
+        assert '<span class="mq-warn">no worker</span>' in browse.get(address).content.decode()
