@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.stores.records import Chores, Exchange
 from django_mq.stores.space import Spacious
+from django_mq.stores.volatile import Volatile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     )
 
 
-class Store(Spacious, ABC):
+class Store(Volatile, Spacious, ABC):
     """All that may happen to durable messages."""
 
     features: Features
@@ -219,8 +220,11 @@ class Store(Spacious, ABC):
 
     @abstractmethod
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
-        """Delete history, attempts, summed-up minutes and volatile rows past their time; returns how many."""
-        # Of a queue that keeps none any more, history goes within a week: only ``whole`` looks for it at once.
+        """Delete history, attempts, summed-up minutes and volatile rows past their time; returns how many.
+
+        A queue that keeps no history writes none. What it wrote while it kept some goes as soon as it is older
+        than what any other queue keeps, or than a week; ``whole`` looks for it in all of the history.
+        """
 
     @abstractmethod
     def roll_up(self) -> int:
@@ -337,30 +341,6 @@ class Store(Spacious, ABC):
     ) -> None:
         """Remember a failed attempt that no settlement carries."""
 
-    # The volatile lane: rows that nobody may rely on.
-
-    @abstractmethod
-    def volatile_bind(
-        self, *, exchange: str, exchange_type: str, pattern: str, queue: str, seconds: float
-    ) -> None:
-        """Bind a volatile queue for so long; binding again renews it."""
-
-    @abstractmethod
-    def volatile_bindings(self, exchange: str) -> list[tuple[str, str]]:
-        """Return (pattern, queue) of every live volatile binding of the exchange."""
-
-    @abstractmethod
-    def volatile_put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
-        """Leave a copy for each queue, for so long."""
-
-    @abstractmethod
-    def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
-        """Take (queue, payload) pairs, oldest first, of messages that still live."""
-
-    @abstractmethod
-    def volatile_drop(self, queue: str) -> int:
-        """Forget a volatile queue: its bindings and messages. Returns how many messages went."""
-
     # The caller's transaction.
 
     @abstractmethod
@@ -383,7 +363,10 @@ class Store(Spacious, ABC):
     # The connection.
 
     def disconnect(self) -> bool:
-        """Close the connection, the caller's too. False, and not done, if there is none, or a transaction."""
+        """Close the connection, the caller's too: the next statement opens another.
+
+        False, and nothing happens, inside a transaction, or where there is no connection.
+        """
         return False
 
     def reconnect(self) -> bool:
