@@ -13,7 +13,9 @@ batch it is asked whether the user may still do this: a permission that is taken
 from __future__ import annotations
 
 import logging
+import random
 import threading
+import time
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -48,8 +50,8 @@ BATCH = 500
 COUNT_LIMIT = 1_000_000
 #: A running operation without progress for so long has lost its process.
 STALLED_SECONDS = 60.0
-#: How often a batch is tried that the database has undone.
-TRIES = 3
+#: Seconds, at most, before each further try of a batch that the database has undone.
+PAUSES = (0.1, 0.5, 2.0)
 
 RUNNING, DONE, STOPPED, FAILED = (
     Operation.Status.RUNNING,
@@ -142,10 +144,12 @@ def _try(operation: Operation, batch: Sequence[Chosen], mine: QuerySet[Operation
     The row is written first: who stops it or takes over waits for this batch, and is told of it. A batch that a
     dead-lock, or a statement's time, has undone is tried again.
     """
-    for _ in range(TRIES - 1):
+    for pause in PAUSES:
         with suppress(StoreUnavailable):
             _try_once(operation, batch, mine, using)
             return
+        # Whoever was in the way goes first, and two of us do not meet again at once.
+        time.sleep(pause * random.random())  # noqa: S311 - no secret
     _try_once(operation, batch, mine, using)
 
 

@@ -172,7 +172,8 @@ class Attempt:
     def _dead(self, error: BaseException) -> Settlement:
         said = _words_of(error)
         reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
-        logger.warning("Message %s of queue %s is dead: %s", self.message.id, self.message.queue, reason)
+        # As Python would write them: what a publisher or an exception says must not forge lines of the log.
+        logger.warning("Message %s of queue %r is dead: %r", self.message.id, self.message.queue, reason)
         return self._settle(Verdict.DEAD, counted=True, reason=reason, failure=_failure(error))
 
     def _backoff(self) -> Backoff:

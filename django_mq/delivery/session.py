@@ -267,7 +267,7 @@ class Session:
         """Take what a renewal says, and tell the owner if it is news."""
         if instructions != self.instructions:
             logger.info(
-                "%s is told: %s, credit %s", self.name, instructions.conduct, instructions.credit or "its own"
+                "%r is told: %s, credit %s", self.name, instructions.conduct, instructions.credit or "its own"
             )
             self.instructions = instructions
             self.on_instructions(instructions)

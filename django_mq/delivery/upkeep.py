@@ -49,7 +49,7 @@ def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True, spare: in
         done["hastened"] = store.hasten()
         for session in store.reap(spare=spare):
             logger.warning(
-                "Session %s (%s) is dead: %s messages given back",
+                "Session %s (%r) is dead: %s messages given back",
                 session.session_id,
                 session.name,
                 session.released,

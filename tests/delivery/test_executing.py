@@ -184,3 +184,11 @@ def test_a_thread_that_never_connected_has_no_connection_to_put_in_order(committ
 
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(look).result() == (False, True)
+
+
+def test_what_an_error_says_forges_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    run(raising(Reject("no\nCRITICAL all is lost\x1b[2J")), queue_name="orders\nERROR forged")
+
+    (record,) = caplog.records
+    assert record.getMessage().isprintable()
+    assert "all is lost" in record.getMessage()

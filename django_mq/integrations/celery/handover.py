@@ -107,7 +107,7 @@ class Handover:
             return payload_of(claimed, self._transport.intake.session, priority=priority)
         except CorruptMessage as error:
             # It must neither loop nor stop the others.
-            logger.error("Message %s of queue %s is corrupt: %s", claimed.message_id, claimed.queue_name, error)  # noqa: TRY400 - the trace is our own
+            logger.error("Message %s of queue %r is corrupt: %r", claimed.message_id, claimed.queue_name, error)  # noqa: TRY400 - the trace is our own
             self._transport.intake.session.settle(dead(claimed, f"corrupt: {error}", error))
             return None
 
