@@ -67,15 +67,14 @@ def span(days: int) -> tuple[datetime, datetime]:
 
 def of_all(since: datetime, until: datetime) -> dict[str, Any]:
     """Return what the table shows."""
-    names = reading.queues(alias(), since=since, until=until)
-    return {"summaries": [reading.summary(alias(), name, since=since, until=until) for name in names]}
+    return {"summaries": reading.summaries(alias(), since=since, until=until)}
 
 
 def of_queue(queue: str, since: datetime, until: datetime) -> dict[str, Any]:
     """Return what the page of one queue shows."""
     rows = reading.hours(alias(), since=since, until=until, queue=queue)
     found = [row for row in rows if row.level == InsightHour.ALL_LEVELS]
-    summary = reading.summary(alias(), queue, since=since, until=until) if found else None
+    summary = next(iter(reading.summaries(alias(), since=since, until=until, queue=queue)), None)
     busiest = [datetime.fromisoformat(hour) for hour in summary.busiest] if summary else []
     return {
         "summary": summary,

@@ -59,8 +59,7 @@ def hours(alias: str, since: datetime, until: datetime, queue: str | None) -> Ro
 
 def queues(alias: str, since: datetime, until: datetime, queue: str | None) -> Rows:
     """Return every queue in a few numbers: percentiles of the whole span, busiest hours, the forecast."""
-    names = [name for name in reading.queues(alias, since=since, until=until) if queue in (None, name)]
-    return [reading.summary(alias, name, since=since, until=until).as_dict() for name in names]
+    return [found.as_dict() for found in reading.summaries(alias, since=since, until=until, queue=queue)]
 
 
 def causes(alias: str, since: datetime, until: datetime, queue: str | None) -> Rows:

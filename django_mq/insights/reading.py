@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Sum
@@ -61,15 +62,15 @@ def hours(alias: str, *, since: datetime, until: datetime, queue: str | None = N
     return (rows if queue is None else rows.filter(queue_name=queue)).order_by("queue_name", "hour", "level")
 
 
-def queues(alias: str, *, since: datetime, until: datetime) -> list[str]:
-    """Return the queues that anything is known of."""
-    rows = hours(alias, since=since, until=until).filter(level=InsightHour.ALL_LEVELS)
-    return sorted(set(rows.order_by().values_list("queue_name", flat=True)))
+def summaries(alias: str, *, since: datetime, until: datetime, queue: str | None = None) -> list[Summary]:
+    """Return the past of each queue that anything is known of, or of this one, by name; one statement for all."""
+    rows = hours(alias, since=since, until=until, queue=queue).filter(level=InsightHour.ALL_LEVELS)
+    found = [_summary(name, [*one]) for name, one in groupby(rows, key=lambda row: row.queue_name)]
+    return sorted(found, key=lambda one: one.queue)
 
 
-def summary(alias: str, queue: str, *, since: datetime, until: datetime) -> Summary:
+def _summary(queue: str, rows: list[InsightHour]) -> Summary:
     """Return a queue's past in a few numbers; percentiles come from the histograms."""
-    rows = [*hours(alias, since=since, until=until, queue=queue).filter(level=InsightHour.ALL_LEVELS)]
     waits = histograms.merged(row.wait_histogram for row in rows)
     runs = histograms.merged(row.run_histogram for row in rows)
     done, firsts = sum(row.completions for row in rows), sum(row.first_successes for row in rows)

@@ -55,10 +55,7 @@ def insights(command: Any, alias: str, options: dict[str, Any]) -> None:
     rows = compute(command.session(options), alias, since, until, limits)
     command.say(f"{plural(rows, 'row')} of figures written.")
     start, end = _times(options["days"])
-    found = [
-        reading.summary(alias, name, since=start, until=end)
-        for name in reading.queues(alias, since=start, until=end)
-    ]
+    found = reading.summaries(alias, since=start, until=end)
     if found:
         command.say(table(HEADINGS, [_cells(one) for one in found], right=range(1, len(HEADINGS))))
 

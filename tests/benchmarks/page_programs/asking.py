@@ -127,6 +127,9 @@ def _addresses() -> Iterator[tuple[str, str]]:
     yield "history, type=order.paid", f"{reverse('admin:django_mq_history_changelist')}?type=order.paid"
     for model in MODELS:
         yield f"list of {model}", reverse(f"admin:django_mq_{model}_changelist")
+    insights = reverse("admin:django_mq_insighthour_changelist")
+    for query in ("days=1", "days=28", "queue=queue-03", "queue=queue-03&days=28"):
+        yield f"insights, {query}", f"{insights}?{query}"
     messages = reverse("admin:django_mq_message_changelist")
     for query in _queries():
         yield f"messages, {query}", f"{messages}?{query}"

@@ -9,7 +9,7 @@ from uuid import uuid4
 from django.db import connection
 from django.utils import timezone
 
-from django_mq.models import Attempt, Consumer, History, Message, Queue, Rollup, WorkerSession
+from django_mq.models import Attempt, Consumer, History, InsightHour, Message, Queue, Rollup, WorkerSession
 
 QUEUES = 20
 WORKERS = 50
@@ -53,6 +53,7 @@ def fill(messages: int, shape: str = "mixed", *, kept: bool = True) -> None:
     _multiply(History, messages)
     Attempt.objects.bulk_create((_attempt(number) for number in range(min(SEED, messages // 10))), 1000)
     Rollup.objects.bulk_create(_minutes([queue.name for queue in queues]), 1000)
+    InsightHour.objects.bulk_create(_hours([queue.name for queue in queues]), 1000)
     if kept:
         with connection.cursor() as cursor:
             cursor.execute(TIDY[connection.vendor])
@@ -145,6 +146,30 @@ def _minutes(names: list[str]) -> list[Rollup]:
         Rollup(minute=begin - timedelta(minutes=minute), queue_name=name, **spans if name else {})
         for minute in range(1, 48 * 60)
         for name in [*names, ""]
+    ]
+
+
+def _hours(names: list[str]) -> list[InsightHour]:
+    begin = timezone.now().replace(minute=0, second=0, microsecond=0)
+    spans = {
+        "arrivals": 3600,
+        "completions": 3600,
+        "wait_p50": 0.1,
+        "wait_p95": 0.5,
+        "run_p50": 0.2,
+        "run_p95": 0.9,
+    }
+    histogram = {str(bucket): 90 for bucket in range(40, 80)}
+    return [
+        InsightHour(
+            queue_name=name,
+            hour=begin - timedelta(hours=hour),
+            wait_histogram=histogram,
+            run_histogram=histogram,
+            **spans,
+        )
+        for hour in range(28 * 24)
+        for name in names
     ]
 
 
