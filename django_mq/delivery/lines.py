@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from django_mq.delivery.letters import Letter, check
 from django_mq.delivery.publishing import publish_many
 from django_mq.delivery.times import read_time
-from django_mq.errors import InvalidMessage, MQError, PublishingStopped
+from django_mq.errors import InvalidMessage, MQError, PublishError, PublishingStopped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 #: Messages published by one transaction.
 BATCH = 1000
@@ -31,18 +31,31 @@ def publish_lines(lines: Iterable[bytes], template: Letter, *, letters: bool = F
     """Publish a message for each line that is not blank, in order; return how many.
 
     The template says what the lines leave unsaid; without ``letters`` a line is a body.
-    Raises PublishingStopped, having published every batch before the line it names.
+    Raises PublishingStopped, having published every batch before the line it names, or before it was interrupted.
     """
     published = 0
+    try:
+        for batch in _batches(lines):
+            ready = [_read(number, line, template, letters, published) for number, line in batch]
+            _publish(ready, published, using)
+            published += len(batch)
+    except KeyboardInterrupt:
+        raise PublishingStopped(published, "Interrupted", PublishError("The rest is not published.")) from None
+    return published
+
+
+def _batches(lines: Iterable[bytes]) -> Iterator[list[tuple[int, bytes]]]:
+    """Yield the lines that are not blank, with their numbers."""
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     while batch := list(islice(numbered, BATCH)):
-        ready = [_read(number, line, template, letters, published) for number, line in batch]
-        try:
-            publish_many([letter for _, letter in ready], using=using)
-        except MQError as error:
-            raise PublishingStopped(published, _where(ready), error) from error
-        published += len(batch)
-    return published
+        yield batch
+
+
+def _publish(ready: Sequence[tuple[int, Letter]], published: int, using: str) -> None:
+    try:
+        publish_many([letter for _, letter in ready], using=using)
+    except MQError as error:
+        raise PublishingStopped(published, _where(ready), error) from error
 
 
 def _read(number: int, line: bytes, template: Letter, letters: bool, published: int) -> tuple[int, Letter]:
@@ -63,7 +76,8 @@ def _where(batch: Sequence[tuple[int, Letter]]) -> str:
             check(letter)
         except MQError:
             return f"Line {number}"
-    return f"Lines {batch[0][0]} to {batch[-1][0]}"
+    first, last = batch[0][0], batch[-1][0]
+    return f"Line {first}" if first == last else f"Lines {first} to {last}"
 
 
 def _fields(said: Any) -> dict[str, Any]:

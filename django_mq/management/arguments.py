@@ -56,4 +56,4 @@ def add_dry_run(parser: ArgumentParser, *, what: str) -> None:
 def add_pause(parser: ArgumentParser) -> None:
     """Add what a pause may say."""
     parser.add_argument("--reason", default="", help="Shown to everybody who wonders why nothing moves.")
-    parser.add_argument("--seconds", type=float, help="Resume by itself after so long.")
+    parser.add_argument("--seconds", type=more_than_zero, help="Resume by itself after so long.")

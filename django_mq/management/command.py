@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from django.core.management.base import CommandParser
 
 
+#: As shells say it.
+INTERRUPTED = 130
+
+
 class MQCommand(BaseCommand):
     """A command on the queues of one database; a subclass implements ``run``."""
 
@@ -32,6 +37,7 @@ class MQCommand(BaseCommand):
         0: "done",
         1: "refused or failed, with one sentence on the standard error",
         2: "a command line that makes no sense; nothing was done",
+        INTERRUPTED: "interrupted by INT",
     }
     exit_codes: ClassVar[dict[int, str]] = {}
 
@@ -54,9 +60,16 @@ class MQCommand(BaseCommand):
         except MQError as error:
             raise CommandError(str(error)) from error
         except BrokenPipeError:
-            # Whoever read the output has seen enough, as in "mq_browse orders | head"; the
-            # interpreter must not try to write the rest while it exits.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # Whoever read the output has seen enough, as in "mq_browse orders | head".
+            _write_no_more()
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            _write_no_more()
+            raise CommandError(f"The output cannot be written: {error}") from error
+        except KeyboardInterrupt:
+            self.stderr.write("Interrupted: what was done before stays done.")
+            raise SystemExit(INTERRUPTED) from None
 
     def _run(self, alias: str, **options: Any) -> None:
         try:
@@ -76,6 +89,11 @@ class MQCommand(BaseCommand):
     def run(self, alias: str, **options: Any) -> None:
         """Do the work. Raises MQError."""
         raise NotImplementedError
+
+
+def _write_no_more() -> None:
+    """Keep the interpreter from writing the rest while it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def until_told() -> threading.Event:

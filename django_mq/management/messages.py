@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
-from django.core.management.base import CommandError
 from django.db.models import Q
 
 from django_mq.delivery.times import read_time
@@ -18,6 +16,7 @@ from django_mq.diagnosis.overview import COUNT_LIMIT
 from django_mq.engine.states import State
 from django_mq.errors import MQError
 from django_mq.management.arguments import UsageError, add_dry_run, add_json, at_least_one
+from django_mq.management.asking import ask
 from django_mq.management.command import MQCommand
 from django_mq.management.progress import watched
 from django_mq.management.tables import bounded, plural
@@ -128,12 +127,8 @@ class MessageCommand(MQCommand):
     def _ask(self, choice: Choice, alias: str, options: dict[str, Any]) -> None:
         if not self.asks or options["yes"] or choice.ids:
             return
-        if not sys.stdin.isatty():
-            raise CommandError("Nobody is there to be asked; say --yes.")
         number = bounded(self._would(choice, alias).done, COUNT_LIMIT)
-        question = f"{number} messages of database {alias!r} to be {self.verb}? [yes/no] "
-        if input(question).strip().lower() not in {"y", "yes"}:
-            raise CommandError("Nothing was done.")
+        ask(f"{number} messages of database {alias!r} to be {self.verb}?", otherwise="Nothing was done.")
 
     def _do(self, choice: Choice, alias: str, options: dict[str, Any]) -> Tally:
         tally = Tally()

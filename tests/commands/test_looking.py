@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management.base import CommandError
+from django.db.models import F
 
 from django_mq.api import pause, publish, publish_many
 from django_mq.delivery.declaring import declare
@@ -68,7 +70,8 @@ def test_what_holds_a_queue_up_is_said(database: str, run: Run) -> None:
 
 
 def test_a_pause_that_is_over_is_none(database: str, run: Run) -> None:
-    pause("orders", reason="stocktaking", seconds=0)
+    pause("orders", reason="stocktaking", seconds=60)
+    Queue.objects.using(database).update(paused_until=F("paused_until") - timedelta(days=1))
 
     assert "paused" not in run("mq_queues")
 

@@ -140,3 +140,22 @@ def test_a_probe_takes_no_age_that_nothing_reaches(database: str, run: Run) -> N
     for age in ("nan", "inf"):
         with pytest.raises(CommandError, match="must be a finite number"):
             run("mq_health", "--max-age", age)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["mq_pause", "orders", "--seconds", number] for number in ("nan", "inf", "-1", "0", "1e300")),
+        *(["mq_top", "--count", "2", "--interval", number] for number in ("nan", "inf", "-1", "1e300")),
+        *(["mq_queue", "edit", "orders", "--history-days", number] for number in ("nan", "1e30", "4000000")),
+        ["mq_queue", "edit", "orders", "--backoff-cap-seconds", "1e300"],
+    ],
+    ids=" ".join,
+)
+def test_a_number_that_makes_no_sense_is_refused(database: str, run: Run, arguments: list[str]) -> None:
+    before = list(Queue.objects.using(database).values())
+
+    with pytest.raises(CommandError):
+        run(*arguments)
+
+    assert list(Queue.objects.using(database).values()) == before

@@ -7,7 +7,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from uuid import UUID
 
 from django.core.management.base import CommandError
@@ -121,7 +121,7 @@ def _letter(alias: str, options: dict[str, Any]) -> Letter:
 @contextmanager
 def _opened(file: str | None) -> Iterator[Iterable[bytes]]:
     if file is None:
-        yield sys.stdin.buffer
+        yield _standard_input()
         return
     try:
         with Path(file).open("rb") as lines:
@@ -138,11 +138,17 @@ def _raw(body: str | None, file: str | None) -> bytes:
         if file is not None:
             return Path(file).read_bytes()
         if body == "-":
-            return sys.stdin.buffer.read()
+            return _standard_input().read()
     except OSError as error:
         raise CommandError(f"The body cannot be read: {error}") from error
     # What the shell passed may be no UTF-8; it is published as it came.
     return b"null" if body is None else body.encode("utf-8", "surrogateescape")
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise CommandError("There is no standard input to read.")
+    return sys.stdin.buffer
 
 
 def _decoded(body: bytes, kind: str) -> Any:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
-
-from django.core.management.base import CommandError
 
 from django_mq.api import purge
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
 from django_mq.management.arguments import add_dry_run, add_json
+from django_mq.management.asking import ask
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import bounded, plural
 
@@ -37,7 +35,8 @@ class Command(MQCommand):
             self.stdout.write(json.dumps({"queue": name, "would_remove": counts}) if as_json else text)
             return
         if not options["yes"]:
-            self._ask(f"Remove {holds} from queue {name!r} of database {alias!r}? [yes/no] ")
+            question = f"Remove {holds} from queue {name!r} of database {alias!r}?"
+            ask(question, otherwise="Nothing was removed.")
         gone = purge(name, using=alias)
         text = f"{plural(gone, 'message')} removed from queue {name!r}."
         self.stdout.write(json.dumps({"queue": name, "removed": gone}) if as_json else text)
@@ -46,10 +45,3 @@ class Command(MQCommand):
     def _holdings(name: str, alias: str) -> dict[str, int]:
         (queue,) = overview([name], using=alias)
         return {"ready": queue.ready, "scheduled": queue.scheduled, "dead": queue.dead}
-
-    @staticmethod
-    def _ask(question: str) -> None:
-        if not sys.stdin.isatty():
-            raise CommandError("Nobody is there to be asked; say --yes.")
-        if input(question).strip().lower() not in {"y", "yes"}:
-            raise CommandError("Nothing was removed.")

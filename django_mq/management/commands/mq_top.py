@@ -43,8 +43,8 @@ class Command(MQCommand):
 
     def run(self, alias: str, **options: Any) -> None:
         interval, left = options["interval"], options["count"]
-        if interval < 0.2:
-            raise UsageError("--interval must be 0.2 or more: looking costs statements.")
+        if not 0.2 <= interval <= 86_400:
+            raise UsageError("--interval must be 0.2 or more, for looking costs statements, and a day at most.")
         stopping = until_told()
         flow, home = Flow(alias), REDRAW if self.stdout.isatty() else ""
         while not stopping.is_set() and left != 0:

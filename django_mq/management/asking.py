@@ -1,0 +1,19 @@
+"""A question to whoever sits at the terminal. A script has to say beforehand that it means it."""
+
+from __future__ import annotations
+
+import sys
+
+from django.core.management.base import CommandError
+
+
+def ask(question: str, *, otherwise: str) -> None:
+    """Go on if the answer is yes. Raises CommandError, saying ``otherwise`` for any other."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise CommandError("Nobody is there to be asked; say --yes.")
+    try:
+        answer = input(f"{question} [yes/no] ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in {"y", "yes"}:
+        raise CommandError(otherwise)
