@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/how-to/images"
-WIDTH, HEIGHT = 1200, 750
+WIDTH, HEIGHT = 1280, 750
 TRACEBACK = """Traceback (most recent call last):
   File "shop/consumers.py", line 31, in send_invoice
     customer = Customer.objects.get(pk=message.body["customer"])
@@ -67,10 +67,10 @@ def take_all(page: Page, folder: Path) -> None:
         page.screenshot(path=folder / f"{name}.png", full_page=True, clip=clip)
 
     page.goto("/admin/django_mq/queue/overview/")
-    take("overview", height=720)
+    take("overview", height=1000)
     choose(page, "orders", "pause")
     page.get_by_label("Reason").fill("stock taking until noon")
-    take("pause", height=480)
+    take("pause", height=530)
     page.goto("/admin/django_mq/message/?state=3&queue=invoices")
     take("dead-letters", height=620)
     page.locator("#result_list th a").first.click()
@@ -84,9 +84,9 @@ def take_all(page: Page, folder: Path) -> None:
     page.goto("/admin/django_mq/message/add/")
     page.get_by_label("Queue").select_option("orders")
     page.get_by_label("Body", exact=False).last.fill('{"order": 7012, "customer": 312}')
-    take("publish", height=760)
+    take("publish", height=960)
     page.goto("/admin/django_mq/workersession/")
-    take("workers", height=480)
+    take("workers", height=540)
 
 
 def choose(page: Page, queue: str, action: str) -> None:
@@ -132,7 +132,7 @@ def answers(address: str) -> bool:
 
 
 def fill() -> None:
-    """Write the shop: four queues, one of them in trouble, three workers, and the last hour."""
+    """Write the shop: five queues, some of them in trouble, three workers, and the last hour."""
     import django
 
     django.setup()
@@ -181,7 +181,7 @@ def make_messages(sessions: list[int]) -> None:
     from django_mq.models import Attempt, Message, Queue
 
     now = timezone.now()
-    names = ("orders", "mails", "invoices", "reports")
+    names = ("orders", "mails", "invoices", "reports", "thumbnails")
     queues = {name: Queue.objects.create(name=name, max_attempts=3) for name in names}
     Queue.objects.filter(name="reports").update(paused=True, paused_reason="the new scheme is being copied")
     states = {
@@ -189,14 +189,17 @@ def make_messages(sessions: list[int]) -> None:
         "mails": (120, 40, 7, 2),
         "invoices": (31, 0, 2, 9),
         "reports": (4, 2, 0, 0),
+        "thumbnails": (33, 0, 0, 0),
     }
     types = {
         "orders": "order.placed",
         "mails": "mail.welcome",
         "invoices": "invoice.send",
         "reports": "report.day",
+        "thumbnails": "picture.shrink",
     }
     for name, (ready, scheduled, claimed, dead) in states.items():
+        late = 1260 if name == "thumbnails" else 0
         for number, state in enumerate((1,) * ready + (0,) * scheduled + (2,) * claimed + (3,) * dead):
             priority = random.choice((4, 4, 4, 7, 9))
             message = Message.objects.create(
@@ -207,7 +210,7 @@ def make_messages(sessions: list[int]) -> None:
                 attempts=3 if state == 3 else 0,
                 message_id=uuid4(),
                 type=types[name],
-                published_at=now - timedelta(seconds=15 + 7 * number + (3600 if state == 3 else 0)),
+                published_at=now - timedelta(seconds=15 + 7 * number + late + (3600 if state == 3 else 0)),
                 deliver_at=now + timedelta(minutes=10 + number) if state == 0 else None,
                 session_id=sessions[number % 2] if state == 2 else None,
                 claim=number if state == 2 else None,
