@@ -25,8 +25,9 @@ from django_mq.admin.queue_actions import QueueActions
 from django_mq.admin.queue_form import QueueForm
 from django_mq.admin.space import SpacePage
 from django_mq.admin.table import alias
+from django_mq.diagnosis.groups import groups
 from django_mq.diagnosis.overview import live_consumers
-from django_mq.models import Message, Queue
+from django_mq.models import Message, Queue, WorkerSession
 
 if TYPE_CHECKING:
     from django.contrib.admin.views.main import ChangeList
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from django.forms import ModelForm
     from django.http import HttpRequest, HttpResponse
 
+    from django_mq.diagnosis.groups import Group
     from django_mq.stores.records import Counts
 
 LIVE = ("ready", "scheduled", "claimed", "dead", "oldest_ready", "pausing")
@@ -45,7 +47,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
     """Create, edit and delete queues; see their depth; pause, resume and purge them."""
 
     form = QueueForm
-    change_form_template = "admin/django_mq/row.html"
+    change_form_template = "admin/django_mq/queue/change_form.html"
     list_display = ["name", "ready", "oldest_ready", "scheduled", "claimed", "dead", "pausing", "role"]
     list_filter = ["paused", "closed", "kind"]
     search_fields = ["name"]
@@ -171,7 +173,17 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
     def details(self, request: HttpRequest, row: Queue) -> dict[str, Any]:
         ready = str(Message.Status.READY.value)
         line = self.list_address(Message, queue=row.name, state=ready, order=DELIVERY)
-        return self.buttons(self._acts_for(request, row)) | {"line_address": line}
+        told = {"line_address": line, "groups": self._groups(request, row)}
+        return self.buttons(self._acts_for(request, row)) | told
+
+    def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
+        """Return what belongs to which worker, where anything does, with the address of the worker's page."""
+        if queue.grouping == Queue.Grouping.NONE and not queue.exclusive and queue.max_consumers is None:
+            return []
+        if not self.may(request, "view_message"):
+            return []
+        workers, found = self.list_address(WorkerSession), groups(queue.pk, using=alias())
+        return [(one, f"{workers}{one.session_id}/change/" if one.worker else "") for one in found]
 
     def _acts_for(self, request: HttpRequest, queue: Queue) -> list[tuple[str, str]]:
         acts = []

@@ -1,0 +1,90 @@
+"""The page of a queue says which groups wait, and which worker each belongs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from django_mq.diagnosis import groups
+from django_mq.models import Message, Ownership
+from tests.admin.conftest import page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.test import Client
+
+    from django_mq.models import Queue
+    from tests.admin.conftest import Make
+
+READY, CLAIMED = Message.Status.READY, Message.Status.CLAIMED
+
+
+def shown(client: Client, queue: Queue) -> list[tuple[str | None, int, int, str]]:
+    found = client.get(page_of(queue)).context["groups"]
+    return [(one.key, one.ready, one.claimed, one.worker) for one, _ in found]
+
+
+def test_groups_are_counted_and_their_workers_named(site: str, browse: Client, make: Make) -> None:
+    queue, other = make.queue(grouping="assigned"), make.queue("other")
+    owner, holder = make.session("owner@host"), make.session("holder@host")
+    for key, number in {"<b>b</b>": 3, "a": 1}.items():
+        for _ in range(number):
+            make.message(READY, queue=queue, group_key=key)
+    make.message(CLAIMED, queue=queue, group_key="a", session=holder)
+    make.message(READY, queue=queue)
+    make.message(READY, queue=other, group_key="elsewhere")
+    Ownership.objects.create(queue_id=queue.pk, group_key="<b>b</b>", session_id=owner.pk)
+    Ownership.objects.create(queue_id=queue.pk, group_key="idle", session_id=owner.pk)
+
+    page = browse.get(page_of(queue)).content.decode()
+
+    assert shown(browse, queue) == [
+        ("<b>b</b>", 3, 0, "owner@host"),
+        ("a", 1, 1, "holder@host"),
+        ("idle", 0, 0, "owner@host"),
+    ]
+    assert "&lt;b&gt;b" in page
+    assert page_of(owner) in page
+
+
+def test_a_seat_in_the_queue_is_shown(site: str, browse: Client, make: Make) -> None:
+    queue, worker = make.queue(max_consumers=1), make.session("worker@host")
+    Ownership.objects.create(queue_id=queue.pk, session_id=worker.pk)
+
+    assert shown(browse, queue) == [(None, 0, 0, "worker@host")]
+    assert "a seat in the queue" in browse.get(page_of(queue)).content.decode()
+
+
+@pytest.mark.django_db
+def test_an_owner_that_is_gone_is_no_link(browse: Client, make: Make) -> None:
+    queue = make.queue(grouping="shared")
+    Ownership.objects.create(queue_id=queue.pk, group_key="a", session_id=4711)
+
+    assert shown(browse, queue) == [("a", 0, 0, "")]
+
+
+@pytest.mark.django_db
+def test_no_more_is_looked_at_or_shown_than_bounds_say(
+    browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = make.queue(grouping="shared")
+    for number in range(6):
+        make.message(READY, queue=queue, group_key=f"g{number}", level=9 - number)
+    monkeypatch.setattr(groups, "SAMPLE", 4)
+    monkeypatch.setattr(groups, "MOST", 3)
+
+    assert [key for key, *_ in shown(browse, queue)] == ["g0", "g1", "g2"]
+
+
+@pytest.mark.django_db
+def test_a_queue_without_groups_and_a_user_without_messages_see_none(
+    login_with: Callable[..., Client], browse: Client, make: Make
+) -> None:
+    plain, grouped = make.queue("plain"), make.queue("grouped", grouping="shared")
+    for queue in (plain, grouped):
+        make.message(READY, queue=queue, group_key="a")
+
+    assert (shown(browse, plain), len(shown(browse, grouped))) == ([], 1)
+    assert shown(login_with("view_queue"), grouped) == []
