@@ -23,7 +23,7 @@ from django_mq.admin.charts import Chart, Line, draw
 from django_mq.admin.durations import duration
 from django_mq.admin.table import TableAdmin, alias
 from django_mq.admin.troubles import Teller, shown
-from django_mq.diagnosis.fleet import fleet
+from django_mq.diagnosis.fleet import Use, fleet, slots_in_use, slots_of_queues
 from django_mq.diagnosis.overview import overview
 from django_mq.diagnosis.series import SPANS, recent_rates, series
 from django_mq.diagnosis.troubles import LATE_SECONDS, awake_of, credit_of, troubles
@@ -53,16 +53,16 @@ class Row:
     state: QueueState
     #: None where no minute has been summed up lately.
     rates: Rates | None
-    #: Credit of live consumers: how much is in use, of how much.
-    used: int
-    slots: int
+    #: Slots of the live workers that take from the queue, and credit of their consumers.
+    slots: Use
+    credit: Use
     #: Live workers that take from it, and have not been told to be quiet or to stop.
     awake: int = 0
 
     @property
-    def utilisation(self) -> int | None:
-        """Percent of the consumers' credit in use, None without consumers."""
-        return round(100 * self.used / self.slots) if self.slots else None
+    def uses(self) -> tuple[Use, Use]:
+        """Return slots and credit, in the order of the columns."""
+        return self.slots, self.credit
 
     @property
     def is_late(self) -> bool:
@@ -116,7 +116,12 @@ class Overview(TableAdmin):
             {
                 "troubles": [trouble.twin() for trouble in figures["all_troubles"]],
                 "queues": [_object(row) for row in figures["rows"]],
-                "workers": {"alive": figures["alive"], "stale": figures["stale"]},
+                "workers": {
+                    "alive": figures["alive"],
+                    "stale": figures["stale"],
+                    "slots_busy": figures["slots"].used,
+                    "slots": figures["slots"].of,
+                },
                 "span": figures["span"].name,
                 "known_until": past.known_until,
                 "points": [asdict(point) for point in past.points],
@@ -141,6 +146,7 @@ class Overview(TableAdmin):
             "more_troubles": len(told) - len(shown(told)),
             "alive": sum(not worker.stale for worker in workers),
             "stale": sum(worker.stale for worker in workers),
+            "slots": slots_in_use(workers),
             "span": span,
             "spans": [(name, name == span.name) for name in SPANS],
             "queue": queue,
@@ -158,18 +164,20 @@ class Overview(TableAdmin):
 
 def _object(row: Row) -> dict[str, Any]:
     rates = None if row.rates is None else asdict(row.rates)
-    return {**asdict(row.state), "rates": rates, "used": row.used, "slots": row.slots}
+    slots = {"slots_busy": row.slots.used, "slots": row.slots.of}
+    credit = {"credit_used": row.credit.used, "credit_limit": row.credit.of}
+    return {**asdict(row.state), "rates": rates, **slots, **credit}
 
 
 def rows(states: Sequence[QueueState], rates: Recent, workers: Sequence[Worker]) -> list[Row]:
     """Put the figures of each queue side by side; what needs a look stands first."""
-    credit, awake = credit_of(workers), awake_of(workers)
+    credit, slots, awake = credit_of(workers), slots_of_queues(workers), awake_of(workers)
     found = [
         Row(
             state=state,
             rates=rates.of(state.name),
-            used=credit.get(state.name, (0, 0))[0],
-            slots=credit.get(state.name, (0, 0))[1],
+            slots=slots[state.name],
+            credit=Use(*credit.get(state.name, ())),
             awake=awake[state.name],
         )
         for state in states

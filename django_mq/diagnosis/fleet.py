@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from django.db.models.functions import Now
 from django_mq.models import WorkerSession
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
 
@@ -53,6 +55,37 @@ class Worker:
     #: Past its deadline: what it held is given back by the next upkeep.
     stale: bool
     consumers: tuple[Subscription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How much of something is in use, of how much there is; all zero where nobody says."""
+
+    used: int = 0
+    of: int = 0
+
+    @property
+    def percent(self) -> int | None:
+        """Return the share, None of nothing."""
+        return round(100 * self.used / self.of) if self.of else None
+
+    def __add__(self, other: Use) -> Use:
+        return Use(self.used + other.used, self.of + other.of)
+
+
+def slots_in_use(workers: Iterable[Worker]) -> Use:
+    """Return how many slots of the live workers are busy, as of their last heartbeats."""
+    alive = [worker for worker in workers if not worker.stale]
+    return sum((Use(worker.busy or 0, worker.slots or 0) for worker in alive), Use())
+
+
+def slots_of_queues(workers: Iterable[Worker]) -> dict[str, Use]:
+    """Return the same for each queue, of the workers that take from it: what they do may be another queue's."""
+    found: defaultdict[str, Use] = defaultdict(Use)
+    for worker in workers:
+        for name in worker.queues:
+            found[name] += slots_in_use([worker])
+    return found
 
 
 def is_late(deadline: str = "deadline") -> ExpressionWrapper[Q]:

@@ -49,7 +49,8 @@ def known(*ago: int) -> datetime:
 def test_each_queue_is_shown_with_its_depth_age_rates_and_credit(site: str, browse: Client, make: Make) -> None:
     make.message(READY, published_at=timezone.now() - timedelta(minutes=10, seconds=2))
     make.message(DEAD)
-    session = make.session()
+    session = make.session(busy=3, slots=4)
+    make.session("late@host", late=True, busy=9, slots=9)
     Consumer.objects.create(session=session, queue_name="orders", credit_used=5, credit_limit=20)
     known(2, 3, 4, 5, 6)
     minute(1, arrived=300, accepted=150, failed=30, redelivered=15)
@@ -61,9 +62,13 @@ def test_each_queue_is_shown_with_its_depth_age_rates_and_credit(site: str, brow
     assert queue["oldest_ready_seconds"] == pytest.approx(602, abs=300)
     assert queue["rates"] == {"arrived": 1.0, "accepted": 0.5, "failed": 0.1, "redelivered": 0.05}
     assert figures["points"][-1]["redelivered"] == 0.25
-    assert (queue["used"], queue["slots"]) == (5, 20)
+    assert (queue["credit_used"], queue["credit_limit"]) == (5, 20)
+    assert (queue["slots_busy"], queue["slots"]) == (3, 4)
+    assert figures["workers"] == {"alive": 1, "stale": 1, "slots_busy": 3, "slots": 4}
     page = browse.get(address()).content.decode()
     assert "5/20 (25 %)" in page
+    assert "3/4 (75 %)" in page
+    assert "3 of 4 slots busy (75 %)" in page
     assert 'class="mq-number mq-bad">10 min' in page
 
 
