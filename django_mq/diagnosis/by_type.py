@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.series import Span
 
 #: Finished messages, and failed attempts, that are read at most.
-NEWEST = 10_000
+NEWEST = 5_000
 #: What is read of a finished message.
 TIMED = ("queue_name", "type", "outcome", "ready_at", "claimed_at", "finished_at")
 

@@ -227,4 +227,4 @@ def test_the_page_speaks_german(site: str, browse: Client, make: Make, settings:
     page = browse.get(address()).content.decode()
 
     assert "Was läuft und was fehlschlägt" in page
-    assert "Gezählt über alle 0 beendeten Nachrichten seit" in page
+    assert "Gezählt über alle 0 beendeten Nachrichten (seit" in page
