@@ -10,6 +10,7 @@ from django_mq.diagnosis.in_time import Question
 from django_mq.diagnosis.naming import meant
 from django_mq.diagnosis.overview import overview
 from django_mq.errors import MQError, UnknownQueue
+from django_mq.models import Queue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """What counts as well, beyond a database that answers and has the tables."""
+    """What counts as well, beyond a database that answers, takes writes and has the tables."""
 
     #: Only these queues; all without names.
     queues: Sequence[str] = ()
@@ -66,6 +67,8 @@ class Probe:
         return health
 
     def _ask(self, alias: str) -> list[str]:
+        # Changes nothing, and is refused by a database that takes no writes, as a standby after a failover.
+        Queue.objects.using(alias).filter(pk=-1).update(paused=False)
         try:
             queues = overview(self._demands.queues, using=alias)
         except UnknownQueue as error:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from django.db import connections
 from django.test import RequestFactory
 
 from django_mq.api import publish
@@ -21,6 +20,7 @@ from django_mq.errors import StoreUnavailable
 from django_mq.integrations.health import health_page
 from django_mq.stores.registry import shared_store
 from tests.settings.databases import from_url
+from tests.support.site import an_alias_of
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -56,14 +56,9 @@ def test_it_demands_what_the_command_does() -> None:
 @pytest.fixture
 def unreachable(free_port: int, settings: Settings, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
     """An alias at whose address nobody listens."""
-    complete = connections.configure_settings(
-        {"default": {}, "away": from_url(f"postgresql://shop:pass-word@127.0.0.1:{free_port}/db")}
-    )
-    connections.settings["away"] = complete["away"]
-    settings.DJANGO_MQ = {"DATABASE": "away"}
-    with django_db_blocker.unblock():
-        yield "away"
-    del connections.settings["away"]
+    entry = from_url(f"postgresql://shop:pass-word@127.0.0.1:{free_port}/db")
+    with an_alias_of(entry, settings, django_db_blocker) as alias:
+        yield alias
 
 
 def test_what_a_database_says_goes_into_the_log_only(unreachable: str, caplog: pytest.LogCaptureFixture) -> None:
