@@ -84,8 +84,10 @@ def assert_nothing_is_left(alias: str) -> None:
 
 @pytest.mark.django_db
 def test_an_unknown_measure_is_refused_with_the_names_of_those_there_are() -> None:
-    with pytest.raises(CommandError, match=r"no measure drain_three; there are publish_one, "):
+    with pytest.raises(CommandError, match=r"no measure drain_three; there are publish_one, ") as refusal:
         call_command("mq_bench", "drain_three", stdout=io.StringIO())
+
+    assert refusal.value.returncode == 2
 
 
 @pytest.mark.parametrize(

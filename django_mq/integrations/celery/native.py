@@ -85,45 +85,52 @@ class NativeMessage(Message):
 
 
 def _payload(claimed: Claimed, session: Session, handler: Handler) -> dict[str, Any]:
-    task_id = str(claimed.message_id)
-    body = json.dumps([[session.alias, session.id, pack(claimed)], {}, {}])
-    traces = traces_in(claimed.headers)
     return {
-        "body": body,
+        "body": json.dumps([[session.alias, session.id, pack(claimed)], {}, {}]),
         "content-type": "application/json",
         "content-encoding": "utf-8",
-        "headers": {
-            **traces,
-            # Some instrumentation looks for them here.
-            "headers": traces or None,
-            "lang": "py",
-            "task": DELIVER,
-            "id": task_id,
-            "root_id": task_id,
-            "parent_id": None,
-            "group": None,
-            "retries": max(0, claimed.attempts),
-            "eta": None,
-            "expires": None,
-            "timelimit": [handler.time_limit_seconds, None],
-            "argsrepr": f"({claimed.queue_name!r}, {task_id!r})",
-            "kwargsrepr": "{}",
-            "origin": f"session {session.id}",
-        },
-        "properties": {
-            "correlation_id": task_id,
-            "reply_to": None,
-            "priority": claimed.priority,
-            "delivery_tag": f"{claimed.id}.{claimed.claim}",
-            "delivery_info": {
-                "exchange": "",
-                "routing_key": claimed.queue_name,
-                "redelivered": claimed.redelivered,
-                "priority": claimed.priority,
-            },
-        },
+        "headers": _headers(claimed, session, handler),
+        "properties": _properties(claimed),
         "claimed": claimed,
         "session": session,
+    }
+
+
+def _headers(claimed: Claimed, session: Session, handler: Handler) -> dict[str, Any]:
+    task_id = str(claimed.message_id)
+    traces = traces_in(claimed.headers)
+    return {
+        **traces,
+        # Some instrumentation looks for them here.
+        "headers": traces or None,
+        "lang": "py",
+        "task": DELIVER,
+        "id": task_id,
+        "root_id": task_id,
+        "parent_id": None,
+        "group": None,
+        "retries": max(0, claimed.attempts),
+        "eta": None,
+        "expires": None,
+        "timelimit": [handler.time_limit_seconds, None],
+        "argsrepr": f"({claimed.queue_name!r}, {task_id!r})",
+        "kwargsrepr": "{}",
+        "origin": f"session {session.id}",
+    }
+
+
+def _properties(claimed: Claimed) -> dict[str, Any]:
+    return {
+        "correlation_id": str(claimed.message_id),
+        "reply_to": None,
+        "priority": claimed.priority,
+        "delivery_tag": f"{claimed.id}.{claimed.claim}",
+        "delivery_info": {
+            "exchange": "",
+            "routing_key": claimed.queue_name,
+            "redelivered": claimed.redelivered,
+            "priority": claimed.priority,
+        },
     }
 
 

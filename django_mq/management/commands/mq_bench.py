@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import django
-from django.core.management import CommandError
 from django.db import connections
 
 from django_mq import conf
@@ -17,12 +16,15 @@ from django_mq.benchmarks.catalogue import chosen
 from django_mq.benchmarks.ground import Ground, durability, tables_for
 from django_mq.benchmarks.measuring import NAMES
 from django_mq.benchmarks.reporting import heading, reported
+from django_mq.management.arguments import UsageError, at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Iterable, Iterator
 
+    from django_mq.benchmarks.catalogue import Measuring
     from django_mq.benchmarks.measuring import Measure
 
 
@@ -34,35 +36,36 @@ class Command(MQCommand):
         parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"Some of: {', '.join(NAMES)}.")
         parser.add_argument("--json", metavar="FILE", help="Write the machine and every sample there as well.")
         parser.add_argument("--quick", action="store_true", help="Small amounts: a look, not a measurement.")
-        parser.add_argument("--repeats", type=int, default=3, help="Rounds; the median counts.")
+        parser.add_argument("--repeats", type=at_least_one, default=3, help="Rounds; the median counts.")
 
     def run(self, alias: str, **options: Any) -> None:
         try:
             measurings = chosen(options["measures"])
         except ValueError as error:
-            raise CommandError(str(error)) from None
-        if options["repeats"] < 1:
-            raise CommandError("--repeats must be at least 1.")
+            raise UsageError(str(error)) from None
         large = shared_store(alias).features.has_schemas
         seconds = sum(item.seconds(quick=options["quick"], large=large) for item in measurings)
         machine = _machine(alias)
         self.stdout.write(", ".join(f"{name} {value}" for name, value in machine.items()))
         self.stdout.write(f"This takes about {_time(seconds)}.")
         self.stdout.write(heading())
-        measures: list[Measure] = []
+        measures = []
+        for measure in self._measured(measurings, alias, options):
+            if not options["measures"] or measure.name in options["measures"]:
+                measures.append(measure)
+                self.stdout.write(reported(measure))
+                self.stdout.flush()
+        if options["json"]:
+            document = {"machine": machine, "measures": [measure.as_json() for measure in measures]}
+            Path(options["json"]).write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+    def _measured(self, measurings: Iterable[Measuring], alias: str, options: dict[str, Any]) -> Iterator[Measure]:
         for item in measurings:
             with tables_for(alias) as (own, raw):
                 ground = Ground(
                     own, alias, options["quick"], options["repeats"], conf.load().REDIS_URL, raw, self._say
                 )
-                for measure in item.run(ground):
-                    if not options["measures"] or measure.name in options["measures"]:
-                        measures.append(measure)
-                        self.stdout.write(reported(measure))
-                        self.stdout.flush()
-        if options["json"]:
-            document = {"machine": machine, "measures": [measure.as_json() for measure in measures]}
-            Path(options["json"]).write_text(json.dumps(document, indent=1), encoding="utf-8")
+                yield from item.run(ground)
 
     def _say(self, progress: str) -> None:
         self.stderr.write(f"  {progress}")
