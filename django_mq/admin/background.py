@@ -29,6 +29,7 @@ from django_mq.admin import behalf, report
 from django_mq.admin.message_acts import BY_NAME
 from django_mq.admin.selection import Batch, chosen_of
 from django_mq.admin.table import alias
+from django_mq.delivery import operations
 from django_mq.diagnosis.narrowing import narrowed
 from django_mq.errors import MQError, StoreUnavailable
 from django_mq.models import Message, Operation, Queue
@@ -53,10 +54,9 @@ STALLED_SECONDS = 60.0
 #: Seconds, at most, before each further try of a batch that the database has undone.
 PAUSES = (0.1, 0.5, 2.0)
 
-RUNNING, DONE, STOPPED, FAILED = (
+RUNNING, DONE, FAILED = (
     Operation.Status.RUNNING,
     Operation.Status.DONE,
-    Operation.Status.STOPPED,
     Operation.Status.FAILED,
 )
 
@@ -176,8 +176,7 @@ def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -
 
 def stop(operation: Operation) -> bool:
     """Stop after the batch that runs; return whether it was running."""
-    running = Operation.objects.using(alias()).filter(pk=operation.pk, status=RUNNING)
-    return bool(running.update(status=STOPPED, runner=None))
+    return operations.stop(operation.pk, using=alias())
 
 
 def go_on(operation: Operation, user_name: str) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from argparse import SUPPRESS, BooleanOptionalAction
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq.conf import DUE_ORDERS, GROUPINGS, OVERFLOWS, QUEUE_KINDS, QueueSettings
 from django_mq.delivery.editing import OPTIONS, create_queue, edit_queue
 from django_mq.diagnosis.overview import overview
-from django_mq.management.arguments import add_dry_run, add_pause
+from django_mq.management.arguments import add_dry_run, add_json, add_pause
 from django_mq.management.command import MQCommand
 from django_mq.management.pausing import pause_all, resume_all
 from django_mq.management.tables import plural
@@ -59,6 +60,13 @@ HELPS = {
 }
 
 
+class Done(NamedTuple):
+    """What an act says, to people and to scripts."""
+
+    text: str
+    twin: dict[str, Any]
+
+
 class Command(MQCommand):
     help = "Create, edit, pause, resume or delete a queue."
 
@@ -76,43 +84,49 @@ class Command(MQCommand):
             elif act == self.delete:
                 one.add_argument("--force", action="store_true", help="Delete the messages nobody holds, too.")
                 add_dry_run(one, what="what would be deleted")
+            add_json(one)
 
     def run(self, alias: str, **options: Any) -> None:
-        self.stdout.write(options["act"](alias, **options))
+        done: Done = options["act"](alias, **options)
+        self.stdout.write(json.dumps(done.twin) if options["json"] else done.text)
 
-    def create(self, alias: str, *, name: str, **options: Any) -> str:
+    def create(self, alias: str, *, name: str, **options: Any) -> Done:
         """Create a queue."""
         create_queue(name, _given(options), using=alias)
-        return f"Queue {name!r} is created."
+        return Done(f"Queue {name!r} is created.", {"created": name})
 
-    def edit(self, alias: str, *, name: str, **options: Any) -> str:
+    def edit(self, alias: str, *, name: str, **options: Any) -> Done:
         """Change options of a queue; running workers notice within seconds."""
         edit_queue(name, _given(options), using=alias)
-        return f"Queue {name!r} is changed."
+        return Done(f"Queue {name!r} is changed.", {"changed": name})
 
-    def pause(self, alias: str, *, name: str, reason: str, seconds: float | None, **_: Any) -> str:
+    def pause(self, alias: str, *, name: str, reason: str, seconds: float | None, **_: Any) -> Done:
         """Deliver nothing from a queue; publishing goes on."""
-        return pause_all([name], reason=reason, seconds=seconds, using=alias)[0]
+        (said,) = pause_all([name], reason=reason, seconds=seconds, using=alias)
+        return Done(said, {"paused": [name]})
 
-    def resume(self, alias: str, *, name: str, **_: Any) -> str:
+    def resume(self, alias: str, *, name: str, **_: Any) -> Done:
         """Deliver from a queue again, at once."""
-        return resume_all([name], using=alias)[0]
+        (said,) = resume_all([name], using=alias)
+        return Done(said, {"resumed": [name]})
 
-    def delete(self, alias: str, *, name: str, force: bool, dry_run: bool, **_: Any) -> str:
+    def delete(self, alias: str, *, name: str, force: bool, dry_run: bool, **_: Any) -> Done:
         """Delete a queue; one that holds messages only with --force, one with claimed messages never."""
         if dry_run:
             return self._would_delete(name, alias, force=force)
         removed = shared_store(alias).delete_queue(name, force=force)
-        return f"Queue {name!r} is deleted" + (f", and {plural(removed, 'message')} with it." if removed else ".")
+        text = f"Queue {name!r} is deleted" + (f", and {plural(removed, 'message')} with it." if removed else ".")
+        return Done(text, {"deleted": name, "removed": removed})
 
     @staticmethod
-    def _would_delete(name: str, alias: str, *, force: bool) -> str:
+    def _would_delete(name: str, alias: str, *, force: bool) -> Done:
         (queue,) = overview([name], using=alias)
         free = queue.ready + queue.scheduled + queue.dead
         if queue.claimed or (free and not force):
             why = "workers hold messages of it" if queue.claimed else "it holds messages, and --force is not given"
-            return f"Queue {name!r} would not be deleted: {why}."
-        return f"Queue {name!r} would be deleted" + (f", and {plural(free, 'message')} with it." if free else ".")
+            return Done(f"Queue {name!r} would not be deleted: {why}.", {"would_delete": False, "why": why})
+        text = f"Queue {name!r} would be deleted" + (f", and {plural(free, 'message')} with it." if free else ".")
+        return Done(text, {"would_delete": True, "would_remove": free})
 
 
 def _add_options(parser: ArgumentParser) -> None:

@@ -1,0 +1,59 @@
+"""Bindings made and undone by an operator: checked as the admin's form checks them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq import conf
+from django_mq.errors import ConfigurationError
+from django_mq.models import Binding
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+TYPES = tuple(Binding.ExchangeType.values)
+
+
+def bind(exchange: str, queue: str, *, exchange_type: str | None = None, pattern: str = "", using: str) -> bool:
+    """Bind a queue to an exchange; return whether that is new. Without a type it is the exchange's own, or direct.
+
+    Raises UnknownQueue, and ConfigurationError for a name that cannot be stored or a second type.
+    """
+    store = shared_store(using)
+    with store.transaction():
+        known = _type_of(store, exchange)
+        given = exchange_type or known or "direct"
+        _check(exchange, given, known, pattern)
+        pattern = "" if given == Binding.ExchangeType.FANOUT else pattern
+        is_new = (given, pattern, queue) not in store.bindings(exchange)
+        store.bind(exchange=exchange, exchange_type=given, pattern=pattern, queue=queue)
+    return is_new
+
+
+def unbind(exchange: str, queue: str, *, pattern: str = "", using: str) -> bool:
+    """Remove a binding; return whether there was one."""
+    return shared_store(using).unbind(exchange=exchange, pattern=pattern, queue=queue)
+
+
+def is_bound(exchange: str, queue: str, *, pattern: str = "", using: str) -> bool:
+    """Return whether there is this binding."""
+    bound = shared_store(using).bindings(exchange)
+    return any((has, name) == (pattern, queue) for _, has, name in bound)
+
+
+def _type_of(store: Store, exchange: str) -> str | None:
+    return next((kind for kind, _, _ in store.bindings(exchange)), None)
+
+
+def _check(exchange: str, given: str, known: str | None, pattern: str) -> None:
+    if not conf.is_name(exchange):
+        raise ConfigurationError(
+            f"The exchange cannot be called {exchange!r}: 1 to {conf.NAME_LENGTH} characters."
+        )
+    if not conf.is_storable(pattern, conf.NAME_LENGTH):
+        raise ConfigurationError(
+            f"The pattern {pattern!r} cannot be stored: at most {conf.NAME_LENGTH} characters."
+        )
+    if known not in {None, given}:
+        raise ConfigurationError(f"{exchange!r} is a {known} exchange; all its bindings have that type.")

@@ -1,0 +1,104 @@
+"""Whatever can be done in the admin can be done by a command, and tried before where it is much."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+from django.contrib import admin
+from django.core.management import load_command_class
+
+from django_mq.admin import message_acts, queue_acts, worker_acts
+from django_mq.models import Binding, Message, Queue
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from django.contrib.auth.models import User
+    from django.test import RequestFactory
+
+ONE = "01a201cd-5077-70e7-a724-ae5470e6df0b"
+#: The command for each action of each page. A new action needs a line here, and so a command.
+COMMANDS = {
+    ("message", "retry"): f"mq_retry {ONE}",
+    ("message", "deliver_now"): f"mq_reschedule {ONE} --now",
+    ("message", "reschedule"): f"mq_reschedule {ONE} --delay 60",
+    ("message", "prioritise"): f"mq_prioritise {ONE} --to 9",
+    ("message", "move"): f"mq_move --to orders {ONE}",
+    ("message", "release"): f"mq_release {ONE}",
+    ("message", "cancel"): f"mq_cancel {ONE}",
+    ("message", "download_json"): f"mq_download --match {ONE}",
+    ("message", "download_csv"): f"mq_download --csv --match {ONE}",
+    ("queue", "pause"): "mq_pause orders",
+    ("queue", "resume"): "mq_resume orders",
+    ("queue", "redrive"): "mq_redrive orders",
+    ("queue", "purge"): "mq_purge orders",
+    ("queue", "delete_selected"): "mq_queue delete orders",
+    ("workersession", "quiet"): "mq_workers --quiet worker@host",
+    ("workersession", "work"): "mq_workers --work worker@host",
+    ("workersession", "stop"): "mq_workers --stop worker@host",
+    ("workersession", "limit"): "mq_workers --credit 5 worker@host",
+    ("operation", "stop"): "mq_operations --stop 7",
+    # On behalf of its user, in a process of the site: the same filters go to the act's own command instead.
+    ("operation", "go_on"): f"mq_retry {ONE}",
+}
+#: The command for each page that adds, changes or deletes a row.
+PAGES = {
+    (Message, "add"): "mq_publish orders 1",
+    (Queue, "add"): "mq_queue create orders",
+    (Queue, "change"): "mq_queue edit orders --max-attempts 5",
+    (Queue, "delete"): "mq_queue delete orders",
+    (Binding, "add"): "mq_bindings --bind events orders",
+    (Binding, "change"): "mq_bindings --bind events orders --pattern new",
+    (Binding, "delete"): "mq_bindings --unbind events orders",
+}
+#: Those that are gone, or changed by the thousand, when it was a mistake.
+DRY = ("message", "redrive", "purge", "delete_selected")
+
+
+def parsed(line: str) -> Namespace:
+    name, *arguments = shlex.split(line)
+    return load_command_class("django_mq", name).create_parser("manage.py", name).parse_args(arguments)
+
+
+def ours() -> dict[str, admin.ModelAdmin]:
+    registered = admin.site._registry.items()
+    return {model._meta.model_name: one for model, one in registered if model._meta.app_label == "django_mq"}
+
+
+def test_every_action_of_every_page_has_a_command() -> None:
+    actions = {(name, action) for name, page in ours().items() for action in page.actions or ()}
+
+    assert actions == set(COMMANDS)
+
+
+def test_every_act_is_an_action() -> None:
+    queue = {act.name for act in vars(queue_acts).values() if isinstance(act, queue_acts.QueueAct)}
+
+    assert {name for page, name in COMMANDS if page == "queue"} == queue
+    assert {act.name for act in message_acts.ACTS} <= {name for page, name in COMMANDS if page == "message"}
+    assert {act.name for act in worker_acts.ACTS} == {name for page, name in COMMANDS if page == "workersession"}
+
+
+@pytest.mark.django_db
+def test_every_page_that_writes_has_a_command(admin_user: User, rf: RequestFactory) -> None:
+    request = rf.get("/")
+    request.user = admin_user
+    pages = set()
+    for page in ours().values():
+        for way in ("add", "change", "delete"):
+            if getattr(page, f"has_{way}_permission")(request):
+                pages.add((page.model, way))
+
+    assert pages == set(PAGES)
+
+
+@pytest.mark.parametrize("line", sorted({*COMMANDS.values(), *PAGES.values()}))
+def test_each_of_them_is_a_command_line_that_scripts_can_read(line: str) -> None:
+    assert "json" in parsed(line) or "csv" in parsed(line)  # a download is JSON unless it is CSV
+
+
+@pytest.mark.parametrize("act", [act for act in COMMANDS if set(act) & set(DRY) and "download" not in act[1]])
+def test_what_deletes_or_changes_much_can_be_tried_before(act: tuple[str, str]) -> None:
+    assert "dry_run" in parsed(COMMANDS[act])
