@@ -22,7 +22,7 @@ from django_mq.admin import depth
 from django_mq.admin.charts import Chart, Line, draw
 from django_mq.admin.durations import duration
 from django_mq.admin.table import TableAdmin, alias
-from django_mq.admin.troubles import Teller, shown
+from django_mq.admin.troubles import Teller, shown, twin
 from django_mq.diagnosis.fleet import Use, fleet, slots_in_use, slots_of_queues
 from django_mq.diagnosis.overview import overview
 from django_mq.diagnosis.series import SPANS, recent_rates, series
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.fleet import Worker
     from django_mq.diagnosis.overview import QueueState
     from django_mq.diagnosis.series import Point, Rates, Recent
+
+#: Queues in the page's table, those first that need a look; the list of queues has all.
+MOST_ROWS = 250
 
 READY, SCHEDULED, CLAIMED, DEAD = (
     Message.Status.READY,
@@ -114,7 +117,7 @@ class Overview(TableAdmin):
         past = figures["past"]
         return JsonResponse(
             {
-                "troubles": [trouble.twin() for trouble in figures["all_troubles"]],
+                "troubles": [twin(trouble) for trouble in figures["all_troubles"]],
                 "queues": [_object(row) for row in figures["rows"]],
                 "workers": {
                     "alive": figures["alive"],
@@ -138,12 +141,15 @@ class Overview(TableAdmin):
         workers = fleet(using=alias())
         past = series(span, queue=queue, using=alias())
         rates = recent_rates(using=alias())
-        told = [Teller(self, request).told(trouble) for trouble in troubles(states, rates.rates, workers)]
+        found, teller = troubles(states, rates.rates, workers), Teller(self, request)
+        table = rows(states, rates, workers)
         return {
-            "rows": rows(states, rates, workers),
-            "all_troubles": told,
-            "troubles": shown(told),
-            "more_troubles": len(told) - len(shown(told)),
+            "rows": table,
+            # Whoever has thousands of queues would wait a second for all of them.
+            "shown_rows": table[:MOST_ROWS] + [row for row in table[MOST_ROWS:] if row.state.name == queue],
+            "all_troubles": found,
+            "troubles": [teller.told(trouble) for trouble in shown(found)],
+            "more_troubles": len(found) - len(shown(found)),
             "alive": sum(not worker.stale for worker in workers),
             "stale": sum(worker.stale for worker in workers),
             "slots": slots_in_use(workers),

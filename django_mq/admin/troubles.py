@@ -46,10 +46,16 @@ class Told:
     link: str
     address: str
 
-    def twin(self) -> dict[str, object]:
-        """Return it for the JSON twin of the page."""
-        queue = self.queue or None
-        return {"kind": self.kind, "urgent": self.urgent, "queue": queue, "sentence": self.sentence}
+
+def twin(trouble: Trouble) -> dict[str, object]:
+    """Return a trouble for the JSON twin of the page."""
+    queue = trouble.queue.name if trouble.queue else None
+    return {
+        "kind": trouble.kind.value,
+        "urgent": trouble.urgent,
+        "queue": queue,
+        "sentence": sentence(trouble),
+    }
 
 
 class Teller:
@@ -98,15 +104,15 @@ class Teller:
         return self.admin.list_address(model, **filters) if may else ""
 
 
-def shown(told: Sequence[Told]) -> list[Told]:
+def shown(found: Sequence[Trouble]) -> list[Trouble]:
     """Return those that the page has room for, in the order given."""
-    counted: Counter[str] = Counter()
+    counted: Counter[Kind] = Counter()
     early: list[int] = []
     late: list[int] = []
-    for number, one in enumerate(told):
+    for number, one in enumerate(found):
         counted[one.kind] += 1
         (early if counted[one.kind] <= SHOWN_OF_A_KIND else late).append(number)
-    return [told[number] for number in sorted((early + late)[:SHOWN])]
+    return [found[number] for number in sorted((early + late)[:SHOWN])]
 
 
 def label(kind: Kind) -> str:
