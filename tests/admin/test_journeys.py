@@ -155,3 +155,30 @@ def test_a_hidden_overview_asks_for_nothing(live_server: LiveServer, operator: U
         )
 
     assert (hidden, seen) == (0, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_is_heard_that_a_queue_has_become_full(live_server: LiveServer, operator: User, make: Make) -> None:
+    queue = make.queue("tiny", max_messages=1)
+
+    with browsing(live_server.url) as page:
+        log_in(page)
+        page.goto(OVERVIEW)
+        publish(page, live_server.url, queue.name)
+        page.evaluate(LOOK_AGAIN)
+        expect(page.get_by_role("status")).to_contain_text("full tiny")
+
+
+def publish(page: Page, address: str, queue: str) -> None:
+    """Publish a message by hand, in another window."""
+    browser = page.context.browser
+    assert browser
+    other = browser.new_page(base_url=address)
+    other.set_default_timeout(PATIENCE_MILLISECONDS)
+    log_in(other)
+    other.goto(f"{list_of('message')}add/")
+    other.get_by_label("Queue").select_option(queue)
+    other.get_by_label("Body", exact=False).last.fill("{}")
+    other.get_by_role("button", name="Publish").click()
+    expect(other.get_by_text("Published to “tiny”")).to_be_visible()
+    other.close()

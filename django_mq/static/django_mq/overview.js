@@ -4,13 +4,19 @@
 (() => {
     const SECONDS = 5;
 
-    // The workers, and the queues with something in red or paused.
+    // What the table has no column for.
+    const UNTOLD = '[data-mq-kind="full"], [data-mq-kind="failing"]';
+    const plain = (text) => text.replace(/\s+/g, " ").trim();
+
+    // The workers, the queues with something in red or paused, and those that are full or failing.
     const told = (figures) => {
         const line = figures.querySelector("[data-mq-news]");
         const rows = [...figures.querySelectorAll("tbody tr")].filter((row) => row.querySelector(".mq-bad, .mq-warn"));
         const names = rows.map((row) => [row.querySelector("th"), row.querySelector(".mq-warn")]
             .map((part) => part ? part.textContent.trim() : "").join(" "));
-        return [line ? line.textContent.replace(/\s+/g, " ").trim() : "", ...names].join("; ");
+        const more = [...figures.querySelectorAll(UNTOLD)].map((item) => [...item.children].slice(0, 2)
+            .map((part) => plain(part.textContent)).join(" "));
+        return [line ? plain(line.textContent) : "", ...names, ...more].join("; ");
     };
 
     const start = () => {
