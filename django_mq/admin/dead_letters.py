@@ -66,5 +66,7 @@ def _told(failure: Failure | None) -> str | None:
     """Return what went wrong, and when on hover."""
     if failure is None:
         return None
-    words = f"{failure.error}: {failure.detail}" if failure.detail else failure.error
+    cut = len(failure.detail) > failures.WORDS
+    detail = f"{failure.detail[: failures.WORDS]}…" if cut else failure.detail
+    words = f"{failure.error}: {detail}" if detail else failure.error
     return format_html('<span title="{}">{}</span>', columns.time_text(failure.failed_at), words)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Attempts shown on one page.
 LIMIT = 50
 #: Characters of a failure's words in a list.
-WORDS = 80
+WORDS = 60
 
 
 def of_message(message_id: UUID, correlation_id: str | None) -> list[Attempt]:
@@ -104,5 +104,5 @@ def _told(keys: set[int]) -> Mapping[int, Failure]:
     found = Attempt.objects.using(alias()).filter(pk__in=keys).order_by()
     return {
         pk: Failure(*values)
-        for pk, *values in found.values_list("pk", "error", Left("detail", WORDS), "failed_at")
+        for pk, *values in found.values_list("pk", "error", Left("detail", WORDS + 1), "failed_at")
     }

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: Entries on a page, and newest ones among which a word is looked for.
 PAGE = 50
 SAMPLE = 10_000
+#: Either shows a table, to the admin.
+SEE = ("view", "change")
 
 
 class LogPage(TableAdmin):
@@ -87,7 +89,9 @@ class LogPage(TableAdmin):
     def _kinds(self, request: HttpRequest) -> list[int]:
         """Return the tables of ours that the user may view."""
         ours = apps.get_app_config(self.opts.app_label).get_models()
-        seen = [model for model in ours if self.may(request, f"view_{model._meta.model_name}")]
+        seen = [
+            model for model in ours if any(self.may(request, f"{may}_{model._meta.model_name}") for may in SEE)
+        ]
         return [kind.pk for kind in ContentType.objects.get_for_models(*seen).values()]
 
     def _address(self, entry: LogEntry) -> str:

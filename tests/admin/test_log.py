@@ -139,6 +139,8 @@ def test_who_may_not_view_a_table_sees_nothing_that_was_done_to_it(
 
     assert [each["about"] for each in entries(reader)] == ["queue"]
     User.objects.filter(username="reader").delete()
+    assert [each["about"] for each in entries(login_with("change_queue"))] == ["queue"]
+    User.objects.filter(username="reader").delete()
     stranger = login_with("view_message")
     for name in ("log/", "log.json"):
         assert stranger.get(f"{list_of('queue')}{name}").status_code == 403

@@ -20,6 +20,8 @@ from django_mq.models import Message
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_django import Settings
 
     from tests.commands.conftest import Run
@@ -189,3 +191,19 @@ def test_a_filter_that_makes_no_sense_is_an_error(database: str, run: Run) -> No
 def test_nothing_that_matches_prints_nothing_but_a_head(database: str, run: Run) -> None:
     assert run("mq_download") == ""
     assert run("mq_download", "--csv").count("\n") == 1
+
+
+def test_what_was_downloaded_can_be_published_once_more(database: str, run: Run, tmp_path: Path) -> None:
+    given = {"type": "bill", "priority": 7, "headers": {"tenant": "acme"}}
+    publish_many([Letter(queue="orders", body={"order": number}, **given) for number in range(3)])
+    kept = ("body", "headers", "type", "priority")
+    file = tmp_path / "letters.jsonl"
+
+    taken = objects(run("mq_download", "--queue=orders"))
+    file.write_text("".join(json.dumps({key: each[key] for key in kept}) + "\n" for each in taken))
+    run("mq_publish", "mails", "--letters", f"--file={file}")
+
+    again = objects(run("mq_download", "--queue=mails"))
+    assert [{key: each[key] for key in kept} for each in again] == [
+        {"body": {"order": number}, **given} for number in range(3)
+    ]
