@@ -183,7 +183,7 @@ def rows(states: Sequence[QueueState], rates: Recent, workers: Sequence[Worker])
             state=state,
             rates=rates.of(state.name),
             slots=slots[state.name],
-            credit=Use(*credit.get(state.name, ())),
+            credit=credit[state.name],
             awake=awake[state.name],
         )
         for state in states

@@ -146,9 +146,13 @@ def _quiet(_trouble: Trouble, state: QueueState) -> str:
 
 
 def _late(trouble: Trouble, state: QueueState) -> str:
-    busy = _("Its workers are busy: they use nearly all their credit.")
-    idle = _("Its workers have credit left: see what its consumers wait for.")
-    return f"{_waiting(state)} {busy if trouble.busy else idle}"
+    if trouble.busy:
+        why = _("Its workers are busy: there are too few, or they are slow.")
+    elif trouble.spent:
+        why = _("Its workers have idle slots and no credit left: give them more.")
+    else:
+        why = _("Its workers have credit left: see what its consumers wait for.")
+    return f"{_waiting(state)} {why}"
 
 
 def _failing(trouble: Trouble, _state: QueueState) -> str:

@@ -6,11 +6,12 @@ its workers are quiet, too.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from django_mq.diagnosis.fleet import Use, slots_of_queues
 from django_mq.diagnosis.overview import COUNT_LIMIT
 from django_mq.models import Queue, WorkerSession
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 #: Seconds a ready message may wait before its queue is late.
 LATE_SECONDS = 300.0
-#: Share of their credit from which workers count as busy.
+#: Share of their slots from which workers count as busy, and of their credit from which it counts as spent.
 BUSY_SHARE = 0.9
+NONE = Use()
 
 
 class Kind(Enum):
@@ -59,9 +61,9 @@ class Trouble:
 
     kind: Kind
     queue: QueueState | None = None
-    #: Credit of its live consumers: how much is in use, of how much; 0 of 0 where none is limited.
-    used: int = 0
-    slots: int = 0
+    #: Slots of the live workers that take from it, and credit of its live consumers; of 0 where none says.
+    slots: Use = NONE
+    credit: Use = NONE
     #: Messages a second that failed and that were finished.
     failed: float = 0.0
     accepted: float = 0.0
@@ -77,8 +79,13 @@ class Trouble:
 
     @property
     def busy(self) -> bool:
-        """Whether the queue's workers use nearly all the credit they have."""
-        return self.slots > 0 and self.used >= BUSY_SHARE * self.slots
+        """Whether its workers can do hardly more: by their slots, or by their credit where no slots are known."""
+        return _used_up(self.slots if self.slots.of else self.credit)
+
+    @property
+    def spent(self) -> bool:
+        """Whether its consumers have used nearly all their credit."""
+        return _used_up(self.credit)
 
     @property
     def _rank(self) -> tuple[bool, int, float, str]:
@@ -89,13 +96,13 @@ class Trouble:
 
 def troubles(states: Iterable[QueueState], rates: Mapping[str, Rates], workers: Sequence[Worker]) -> list[Trouble]:
     """Return what needs a look, the worst first."""
-    awake, credit = awake_of(workers), credit_of(workers)
+    awake, slots, credit = awake_of(workers), slots_of_queues(workers), credit_of(workers)
     found = []
     for state in states:
-        used, slots = credit.get(state.name, (0, 0))
         kind = _delivery(state, awake[state.name])
         if kind:
-            found.append(Trouble(kind=kind, queue=state, used=used, slots=slots))
+            use = slots[state.name], credit[state.name]
+            found.append(Trouble(kind=kind, queue=state, slots=use[0], credit=use[1]))
         found.extend(_besides(state, rates.get(state.name)))
     stale = tuple(worker.name for worker in workers if worker.stale)
     if stale:
@@ -108,13 +115,16 @@ def awake_of(workers: Iterable[Worker]) -> Counter[str]:
     return Counter(name for worker in workers if _takes(worker) for name in worker.queues)
 
 
-def credit_of(workers: Iterable[Worker]) -> dict[str, tuple[int, int]]:
-    """Return the credit of each queue's live consumers: how much is in use, of how much."""
-    credit: dict[str, tuple[int, int]] = {}
+def credit_of(workers: Iterable[Worker]) -> dict[str, Use]:
+    """Return the credit in use of each queue's live consumers; of a queue without any, none of none."""
+    credit: defaultdict[str, Use] = defaultdict(Use)
     for consumer in (one for worker in workers if not worker.stale for one in worker.consumers):
-        used, slots = credit.get(consumer.queue, (0, 0))
-        credit[consumer.queue] = used + consumer.credit_used, slots + consumer.credit_limit
+        credit[consumer.queue] += Use(consumer.credit_used, consumer.credit_limit)
     return credit
+
+
+def _used_up(use: Use) -> bool:
+    return use.of > 0 and use.used >= BUSY_SHARE * use.of
 
 
 def _takes(worker: Worker) -> bool:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.utils import timezone
 
-from django_mq.diagnosis.fleet import Subscription, Worker
+from django_mq.admin.troubles import sentence
+from django_mq.diagnosis.fleet import Subscription, Use, Worker
 from django_mq.diagnosis.overview import COUNT_LIMIT, QueueState
 from django_mq.diagnosis.series import NOBODY, Rates
-from django_mq.diagnosis.troubles import Kind, is_full, troubles
+from django_mq.diagnosis.troubles import Kind, Trouble, is_full, troubles
 from django_mq.models import Message, Rollup
 from tests.admin.conftest import list_of, page_of
 
@@ -97,6 +98,26 @@ def test_what_delays_messages_stands_first_and_what_is_meant_last() -> None:
         ("paused", "paused", False),
     ]
     assert found[0].busy
+
+
+@pytest.mark.parametrize(
+    ("slots", "credit", "busy", "spent"),
+    [
+        (Use(), Use(9, 10), True, True),
+        (Use(), Use(8, 10), False, False),
+        (Use(4, 4), Use(5, 10), True, False),
+        (Use(0, 4), Use(10, 10), False, True),
+        (Use(), Use(), False, False),
+    ],
+)
+def test_workers_are_busy_by_their_slots_and_else_by_their_credit(
+    slots: Use, credit: Use, busy: bool, spent: bool
+) -> None:
+    trouble = Trouble(kind=Kind.LATE, queue=state(**WAITS), slots=slots, credit=credit)
+
+    assert (trouble.busy, trouble.spent) == (busy, spent)
+    word = "busy" if busy else "no credit left" if spent else "have credit left"
+    assert word in sentence(trouble)
 
 
 def test_a_queue_is_full_when_it_makes_no_room_by_itself() -> None:
