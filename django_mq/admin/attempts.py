@@ -31,6 +31,7 @@ class AttemptAdmin(ReadOnly, IdSearch):
     """What failed, newest first."""
 
     paginator = BoundedPaginator
+    late = ["detail", "traceback"]
     list_display = ["message", "number", "queue_name", "type", "error", "worker", "failed"]
     list_filter = [
         QueueNameFilter,

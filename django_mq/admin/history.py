@@ -27,6 +27,7 @@ class HistoryAdmin(ReadOnly, ByType, PastSearch):
     """Finished messages, newest first."""
 
     paginator = BoundedPaginator
+    late = ["body"]
     list_display = [
         "short_id",
         "queue_name",

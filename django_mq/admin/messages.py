@@ -58,6 +58,7 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActio
 
     paginator = BoundedPaginator
     actions = [*(act.name for act in ACTS), *DOWNLOADS]
+    late = ["body"]
     list_display = ["short_id", "queue", "situation", "priority", "type", "attempts", "published"]
     list_filter = [
         StateFilter,

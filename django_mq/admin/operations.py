@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from django_mq.admin import background, columns, report
 from django_mq.admin.message_acts import BY_NAME
-from django_mq.admin.table import ReadOnly, TableAdmin
+from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.models import Operation
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class OperationAdmin(ReadOnly, TableAdmin):
                 self.message_user(request, _("You may not do what this operation does."), messages.ERROR)
             elif act(operation):
                 # The batch that ran has been waited for.
-                operation.refresh_from_db()
+                operation.refresh_from_db(using=alias())
                 words = f"{sentence} ({report.progress(operation)})"
                 self.log_change(request, operation, words)
                 self.message_user(request, f"{self.label(operation)}: {words}", messages.SUCCESS)

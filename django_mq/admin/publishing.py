@@ -57,8 +57,8 @@ class Publishing(TableAdmin):
         wanted = request.GET.get(COPY, "")
         if not wanted.isdecimal() or not self.has_view_permission(request):
             return None
-        # Of the rows that the list shows, as a site may hide some.
-        message = self.get_queryset(request).filter(pk=int(wanted[:18])).first()
+        # As its page would find it: a site may hide some rows.
+        message = self.get_object(request, wanted[:18])
         seen = message if self.has_view_permission(request, message) else None
         found = seen and copied(seen)
         if not found:

@@ -87,7 +87,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Queue]:
         sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
         queues: QuerySet[Queue] = super().get_queryset(request)
-        return queues.annotate(takes_dead_letters=Exists(sources))
+        return queues.select_related(*self.list_select_related).annotate(takes_dead_letters=Exists(sources))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         fieldsets = super().get_fieldsets(request, obj)

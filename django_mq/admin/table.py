@@ -22,6 +22,8 @@ from django_mq.admin.paging import BoundedChangeList, BoundedPaginator
 from django_mq.diagnosis import slices
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import ForeignKey, Model, Q, QuerySet
     from django.forms import Field, ModelChoiceField
@@ -45,6 +47,9 @@ class TableAdmin(BaseAdmin):
     # A second count, of the unfiltered table, would walk millions of rows.
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
+
+    #: Columns that lists leave out, and the page of one row shows.
+    late: Sequence[str] = ()
 
     class Media:
         css = {"all": ["django_mq/admin.css"]}
@@ -70,6 +75,21 @@ class TableAdmin(BaseAdmin):
         if request.GET.get(SEARCH_VAR) or not by_key:  # a search is bounded in itself
             return slices.as_listed(rows, limit)
         return slices.newest(rows, limit, request.GET.get(slices.BEFORE, ""))
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """Return a row with what lists leave out; None if it has gone, as rows here do at any moment.
+
+        Left to itself, Django would fetch each such column when it is shown, and ask the router where: of a site
+        that reads from replicas, not where the row was found.
+        """
+        row = super().get_object(request, object_id, from_field)
+        if row is None or not self.late:
+            return row
+        try:
+            row.refresh_from_db(using=alias(), fields=self.late)
+        except self.model.DoesNotExist:
+            return None
+        return row
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).using(alias())

@@ -35,6 +35,7 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
     """Tasks that have been tried, the latest first; those that nobody has begun are messages, and listed there."""
 
     paginator = BoundedPaginator
+    late = ["record"]
     list_display = ["short_id", "task", "successful", "queue_name", "took", "finished"]
     list_filter = ["successful", QueueNameFilter]
     search_fields = ["message_id"]

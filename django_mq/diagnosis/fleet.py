@@ -6,10 +6,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, ExpressionWrapper, Prefetch, Q
 from django.db.models.functions import Now
 
-from django_mq.models import WorkerSession
+from django_mq.models import Consumer, WorkerSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,7 +96,9 @@ def is_late(deadline: str = "deadline") -> ExpressionWrapper[Q]:
 def fleet(*, using: str) -> list[Worker]:
     """Return every worker session, the newest first."""
     sessions: Any = WorkerSession.objects.using(using).annotate(stale=is_late(), seen_at=Now())
-    return [_worker(row) for row in sessions.prefetch_related("consumers").order_by("-id")]
+    # Named, or a site's router would be asked where to read them, and may name a replica.
+    consumers = Prefetch("consumers", Consumer.objects.using(using))
+    return [_worker(row) for row in sessions.prefetch_related(consumers).order_by("-id")]
 
 
 def _worker(row: Any) -> Worker:
