@@ -68,6 +68,11 @@ class Row:
         return self.slots, self.credit
 
     @property
+    def waits(self) -> bool:
+        """Whether there is something to be delivered now."""
+        return self.state.oldest_ready_seconds is not None
+
+    @property
     def is_late(self) -> bool:
         return self.state.waited_seconds > LATE_SECONDS and not self.state.paused
 

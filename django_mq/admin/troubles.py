@@ -161,12 +161,15 @@ def _failing(trouble: Trouble, _state: QueueState) -> str:
 
 
 def _waiting(state: QueueState) -> str:
+    age = duration(state.oldest_ready_seconds or 0.0)
+    if not state.ready:
+        return _("A scheduled message has been due for %(age)s.") % {"age": age}
     words = ngettext(
         "%(count)s message has been ready for %(age)s.",
         "%(count)s messages are ready, the oldest for %(age)s.",
         state.ready,
     )
-    return words % {"count": depth.shown(state.ready), "age": duration(state.oldest_ready_seconds or 0.0)}
+    return words % {"count": depth.shown(state.ready), "age": age}
 
 
 def _full(_trouble: Trouble, state: QueueState) -> str:

@@ -36,7 +36,7 @@ class QueueState:
     scheduled: int
     claimed: int
     dead: int
-    #: How long the oldest ready message has been waiting, None if none is ready.
+    #: How long the oldest message that is ready, or scheduled and due, has been waiting; None if there is none.
     oldest_ready_seconds: float | None
     #: Live worker sessions that take from the queue.
     consumers: int

@@ -135,7 +135,7 @@ def _delivery(state: QueueState, awake: int) -> Kind | None:
     """Return what keeps the queue from delivering, or delays it."""
     if state.paused:
         return Kind.PAUSED
-    if state.rests or not state.ready:
+    if state.rests or state.oldest_ready_seconds is None:
         return None
     if not state.consumers:
         return Kind.UNSERVED

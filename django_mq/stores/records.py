@@ -334,7 +334,7 @@ class Chores:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many messages of a queue are in each state, counted up to a limit, and its oldest ready age."""
+    """How many messages of a queue are in each state, counted up to a limit, and how long the oldest waits."""
 
     scheduled: int = 0
     ready: int = 0

@@ -56,6 +56,7 @@ WAITS = {"ready": 3, "oldest_ready_seconds": 600.0}
         (state(**WAITS, consumers=1), [worker("orders", conduct="stop")], [Kind.QUIET]),
         (state(**WAITS, consumers=2), [worker("orders", conduct="quiet"), worker("orders")], [Kind.LATE]),
         (state(ready=3, oldest_ready_seconds=20.0, consumers=1), [worker("orders")], []),
+        (state(scheduled=1, oldest_ready_seconds=600.0), [], [Kind.UNSERVED]),
         (state(**WAITS, paused=True), [], [Kind.PAUSED]),
         (state(**WAITS, takes_dead_letters=True), [], [Kind.DEAD]),
         (state(**WAITS, takes_dead_letters=True, consumers=1), [worker("orders")], [Kind.LATE]),
@@ -152,6 +153,15 @@ def test_the_overview_says_what_needs_a_look_and_leads_there(site: str, browse: 
     assert "It is full (limit: 1) and drops new messages." in page
     assert "1 worker has stopped its heartbeat: gone@host." in page
     assert f"{list_of('workersession')}?status=stale" in page
+
+
+def test_what_is_due_and_nobody_serves_is_trouble(site: str, browse: Client, make: Make) -> None:
+    make.message(Message.Status.SCHEDULED, deliver_at=timezone.now() - timedelta(hours=2, minutes=1))
+
+    page = browse.get(f"{list_of('queue')}overview/").content.decode()
+
+    assert "A scheduled message has been due for 2 h" in page
+    assert '<span class="mq-warn">no worker</span>' in page
 
 
 def test_failures_lead_to_the_attempts(site: str, browse: Client, make: Make) -> None:

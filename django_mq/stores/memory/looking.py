@@ -34,9 +34,12 @@ class Looking(Runner):
         return Counts(scheduled, ready, claimed, dead, self._oldest_ready_seconds(queue))
 
     def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
-        """Return the age of the oldest message that is the first of its level."""
-        since = [row_of(entry).ready_at for entry in queue.engine.heads()]
-        return (self._now() - min(since)).total_seconds() if since else None
+        """Return how long the first of a level has been waiting, or the first that is due and not yet promoted."""
+        since = [row_of(entry).ready_at.timestamp() for entry in queue.engine.heads()]
+        now, due = self._now().timestamp(), queue.engine.next_due()
+        if due is not None and due <= now:
+            since.append(due)
+        return now - min(since) if since else None
 
     @locked
     def occupied(self) -> list[int]:

@@ -91,6 +91,22 @@ def test_a_due_message_ages_from_its_due_time(store: Store, orders: str) -> None
     assert store.counts()[orders].oldest_ready_seconds == pytest.approx(40, abs=15)
 
 
+def test_a_due_message_that_nobody_has_promoted_ages_too(store: Store, orders: str) -> None:
+    publish(store, delay_seconds=60)
+    publish(store, delay_seconds=3000)
+    pass_time(store, 1000)
+
+    counts = store.counts()[orders]
+
+    assert (counts.scheduled, counts.ready) == (2, 0)
+    assert counts.oldest_ready_seconds == pytest.approx(940, abs=300)
+
+    publish(store)
+    pass_time(store, 1000)
+
+    assert store.counts()[orders].oldest_ready_seconds == pytest.approx(1940, abs=300)
+
+
 def test_a_queue_with_nothing_ready_has_no_age(store: Store, orders: str) -> None:
     publish(store, delay_seconds=60)
 
