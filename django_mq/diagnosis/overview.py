@@ -81,13 +81,13 @@ def overview(names: Sequence[str] = (), *, using: str) -> list[QueueState]:
     ]
 
 
-def oldest_claims(*, using: str) -> dict[str, float]:
-    """Return, for each queue of which a worker holds a message, how many seconds the oldest claim is old."""
+def oldest_claims(names: Sequence[str], *, using: str) -> dict[str, float]:
+    """Return the age in seconds of the oldest claim of each of these queues of which a worker holds a message."""
     held = Message.objects.filter(queue=OuterRef("pk"), state=State.CLAIMED.value).order_by()
     first = held.values("queue").annotate(first=Min("claimed_at")).values("first")
-    queues = Queue.objects.using(using).annotate(first=Subquery(first)).filter(first__isnull=False)
+    queues = Queue.objects.using(using).filter(name__in=names).annotate(first=Subquery(first))
     rows = queues.order_by().values_list("name", "first", Now())
-    return {name: max(0.0, (now - first).total_seconds()) for name, first, now in rows}
+    return {name: max(0.0, (now - first).total_seconds()) for name, first, now in rows if first is not None}
 
 
 def is_paused() -> Q:

@@ -32,32 +32,30 @@ PERCENTILES = {"50": "p50", "95": "p95"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a scrape has read, each by the queue's name."""
+    """What a scrape has read: of the queues with series of their own, and of the site."""
 
     queues: Sequence[QueueState]
     claims: dict[str, float]
     recent: Recent
     workers: Sequence[Worker]
     summed_up_seconds: float | None
+    #: With those that have no series.
+    number: int
 
 
 def read(alias: str) -> list[Metric]:
     """Return every figure of the queues of an alias: a few statements, however much is queued."""
+    queues = overview(using=alias)
+    chosen = sorted(queues, key=_urgency, reverse=True)[:MOST_QUEUES]
     look = Look(
-        queues=overview(using=alias),
-        claims=oldest_claims(using=alias),
+        queues=chosen,
+        claims=oldest_claims([queue.name for queue in chosen], using=alias),
         recent=recent_rates(using=alias),
         workers=fleet(using=alias),
         summed_up_seconds=summed_up_seconds(using=alias),
+        number=len(queues),
     )
-    chosen = sorted(look.queues, key=_urgency, reverse=True)[:MOST_QUEUES]
-    return [
-        up(readable=True),
-        *_standing(chosen, look),
-        *_traffic(chosen, look),
-        *_credit(chosen, look),
-        *_site(look),
-    ]
+    return [up(readable=True), *_standing(look), *_traffic(look), *_credit(look), *_site(look)]
 
 
 def up(*, readable: bool) -> Metric:
@@ -69,7 +67,7 @@ def _urgency(queue: QueueState) -> tuple[float, int, int]:
     return queue.waited_seconds, queue.dead_letters, queue.ready
 
 
-def _standing(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
+def _standing(look: Look) -> Iterator[Metric]:
     """Yield how the queues stand now."""
     ready = _gauge("oldest_ready_seconds", "Age of the oldest ready message; 0 if none is ready.", "queue")
     claimed = _gauge("oldest_claimed_seconds", "Age of the oldest claim; 0 if no worker holds a message.", "queue")
@@ -78,7 +76,7 @@ def _standing(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
     role = _gauge("takes_dead_letters", "1 if other queues send their dead letters here.", "queue")
     consumers = _gauge("consumers", "Live worker sessions that take from the queue.", "queue")
     paused = _gauge("paused", "1 if the queue is paused.", "queue")
-    for queue in chosen:
+    for queue in look.queues:
         ready.add_metric([queue.name], queue.oldest_ready_seconds or 0.0)
         claimed.add_metric([queue.name], look.claims.get(queue.name, 0.0))
         for state in ("ready", "scheduled", "claimed", "dead"):
@@ -90,7 +88,7 @@ def _standing(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
     yield from (ready, claimed, depth, letters, role, consumers, paused)
 
 
-def _traffic(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
+def _traffic(look: Look) -> Iterator[Metric]:
     """Yield what the newest minutes brought; a queue that accepted nothing has no waits and no runs."""
     rate = _gauge("rate", "Messages a second over the newest five known minutes.", "queue", "kind")
     wait = _gauge(
@@ -99,7 +97,7 @@ def _traffic(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
     run = _gauge(
         "run_seconds", "From claimed to accepted, over the newest five known minutes.", "queue", "percentile"
     )
-    for queue in chosen:
+    for queue in look.queues:
         rates = look.recent.of(queue.name)
         for kind in () if rates is None else ("arrived", "accepted", "failed", "redelivered"):
             rate.add_metric([queue.name, kind], getattr(rates, kind))
@@ -112,7 +110,7 @@ def _traffic(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
     yield from (rate, wait, run)
 
 
-def _credit(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
+def _credit(look: Look) -> Iterator[Metric]:
     """Yield what the live workers' consumers hold of each queue, of how much; no limit is no series."""
     used, limit, endless = Counter[str](), Counter[str](), set[str]()
     for consumer in (one for worker in look.workers if not worker.stale for one in worker.consumers):
@@ -122,7 +120,7 @@ def _credit(chosen: Sequence[QueueState], look: Look) -> Iterator[Metric]:
             endless.add(consumer.queue)
     held = _gauge("credit_used", "Messages that live consumers held at their last heartbeats.", "queue")
     most = _gauge("credit_limit", "The most that they hold at a time; absent if one has no limit.", "queue")
-    for name in (queue.name for queue in chosen if queue.name in used):
+    for name in (queue.name for queue in look.queues if queue.name in used):
         held.add_metric([name], used[name])
         if name not in endless:
             most.add_metric([name], limit[name])
@@ -141,7 +139,7 @@ def _site(look: Look) -> Iterator[Metric]:
     busy, slots = (sum(getattr(worker, name) or 0 for worker in alive) for name in ("busy", "slots"))
     yield _single("busy_slots", "Messages that live workers handled at their last heartbeats.", busy)
     yield _single("slots", "Messages that live workers can handle at a time.", slots)
-    yield _single("queues", "Queues there are, with and without series of their own.", len(look.queues))
+    yield _single("queues", "Queues there are, with and without series of their own.", look.number)
     summed = "summed_up_seconds", "Time since the end of the last minute that a worker has summed up."
     if look.summed_up_seconds is None:
         yield _gauge(*summed)

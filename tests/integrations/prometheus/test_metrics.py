@@ -223,7 +223,7 @@ def test_the_oldest_claims_are_found_by_an_index(committed_database: str) -> Non
     filled(committed_database)
     explain, index = PLANS[connections[committed_database].vendor]
     with CaptureQueriesContext(connections[committed_database]) as captured:
-        oldest_claims(using=committed_database)
+        oldest_claims(["q1", "q2"], using=committed_database)
     with connections[committed_database].cursor() as cursor:
         cursor.execute(f"{explain} {captured.captured_queries[0]['sql']}")
         assert index in str(cursor.fetchall())
