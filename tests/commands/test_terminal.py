@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -175,6 +176,24 @@ def test_a_reader_who_has_seen_enough_is_no_trouble(environment: dict[str, str])
     with browse.stderr:
         assert browse.stderr.read() == b""
     assert browse.wait() == 0
+
+
+def test_the_watcher_goes_on_while_the_database_is_away(environment: dict[str, str], free_port: int) -> None:
+    command = [sys.executable, "-m", "django", "mq_top", "--json", "--count", "2", "--interval", "0.2"]
+    away = {"DJANGO_SETTINGS_MODULE": "tests.settings.postgresql"}
+    away["DATABASE_URL"] = f"postgresql://nobody@127.0.0.1:{free_port}/nothing"
+    ended = subprocess.run(
+        tethered(command, death_signal=signal.SIGKILL),
+        env={**environment, **away},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    looks = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert ["cannot be used now" in look["trouble"] for look in looks] == [True, True]
+    assert (ended.returncode, ended.stderr) == (1, "")
 
 
 def test_a_full_disk_is_a_sentence(environment: dict[str, str]) -> None:

@@ -6,9 +6,10 @@ import json
 import shutil
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db import connections
 
 from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.flow import Flow
@@ -17,6 +18,7 @@ from django_mq.errors import StoreUnavailable
 from django_mq.management.arguments import UsageError, add_json, at_least_one
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.tables import bounded, plural, shortened, span, table
+from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -32,7 +34,11 @@ REDRAW = "\x1b[H\x1b[J"
 
 
 class Command(MQCommand):
-    help = "Watch depth, age, rates and workers until interrupted. A few statements each time."
+    help = (
+        "Watch depth, age, rates and workers until interrupted. A few statements each time. While the database is "
+        "away, it says so, and goes on."
+    )
+    exit_codes: ClassVar = {1: "refused, or the last of --count looks found the database away"}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -54,6 +60,8 @@ class Command(MQCommand):
             left = None if left is None else left - 1
             if left != 0:
                 stopping.wait(interval)
+            elif look.trouble:
+                raise SystemExit(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +82,12 @@ class Look:
 
 def _look(alias: str, names: list[str], flow: Flow) -> Look:
     try:
-        rates = flow.look()
-        queues = sorted(overview(names, using=alias), key=_urgency, reverse=True)
-        return Look(queues, fleet(using=alias), rates)
+        with translating(connections[alias]):
+            rates = flow.look()
+            queues = sorted(overview(names, using=alias), key=_urgency, reverse=True)
+            return Look(queues, fleet(using=alias), rates)
     except StoreUnavailable as error:
+        connections[alias].close()  # the next look connects anew
         return Look(trouble=str(error))
 
 
