@@ -65,11 +65,12 @@ def browse(
     came and went between two looks is not seen; what an operator moved, or gave another
     priority, has arrived anew. Close the iterator when you have seen enough.
     """
+    queue = existing(queue)
     if follow:
         yield from islice(following.follow(queue, using=using), limit)
         return
     store = shared_store(using or conf.load().DATABASE)
-    if store.queue(existing(queue)) is None:
+    if store.queue(queue) is None:
         raise no_such_queue(queue)
     wanted = [int(state) for state in states]
     left = float("inf") if limit is None else limit

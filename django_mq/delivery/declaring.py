@@ -30,12 +30,13 @@ def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> 
 
 
 def _declare(store: Store, name: str, coming: set[str], rules: Mapping[str, Any] | None = None) -> bool:
-    validation.queue_name(name)
+    name = validation.queue_name(name)
     options = conf.load().QUEUES.get(name, QueueSettings())
     for target in (options.dead_letter_queue, options.expiry_queue):
         if target and target not in coming:
             _declare(store, target, coming | {target})
-    return store.declare(name, asdict(options) if not rules else _checked(name, asdict(options) | dict(rules)))
+    given = asdict(options) if not rules else _checked(name, asdict(options) | dict(rules))
+    return store.declare(name, {option: validation.plain(value) for option, value in given.items()})
 
 
 def _checked(name: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.module_loading import autodiscover_modules
 
 from django_mq import conf
+from django_mq.delivery.validation import plain
 from django_mq.errors import ConfigurationError, NoHandler
 from django_mq.stores.registry import MEMORY
 
@@ -83,11 +84,12 @@ def consumer(
         )
 
     def register(function: Callable[[ReceivedMessage], Any]) -> Callable[[ReceivedMessage], Any]:
-        known = _handlers.get(queue)
+        name: str = plain(queue)
+        known = _handlers.get(name)
         if known is not None and not _same(known.function, function):
             raise ConfigurationError(f"Queue {queue!r} already has a handler, {known.name}.")
-        _handlers[queue] = Handler(
-            queue=queue,
+        _handlers[name] = Handler(
+            queue=name,
             function=function,
             credit=credit,
             time_limit_seconds=time_limit_seconds,

@@ -54,10 +54,11 @@ def check_plain(given: Letter | tuple[str, Any], ids: Iterator[UUID]) -> tuple[L
 
 
 def check_body(queue: str, body: Any, message_id: UUID) -> NewMessage:
-    validation.check_target(queue, None)
+    """Return the message that a queue and a body are. Raises InvalidMessage and its kin."""
+    name = validation.check_target(queue, None)
     encoded, content_type = encode_body(body)
     validation.check_size(encoded)
-    return NewMessage(queue_name=queue, message_id=message_id, body=encoded, content_type=content_type)
+    return NewMessage(queue_name=name, message_id=message_id, body=encoded, content_type=content_type)
 
 
 def as_letter(given: Letter | tuple[str, Any]) -> Letter:
@@ -71,7 +72,7 @@ def as_letter(given: Letter | tuple[str, Any]) -> Letter:
 
 def check(letter: Letter) -> tuple[Letter, NewMessage]:
     """Return the letter with its message, checked and encoded. Raises InvalidMessage and its kin."""
-    validation.check_target(letter.queue, letter.exchange)
+    target = validation.check_target(letter.queue, letter.exchange)
     validation.text(letter.routing_key, "routing_key")
     deliver_at, delay_seconds = validation.moment(letter.deliver_at, letter.delay, "deliver_at", "delay")
     expires_at, ttl_seconds = validation.moment(letter.expires_at, letter.ttl, "expires_at", "ttl")
@@ -79,7 +80,7 @@ def check(letter: Letter) -> tuple[Letter, NewMessage]:
     headers = _checked_headers(letter.headers)
     validation.check_size(body)
     return letter, NewMessage(
-        queue_name=letter.queue,
+        queue_name=target if letter.exchange is None else "",
         message_id=validation.message_id(letter.message_id) or new_message_id(),
         body=body,
         content_type=validation.text(content_type, "content_type", limit=100),

@@ -15,7 +15,7 @@ def pause(queue: str, *, reason: str = "", seconds: float | None = None, using: 
 
     Raises UnknownQueue, and InvalidMessage for a time or a reason that is none.
     """
-    validation.existing(queue)
+    queue = validation.existing(queue)
     if not isinstance(reason, str):
         raise InvalidMessage(f"reason must be a string, not {type(reason).__name__}.")
     if seconds is not None:
@@ -29,7 +29,7 @@ def pause(queue: str, *, reason: str = "", seconds: float | None = None, using: 
 
 def resume(queue: str, *, using: str | None = None) -> None:
     """Deliver again, at once. Raises UnknownQueue."""
-    validation.existing(queue)
+    queue = validation.existing(queue)
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
     store.set_paused(queue, paused=False)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from django_mq.delivery.validation import plain
+
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from django_mq.stores.records import NewMessage
@@ -16,7 +18,7 @@ def route(store: Store, exchange: str | None, routing_key: str | None, message: 
     """Return one copy of the message per queue it goes to; without an exchange, the message itself."""
     if exchange is None:
         return [message]
-    return [replace(message, queue_name=name) for name in queues_bound(store, exchange, routing_key or "")]
+    return [replace(message, queue_name=name) for name in queues_bound(store, plain(exchange), routing_key or "")]
 
 
 def queues_bound(store: Store, exchange: str, routing_key: str) -> list[str]:

@@ -20,14 +20,19 @@ TEXT_LENGTH = 255
 UNSTORABLE_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
-def check_target(queue: Any, exchange: Any) -> None:
-    """A message goes to one queue by name, or to an exchange."""
+def plain(value: Any) -> Any:
+    """Return a text as nothing but a text: a member of an enumeration is written otherwise by some drivers."""
+    return str.__str__(value) if type(value) is not str and isinstance(value, str) else value
+
+
+def check_target(queue: Any, exchange: Any) -> str:
+    """Return the name of the queue, or of the exchange, that a message goes to: to one of them."""
     target = exchange if exchange is not None else queue
     if not isinstance(target, str) or not target:
         raise InvalidMessage("Name the queue to publish to, or an exchange.")
     if exchange is not None and queue:
         raise InvalidMessage("Name a queue or an exchange, not both.")
-    text(target, "The name of a queue or an exchange", limit=conf.NAME_LENGTH)
+    return text(target, "The name of a queue or an exchange", limit=conf.NAME_LENGTH)
 
 
 def queue_name(value: Any) -> str:
@@ -41,7 +46,8 @@ def existing(queue: Any) -> str:
     """Return the name of a queue that somebody asks for. Raises UnknownQueue for what is no queue's name."""
     if not conf.is_name(queue):
         raise UnknownQueue(f"There is no queue {queue!r}: {conf.WHAT_A_NAME_IS}.", queue=str(queue))
-    return str(queue)
+    name: str = plain(queue)
+    return name
 
 
 def priority(value: Any) -> int:
@@ -50,7 +56,7 @@ def priority(value: Any) -> int:
         raise InvalidMessage(f"priority must be a whole number from 0 to 9, not {value!r}.")
     if not 0 <= value <= 9:
         raise InvalidMessage(f"priority is {value}; use 0 to 9, 9 is delivered first.")
-    return value
+    return int(value)
 
 
 def moment(at: Any, within: Any, at_name: str, within_name: str) -> tuple[datetime | None, float | None]:
@@ -115,7 +121,7 @@ def text(value: Any, name: str, *, limit: int = TEXT_LENGTH) -> str:
         raise InvalidMessage(f"{name} is {len(value)} characters long; at most {limit} fit.")
     if not value.isascii() or "\x00" in value:
         _check_storable(value, name)
-    return value
+    return value if type(value) is str else str.__str__(value)
 
 
 def _check_storable(value: str, name: str) -> None:

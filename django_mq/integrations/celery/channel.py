@@ -17,7 +17,7 @@ from kombu.transport import virtual
 from django_mq.conf import NAME_LENGTH
 from django_mq.delivery.handlers import PRIORITIES
 from django_mq.delivery.message_ids import new_message_id
-from django_mq.delivery.validation import text
+from django_mq.delivery.validation import plain, text
 from django_mq.integrations.celery.apart import apart_from_event_loops
 from django_mq.integrations.celery.batch import Batch
 from django_mq.integrations.celery.belonging import is_mailbox, locked
@@ -111,7 +111,7 @@ class Channel(virtual.Channel):
         **_: Any,
     ) -> None:
         """Bind a queue. The binding every queue has by default, to its own name, needs no row."""
-        exchange = exchange or "amq.direct"
+        queue, exchange, routing_key = plain(queue), plain(exchange) or "amq.direct", plain(routing_key)
         _check_binding(exchange, routing_key)
         kind = self._type_of(exchange)
         self.state.binding_declare(queue, exchange, routing_key, arguments)
@@ -138,6 +138,7 @@ class Channel(virtual.Channel):
         **_: Any,
     ) -> None:
         """Remove a binding."""
+        queue, exchange, routing_key = plain(queue), plain(exchange), plain(routing_key)
         _check_binding(exchange, routing_key)
         self.state.binding_delete(queue, exchange or "", routing_key)
         self.connection.declarations.unbind(queue, exchange or "amq.direct", routing_key or "")
@@ -149,6 +150,7 @@ class Channel(virtual.Channel):
         One whose messages are held stays, as do one with messages if ``if_empty`` and one
         that is consumed here if ``if_unused``.
         """
+        queue = plain(queue)
         if if_unused and queue in self._active_queues:
             return 0
         in_lane = self._in_lane(queue)
@@ -174,6 +176,7 @@ class Channel(virtual.Channel):
 
     @apart_from_event_loops
     def _purge(self, queue: str) -> int:
+        queue = plain(queue)
         if self._in_lane(queue):
             return self.connection.lane.purge(queue)
         return self.connection.declarations.purge(queue)
@@ -214,6 +217,7 @@ class Channel(virtual.Channel):
         """Write the message into every queue it is routed to, in the caller's transaction, or with a batch."""
         if isinstance(message, str):  # ``celery amqp`` says no more
             message = self.prepare_message(message, content_type="text/plain", content_encoding="utf-8")
+        exchange, routing_key = plain(exchange), plain(routing_key)
         message["properties"]["delivery_info"].update(exchange=exchange or "", routing_key=routing_key)
         if not exchange and self._leads_to_lane(routing_key):
             self.connection.lane.put([routing_key], message)
@@ -259,6 +263,7 @@ class Channel(virtual.Channel):
 
         Raises ChannelError if that is no whole number, and ResourceLocked for another connection's queue.
         """
+        queue = plain(queue)
         self._in_lane(queue)
         self._priorities[queue] = _consumer_priority(arguments)
         consumer_tag = consumer_tag or str(new_message_id())
@@ -317,6 +322,7 @@ class Channel(virtual.Channel):
     @apart_from_event_loops
     def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> Any:
         """Claim one message, or return None. Raises ResourceLocked for another connection's queue."""
+        queue = plain(queue)
         self._in_lane(queue)
         payload = self.connection.get_one(queue)
         if payload is None:

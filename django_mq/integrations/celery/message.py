@@ -11,7 +11,7 @@ from kombu.transport import virtual
 
 from django_mq.delivery.codecs import decode_headers, encode_json
 from django_mq.delivery.message_ids import new_message_id
-from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, seconds, text
+from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
 from django_mq.errors import BodyNotSerialisable, CorruptMessage, InvalidMessage
 from django_mq.stores.records import NewMessage
 from django_mq.stores.texts import storable
@@ -158,7 +158,7 @@ def _expiration_seconds(properties: dict[str, Any]) -> float | None:
 
 
 def _short(value: Any, name: str) -> str | None:
-    return text(str(value)[:TEXT_LENGTH], name) if value else None
+    return text(str(plain(value))[:TEXT_LENGTH], name) if value else None
 
 
 def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str, Any]:

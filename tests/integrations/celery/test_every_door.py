@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -42,6 +43,15 @@ EMPTY = frozenset({"empty"})
 NONE: frozenset[str] = frozenset()
 
 IMPOSSIBLE_NUMBERS = {"infinite": math.inf, "no number": math.nan, "huge": 2**63, "huger": 1e300, "text": "ten"}
+
+
+class Known(str, Enum):  # noqa: UP042 - a StrEnum is written as its value everywhere
+    """Names as a project may keep them; what ``str()`` makes of a member is something else."""
+
+    ORDERS = "orders"
+    RECEIPTS = "receipts"
+
+
 EAST, WEST = timezone(timedelta(hours=5)), timezone(timedelta(hours=-5))
 
 
@@ -212,3 +222,25 @@ def test_what_a_task_was_given_is_shown_as_far_as_a_database_can_store_it(doors:
     [message] = Message.objects.using(doors.alias)
     assert message.headers["argsrepr"] == r"('n\x00ll \ud800',)"
     assert b"n\\u0000ll \\ud800" in bytes(message.body)
+
+
+def test_a_member_of_an_enumeration_is_the_text_it_stands_for(doors: Doors) -> None:
+    declare(doors.store, Known.RECEIPTS, {"dead_letter_queue": Known.ORDERS})
+    letter = Letter(queue=Known.ORDERS, type=Known.ORDERS, group_key=Known.ORDERS, headers={"a": Known.ORDERS})
+    publish(Known.ORDERS, 1, correlation_id=Known.ORDERS)
+    publish_many([letter, (Known.RECEIPTS, 1)])
+    doors.channel.queue_bind(Known.ORDERS, Known.RECEIPTS, Known.ORDERS)
+    publish(exchange=Known.RECEIPTS, routing_key=Known.ORDERS)
+    doors.put(routing_key=Known.ORDERS, correlation_id=Known.ORDERS)
+    doors.put(exchange=Known.RECEIPTS, routing_key=Known.ORDERS)
+    doors.app.send_task("note", queue=Known.RECEIPTS)
+    pause(Known.ORDERS)
+    resume(Known.ORDERS)
+
+    names = Queue.objects.using(doors.alias).order_by("name").values_list("name", "dead_letter_queue__name")
+    assert list(names) == [("celery", None), ("orders", None), ("receipts", "orders")]
+    assert len(list(browse(Known.ORDERS))) == 5
+    texts = Message.objects.using(doors.alias).values_list("type", "correlation_id", "group_key")
+    assert {text for row in texts for text in row} >= {"orders"}
+    assert not [text for row in texts for text in row if text and "Known" in text]
+    assert (purge(Known.ORDERS), purge(Known.RECEIPTS)) == (5, 2)
