@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Newest failed attempts that are looked at for an exception, and ids looked up at one go.
 ATTEMPTS, IDS = 10_000, 1_000
+#: Kinds of ids that an attempt may have: its message's, and its task's.
+KINDS = 2
 #: First ready messages of a queue among which other filters look, in the order of delivery.
 LINE = 5_000
 
@@ -64,7 +66,8 @@ def _failed(error: str, alias: str) -> tuple[list[int], bool]:
     found: set[int] = set()
     whole = bottom is None
     for number, (name, values) in enumerate(_by_name(ids)):
-        if len(found) >= indexed.FEW or (number and time.monotonic() >= end):
+        # The first of either kind are always looked up, however slow the machine.
+        if len(found) >= indexed.FEW or (number >= KINDS and time.monotonic() >= end):
             whole = False
             break
         messages = Message.objects.using(alias).filter(**{f"{name}__in": values}).order_by("-pk")
