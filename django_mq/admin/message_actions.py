@@ -146,10 +146,6 @@ class MessageActions(TableAdmin):
             return HttpResponseRedirect(request.get_full_path())
         return HttpResponseRedirect(f"{self.list_address(Operation)}{operation.pk}/change/")
 
-    def is_as_its_address_says(self, request: HttpRequest) -> bool:  # noqa: ARG002 - for pages with more to say
-        """Return whether an operation, which knows the address's filters alone, finds what the list shows."""
-        return True
-
     def _do_now(self, act: Act, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection) -> None:
         try:
             changed = act.run(chosen, answers)

@@ -129,6 +129,10 @@ class TableAdmin(BaseAdmin):
         """Return what the page of one row shows beside its fields."""
         return {}
 
+    def is_as_its_address_says(self, request: HttpRequest) -> bool:
+        """Return whether the list shows what its address says, and hides nothing of its table by itself."""
+        return True
+
     def may(self, request: HttpRequest, codename: str) -> bool:
         """Return whether the user holds one of our permissions."""
         return request.user.has_perm(f"{self.opts.app_label}.{codename}")
