@@ -93,6 +93,14 @@ class MessageCommand(MQCommand):
         """Add the argument for messages named one by one."""
         parser.add_argument("ids", metavar="MESSAGE_ID", nargs="*", type=UUID, help="These messages; or filters:")
 
+    def narrow(self, state: str | None, *, ids: Sequence[UUID]) -> None:
+        """Have filters look among the messages of one state only. Raises UsageError beside ids."""
+        if state is None:
+            return
+        if ids:
+            raise UsageError("--state goes with filters: a message named by its id is meant in whatever state.")
+        self.states = frozenset({State[state.upper()]})
+
     def run(self, alias: str, **options: Any) -> None:
         choice = self._choice(alias, options)
         missing = [str(one) for one in choice.missing(using=alias)]

@@ -216,6 +216,22 @@ def test_all_that_match_are_cancelled_batch_by_batch(
     assert states(database) == {kept: READY}
 
 
+def test_those_of_one_state_are_cancelled(database: str, run: Run) -> None:
+    publish("orders")
+    claim(database, 1, verdict=Verdict.DEAD)
+    kept = [publish("orders"), publish("orders", delay=60)]
+
+    assert run("mq_cancel", "--queue", "orders", "--state", "dead", "--yes") == "1 message removed.\n"
+    assert states(database) == dict(zip(kept, [READY, SCHEDULED], strict=True))
+
+    for command in (["mq_cancel", "--yes"], ["mq_move", "--to", "mails"]):
+        with pytest.raises(CommandError, match="--state goes with filters"):
+            run(*command, kept[0], "--state", "dead")
+        with pytest.raises(CommandError, match="Name messages by their ids, or say by filters"):
+            run(*command, "--state", "ready")
+    assert states(database) == dict(zip(kept, [READY, SCHEDULED], strict=True))
+
+
 def test_messages_are_found_by_exception_reason_and_time(database: str, run: Run) -> None:
     store = shared_store(database)
     failed, other = publish("orders"), publish("orders")

@@ -9,6 +9,7 @@ from django_mq.engine.states import DEAD, READY, SCHEDULED
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
     from collections.abc import Sequence
 
     from django_mq.diagnosis.choosing import Row
@@ -24,6 +25,15 @@ class Command(MessageCommand):
     states = frozenset({SCHEDULED, READY, DEAD})
     left = "held", "held by a worker"
     asks = True
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        names = sorted(state.name.lower() for state in self.states)
+        parser.add_argument("--state", choices=names, help="Of those that match, the ones in this state.")
+
+    def run(self, alias: str, **options: Any) -> None:
+        self.narrow(options["state"], ids=options["ids"])
+        super().run(alias, **options)
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002 - as everywhere
         return steering.cancel([row.id for row in rows], using=alias)

@@ -51,8 +51,7 @@ class Command(MessageCommand):
             return
         options["ids"] = list(map(_id, names))
         check_names([target], using=alias)
-        if options["state"]:
-            self.states = frozenset({STATES[options["state"]]})
+        self.narrow(options["state"], ids=options["ids"])
         self.among = ~Q(queue__name=target)
         super().run(alias, **options)
 
