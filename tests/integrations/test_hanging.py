@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from django.urls import reverse
 
 from django_mq.diagnosis import environment, in_time
 from django_mq.diagnosis.findings import Level
+from django_mq.diagnosis.health import Demands, Probe
 from django_mq.integrations.health import health_page
 from django_mq.integrations.prometheus.collector import QueueCollector
 from tests.settings.databases import to_url
@@ -46,32 +48,42 @@ def nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_time, "LOST_SECONDS", float("inf"))
 
 
-def figures(collector: QueueCollector) -> dict[str, float]:
-    return {metric.name: metric.samples[0].value for metric in collector.collect() if metric.samples}
-
-
 def test_a_frozen_database_is_reported_in_time_and_well_when_it_goes_on(
     site: str, postgresql_server: PostgreSQL
 ) -> None:
-    collector = QueueCollector(cache_seconds=0, patience_seconds=IMPATIENCE_SECONDS)
-    page = health_page(timeout_seconds=IMPATIENCE_SECONDS, keep_seconds=0)
-    asked = RequestFactory().get("/healthz")
-    wait_until(lambda: figures(collector)["django_mq_up"] == 1)
+    collector = QueueCollector(cache_seconds=0, patience_seconds=PATIENCE_SECONDS)
+    probe = Probe(Demands())
+    assert is_up(collector)
+    assert probe.answer(using=site, timeout_seconds=PATIENCE_SECONDS).well
 
     postgresql_server.freeze()
-    # A scrape that was under way may still hold an answer of before.
-    wait_until(lambda: figures(collector) == {"django_mq_up": 0})
-    answer = page(asked)
+    collector._patience_seconds = IMPATIENCE_SECONDS
+    page = health_page(timeout_seconds=IMPATIENCE_SECONDS)(RequestFactory().get("/healthz"))
+    up, health = is_up(collector), probe.answer(using=site, timeout_seconds=IMPATIENCE_SECONDS)
     ended = {command: command_on(site, command) for command in ("mq_health", "mq_doctor")}
     postgresql_server.thaw()
 
-    assert answer.status_code == 503
     sentence = f"The database has not answered within {IMPATIENCE_SECONDS} s."
+    assert not up
+    assert health.troubles == [sentence]
+    assert page.status_code == 503
     assert ended["mq_health"] == (1, f"{sentence}\n")
     assert ended["mq_doctor"][0] == 1
     assert f"problem  database: '{site}' cannot be used: {sentence}\n" in ended["mq_doctor"][1]
-    wait_until(lambda: figures(collector)["django_mq_up"] == 1)
-    wait_until(lambda: page(asked).status_code == 200)
+    # Those that were left behind are answered now, and leave.
+    wait_until(lambda: "django_mq-question" not in {thread.name for thread in threading.enumerate()})
+    collector._patience_seconds = PATIENCE_SECONDS
+    assert is_up(collector)
+    assert probe.answer(using=site, timeout_seconds=PATIENCE_SECONDS).well
+
+
+def is_up(collector: QueueCollector) -> bool:
+    """Return what a scrape says; whoever is down says nothing else."""
+    first, *others = collector.collect()
+    up = first.samples[0].value == 1
+    assert first.name == "django_mq_up"
+    assert bool(others) is up
+    return up
 
 
 def command_on(alias: str, command: str) -> tuple[int, str]:
