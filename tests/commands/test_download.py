@@ -9,6 +9,7 @@ import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connections
 
@@ -33,6 +34,13 @@ DEAD = Message.Status.DEAD
 def two_queues(database: str) -> None:
     for name in ("orders", "mails"):
         declare(shared_store(database), name)
+
+
+class Terminal(io.StringIO):
+    """Where somebody looks on."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def objects(printed: str) -> list[dict[str, Any]]:
@@ -207,3 +215,18 @@ def test_what_was_downloaded_can_be_published_once_more(database: str, run: Run,
     assert [{key: each[key] for key in kept} for each in again] == [
         {"body": {"order": number}, **given} for number in range(3)
     ]
+
+
+@pytest.mark.parametrize("form", ["--csv", None])
+def test_a_terminal_is_told_nothing_by_what_is_printed(form: str | None, database: str, run: Run) -> None:
+    hostile = "\x1b]0;owned\x07\r\n\x9b2J"
+    publish("orders", hostile, headers={"a": hostile}, type="bill")
+    terminal = Terminal()
+
+    call_command("mq_download", *filter(None, [form]), stdout=terminal)
+
+    shown, filed = terminal.getvalue(), run("mq_download", *filter(None, [form]))
+    assert all(line.isprintable() for line in shown.split("\n"))
+    assert "owned" in shown
+    carried = cells(filed)[0]["body"] if form else objects(filed)[0]["body"]
+    assert carried == hostile

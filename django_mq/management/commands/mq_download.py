@@ -12,6 +12,7 @@ from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED
 from django_mq.management.arguments import at_least_one
 from django_mq.management.command import MQCommand
 from django_mq.management.messages import add_filters, read_filters
+from django_mq.management.tables import printable
 from django_mq.models import Message
 
 if TYPE_CHECKING:
@@ -40,5 +41,7 @@ class Command(MQCommand):
             filters["state"] = STATES[options["state"]]
         found = narrowed(Message.objects.using(alias), filters, datetime.now(UTC))
         lines = csv_lines if options["csv"] else json_lines
+        watched = self.stdout.isatty()
         for line in lines(found, limit=options["limit"]):
-            self.stdout.write(line, ending="")
+            # In a file it stands as it is; a terminal would obey what a body tells it.
+            self.stdout.write(printable(line.rstrip()) + "\n" if watched else line, ending="")
