@@ -111,7 +111,7 @@ def test_no_page_fails_over_the_id_of_no_row(value: str, browse: Client, rows: d
 
 
 @every_case
-def test_an_act_on_the_id_of_no_row_changes_nothing(case: Case, site: str, browse: Client, make: Make) -> None:
+def test_an_act_on_the_id_of_no_row_changes_nothing(case: Case, browse: Client, make: Make) -> None:
     case.row(make)
     make.queue("elsewhere")
     before = picture()
