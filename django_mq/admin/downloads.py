@@ -41,11 +41,11 @@ class Downloads(TableAdmin):
 
     @admin.action(description=_("Download as JSON lines"), permissions=["view"])
     def download_json(self, request: HttpRequest, queryset: QuerySet[Message]) -> StreamingHttpResponse:
-        return _download(request, queryset, "jsonl", self.find)
+        return _download(request, queryset, "jsonl", self.look)
 
     @admin.action(description=_("Download as CSV"), permissions=["view"])
     def download_csv(self, request: HttpRequest, queryset: QuerySet[Message]) -> StreamingHttpResponse:
-        return _download(request, queryset, "csv", self.find)
+        return _download(request, queryset, "csv", self.look)
 
 
 def _download(request: HttpRequest, rows: QuerySet[Message], form: str, find: Find) -> StreamingHttpResponse:

@@ -82,7 +82,7 @@ class MessageActions(TableAdmin):
         return self._carry_out(acts.RETRY, request, queryset)
 
     def _carry_out(self, act: Act, request: HttpRequest, queryset: QuerySet[Message]) -> HttpResponse | None:
-        chosen = Selection(request, queryset, self.find, act.among)
+        chosen = Selection(request, queryset, self.look, act.among)
         if act.question is None:
             return self._do(act, {}, request, chosen)
         form = act.question(request.POST if is_confirmed(request) else None)

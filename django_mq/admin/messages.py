@@ -108,7 +108,7 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActio
         filters = narrowing.known(request.GET.dict())
         if request.GET.keys() - narrowing.NAMES - BESIDE or not self.is_as_its_address_says(request):
             return super().find(request, rows, limit, among=among)
-        if among is None and request.GET.get("order") == DELIVERY and is_in_one_line(request.GET):
+        if not among and request.GET.get("order") == DELIVERY and is_in_one_line(request.GET):
             return looking.in_line(rows, filters, limit)
         return looking.of_messages(rows, filters, limit, timezone.now(), among=among)
 

@@ -64,7 +64,7 @@ class Selection(Batch):
         across = _is_across(request)
         #: Of all that match, those that the act is for; who was chosen one by one is told why it stays.
         self._find = partial(find, request, queryset, among=among if across else None)
-        look = self._find(LIMIT + 1) if across else as_listed(queryset, LIMIT)
+        look = self._look = self._find(LIMIT + 1) if across else as_listed(queryset, LIMIT)
         found = chosen_of(queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT]))
         #: More than a page may wait for, or more than it has looked through: only with "select all".
         self.cut = len(look.ids) > LIMIT or not look.whole
@@ -73,7 +73,8 @@ class Selection(Batch):
 
     def count(self, limit: int) -> tuple[int, bool]:
         """Return how many match, those beyond what a page may change too, and whether these are all."""
-        look = self._find(limit)
+        # What patience has not found once, it would not find again.
+        look = self._find(limit) if self._look.whole else self._look
         return len(look.ids), look.whole and len(look.ids) < limit
 
     @staticmethod

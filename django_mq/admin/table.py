@@ -41,6 +41,10 @@ else:
     BaseAdmin = base_of("ModelAdmin")
 
 
+#: Where a request keeps what its list has found, and how many were asked for.
+FOUND = "_mq_found"
+
+
 class TableAdmin(BaseAdmin):
     """A page over one table of django_mq."""
 
@@ -63,8 +67,20 @@ class TableAdmin(BaseAdmin):
         if isinstance(paginator, BoundedPaginator) and queryset.model is self.model:
             paginator.wanted = request.GET.get(PAGE_VAR, 1)
             paginator.every = self.get_queryset(request)
-            paginator.find = partial(self.find, request)
+            paginator.find = partial(self.look, request)
         return paginator
+
+    def look(
+        self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None
+    ) -> slices.Look:
+        """Find them as ``find`` does, but not twice in one request what the list has found already."""
+        found: tuple[slices.Look, int] | None = getattr(request, FOUND, None)
+        if found is not None and not among and len(found[0].ids) < found[1]:
+            return found[0]._replace(ids=found[0].ids[:limit])
+        look = self.find(request, rows, limit, among=among)
+        if not among:
+            setattr(request, FOUND, (look, limit))
+        return look
 
     def find(
         self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None

@@ -273,3 +273,22 @@ def test_no_statement_of_a_list_reads_more_than_a_slice(site: str, browse: Clien
     looks = [one["sql"] for one in captured.captured_queries if "'none'" in one["sql"]]
     assert len(looks) == 4
     assert all(" >= " in one for one in looks[:-1])
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_question_looks_no_second_time_for_what_its_list_has_found(
+    site: str, browse: Client, make: Make
+) -> None:
+    rare = make.message(type="rare")
+    for _ in range(5):
+        make.message(type="other")
+    chosen = {"action": "move", "_selected_action": [rare.pk], "select_across": "1"}
+
+    with CaptureQueriesContext(connections[site]) as captured:
+        asked = browse.post(f"{list_of('message')}?type=rare", chosen)
+
+    assert asked.status_code == 200
+    looks = [
+        one["sql"] for one in captured.captured_queries if "'rare'" in one["sql"] and " IN (" not in one["sql"]
+    ]
+    assert len(looks) == 3
