@@ -6,15 +6,17 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.db.models import Sum
+from django.db.models import Sum, TextField
+from django.db.models.functions import Cast
 
 from django_mq.errors import PipelineError
 from django_mq.insights import forecast, histograms
 from django_mq.models import InsightCause, InsightHour
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from datetime import date, datetime
 
     from django.db.models import QuerySet
@@ -62,19 +64,44 @@ def hours(alias: str, *, since: datetime, until: datetime, queue: str | None = N
     return (rows if queue is None else rows.filter(queue_name=queue)).order_by("queue_name", "hour", "level")
 
 
+class _Hour(NamedTuple):
+    """As much of an hour as a summary needs: of weeks, thousands of models would cost more than all else."""
+
+    queue_name: str
+    hour: datetime
+    arrivals: int
+    completions: int
+    first_successes: int
+    retries: int
+    wait_sum: float
+    run_sum: float
+    depth_max: int
+    depth_mean: float
+    slo_misses: int
+    inversions: int
+    starved: int
+    consumers: int
+    fairness: float | None
+    #: Histograms as JSON.
+    waits: str
+    runs: str
+
+
 def summaries(alias: str, *, since: datetime, until: datetime, queue: str | None = None) -> list[Summary]:
     """Return the past of each queue that anything is known of, or of this one, by name; one statement for all."""
     rows = hours(alias, since=since, until=until, queue=queue).filter(level=InsightHour.ALL_LEVELS)
-    found = [_summary(name, [*one]) for name, one in groupby(rows, key=lambda row: row.queue_name)]
-    return sorted(found, key=lambda one: one.queue)
+    texts = {"waits": Cast("wait_histogram", TextField()), "runs": Cast("run_histogram", TextField())}
+    found = map(_Hour._make, rows.annotate(**texts).values_list(*_Hour._fields))
+    told = [_summary(name, [*one]) for name, one in groupby(found, key=lambda row: row.queue_name)]
+    return sorted(told, key=lambda one: one.queue)
 
 
-def _summary(queue: str, rows: list[InsightHour]) -> Summary:
+def _summary(queue: str, rows: Sequence[_Hour]) -> Summary:
     """Return a queue's past in a few numbers; percentiles come from the histograms."""
-    waits = histograms.merged(row.wait_histogram for row in rows)
-    runs = histograms.merged(row.run_histogram for row in rows)
+    waits = histograms.merged(row.waits for row in rows)
+    runs = histograms.merged(row.runs for row in rows)
     done, firsts = sum(row.completions for row in rows), sum(row.first_successes for row in rows)
-    end = forecast.outgrown(days(rows))
+    end = forecast.outgrown(_days(rows))
     return Summary(
         queue=queue,
         arrivals=sum(row.arrivals for row in rows),
@@ -99,7 +126,7 @@ def _weighted(pairs: list[tuple[float, int]]) -> float | None:
     return sum(value * count for value, count in pairs) / weight if weight else None
 
 
-def _little(rows: list[InsightHour]) -> float | None:
+def _little(rows: Sequence[_Hour]) -> float | None:
     """Return the time that messages waited over the time that the depth says: 1 by Little's law.
 
     Far from 1, part of the messages is missing, or clocks disagree. At the ends of a span a little is.
@@ -108,9 +135,9 @@ def _little(rows: list[InsightHour]) -> float | None:
     return sum(row.wait_sum for row in rows) / stood if stood else None
 
 
-def days(rows: list[InsightHour]) -> dict[date, forecast.Day]:
+def _days(rows: Iterable[_Hour]) -> dict[date, forecast.Day]:
     """Return what each day asked of the workers."""
-    by_day: dict[date, list[InsightHour]] = defaultdict(list)
+    by_day: dict[date, list[_Hour]] = defaultdict(list)
     for row in rows:
         by_day[row.hour.date()].append(row)
     return {
