@@ -120,7 +120,7 @@ def _look_at_queue(queue: QueueState) -> Iterator[Finding]:
     if queue.dead:
         mend = f"Look: manage.py mq_browse {queue.name} --state dead; retry or move them there or in the admin."
         yield notice(about, f"{queue.dead} dead letters.", mend)
-    if queue.ready and not queue.consumers:
+    if queue.oldest_ready_seconds is not None and not queue.consumers:
         yield _unconsumed(about, queue)
 
 
@@ -128,7 +128,9 @@ def _unconsumed(about: str, queue: QueueState) -> Finding:
     if queue.takes_dead_letters:
         mend = f"Look: manage.py mq_browse {queue.name}; send them back with mq_redrive {queue.name} when mended."
         return notice(about, f"{queue.ready} dead letters of other queues.", mend)
+    # Without a worker nobody makes ready what has come due: it is still counted as scheduled.
+    waiting = f"{queue.ready} messages are ready" if queue.ready else "Scheduled messages are due"
     if queue.paused:
-        return notice(about, f"{queue.ready} messages wait for the end of the pause.", "Resume it.")
+        return notice(about, f"{waiting}, and wait for the end of the pause.", "Resume it.")
     mend = f"Start one: manage.py mq_worker --queues {queue.name}, or celery worker -Q {queue.name}."
-    return problem(about, f"{queue.ready} messages are ready and no live worker takes from it.", mend)
+    return problem(about, f"{waiting} and no live worker takes from it.", mend)

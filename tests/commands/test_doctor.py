@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from django.core.management import call_command
 from django.db import connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from django_mq.api import pause, publish
 from django_mq.delivery.declaring import declare
@@ -141,6 +143,15 @@ def test_a_backlog_without_a_consumer_is_a_problem(run: Run, orders: str) -> Non
 
     assert "1 messages are ready and no live worker takes from it" in found["sentence"]
     assert "mq_worker --queues orders" in found["mend"]
+
+
+def test_messages_that_came_due_while_no_worker_lived_are_a_problem(run: Run, database: str, orders: str) -> None:
+    publish(orders, deliver_at=timezone.now() + timedelta(hours=1))
+    Message.objects.using(database).update(deliver_at=timezone.now() - timedelta(minutes=1))
+
+    found = Findings(run).about("queue orders", "problem")
+
+    assert found["sentence"] == "Scheduled messages are due and no live worker takes from it."
 
 
 def test_a_paused_queue_is_a_notice_and_strictly_a_problem(run: Run, orders: str) -> None:
