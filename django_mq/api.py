@@ -82,5 +82,8 @@ def browse(
 
 
 def purge(queue: str, *, using: str | None = None) -> int:
-    """Remove every message of the queue that nobody holds; return how many. Raises UnknownQueue."""
+    """Remove every message of the queue that nobody holds, none that comes meanwhile; return how many.
+
+    Raises UnknownQueue.
+    """
     return shared_store(using or conf.load().DATABASE).purge(existing(queue))

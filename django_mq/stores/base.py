@@ -280,7 +280,7 @@ class Store(Volatile, Spacious, ABC):
 
     @abstractmethod
     def purge(self, name: str) -> int:
-        """Remove every message of the queue that nobody holds: scheduled, ready and dead."""
+        """Remove all that the queue has and nobody holds: scheduled, ready, dead. What comes meanwhile stays."""
 
     @abstractmethod
     def cancel(self, ids: Sequence[int]) -> int:

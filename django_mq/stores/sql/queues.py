@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: Columns of QueueRecord that say who may claim, and those that are true or false.
 RULES = ("grouping", "strict", "max_in_flight", "max_consumers", "exclusive", "priorities_differ")
 FLAGS = ("closed", "paused", "strict", "exclusive", "priorities_differ")
+#: No id is larger.
+LAST_ID = 2**63 - 1
 
 
 class Queues(Steering, Remembering):
@@ -46,7 +48,7 @@ class Queues(Steering, Remembering):
                 raise no_such_queue(name)
             if use[0][0]:
                 raise QueueInUse(f"{name!r} is the dead-letter or expiry queue of {use[0][0]} other queue(s).")
-            removed = self._purge_within(name) if force else 0
+            removed = self._purge_within(name, LAST_ID) if force else 0
             self._wait_for_publishers()
             if self._rows("count_up_to", queue=name, limit=1)[0][0]:
                 raise QueueInUse(

@@ -46,12 +46,17 @@ class Steering(Runner):
     def purge(self, name: str) -> int:
         if self.queue(name) is None:
             raise no_such_queue(name)
-        return self._purge_within(name)
+        newest = self._rows("newest_message")[0][0]
+        return 0 if newest is None else self._purge_within(name, newest)
 
-    def _purge_within(self, name: str) -> int:
-        """Remove chunk by chunk, each in a transaction of its own unless the caller holds one."""
+    def _purge_within(self, name: str, newest: int) -> int:
+        """Remove chunk by chunk, each in a transaction of its own unless the caller holds one.
+
+        Nothing newer than an id: where messages keep coming it would not end, and remove what nobody meant.
+        """
         removed = 0
-        while ids := [row[0] for row in self._rows("find_unheld", queue=name, limit=PURGE_CHUNK)]:
+        chunk = {"queue": name, "newest": newest, "limit": PURGE_CHUNK}
+        while ids := [row[0] for row in self._rows("find_unheld", **chunk)]:
             with self._nested():
                 gone = self._remove(ids, PURGED)
             removed += gone
