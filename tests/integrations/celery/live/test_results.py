@@ -26,6 +26,8 @@ def test_results_of_rpc_come_back_and_leave_no_queue_of_their_own(site: Site) ->
             with pytest.raises(ValueError, match="wrong"):
                 failed.get(timeout=PATIENCE_SECONDS)
             assert app.send_task("note", ["again"]).get(timeout=PATIENCE_SECONDS) is None
+            # The app closes its pool, and leaves the connection that listens for results to the collector.
+            app.backend.result_consumer.stop()
 
         # While the worker lives: a result may be here before the task's message is settled, and it ends by a kill.
         site.wait_until_settled()
