@@ -200,6 +200,10 @@ class NoHandler(MQError):
     """No handler is registered for the queue."""
 
 
+class HandlerNotRun(MQError):
+    """The handler returned an awaitable or a generator, so its work did not run."""
+
+
 class HandlerTimeout(MQError):
     """The handler ran longer than its time limit."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from django.db import connections, transaction
 
 from django_mq import signals
+from django_mq.delivery.callables import check_run
 from django_mq.delivery.connecting import has_connected
 from django_mq.delivery.message import ReceivedMessage
 from django_mq.delivery.validation import moment
@@ -117,11 +118,11 @@ class Attempt:
         """Give the message to the handler; a transactional one's writes and its acknowledgement are one."""
         if self.handler.transactional and self.lease is not None:
             with transaction.atomic(using=self.lease.alias):
-                self.handler.function(self.message)
+                check_run(self.handler.function(self.message))
                 self._accept_here(self.lease)
             self.settled = True
         else:
-            self.handler.function(self.message)
+            check_run(self.handler.function(self.message))
 
     def _accept_here(self, lease: Lease) -> None:
         """Accept in the open transaction. Raises LeaseLost, which rolls it back."""

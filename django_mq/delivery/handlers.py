@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.module_loading import autodiscover_modules
 
 from django_mq import conf
+from django_mq.delivery.callables import unfit
 from django_mq.delivery.validation import plain
 from django_mq.errors import ConfigurationError, NoHandler
 from django_mq.stores.registry import MEMORY
@@ -68,8 +69,9 @@ def consumer(
     Where several workers consume the queue, one whose handler has a higher ``priority`` is
     served first, as long as it has credit; the others get what it has no credit for.
 
-    Raises ConfigurationError for options that make no sense, and for a second handler of
-    the same queue.
+    Raises ConfigurationError for options that make no sense, for a second handler of the same
+    queue, and for a function that does not run when it is called with one message: a coroutine
+    function, a generator function, one that takes another number of arguments.
     """
     if not conf.is_name(queue):
         raise ConfigurationError(f"@consumer wants the name of a queue, as in @consumer('orders'), not {queue!r}.")
@@ -84,6 +86,8 @@ def consumer(
         )
 
     def register(function: Callable[[ReceivedMessage], Any]) -> Callable[[ReceivedMessage], Any]:
+        if problem := unfit(function):
+            raise ConfigurationError(f"The handler of {queue!r}, {function!r}, {problem}.")
         name: str = plain(queue)
         known = _handlers.get(name)
         if known is not None and not _same(known.function, function):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,7 @@ from django_mq.stores.records import Verdict
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from django_mq.stores.records import Settlement
 
@@ -82,6 +83,41 @@ def test_the_last_attempt_is_a_dead_letter_with_its_reason() -> None:
 
 def test_without_a_maximum_no_attempt_is_the_last() -> None:
     assert run(raising(ValueError()), {"max_attempts": 0}, attempts=1_000_000).verdict is Verdict.RELEASE
+
+
+async def a_coroutine(_: Any) -> None:
+    """Return an awaitable."""
+
+
+class AnAwaitable:
+    """Runs only when it is awaited."""
+
+    def __await__(self) -> Iterator[None]:
+        """Run."""
+        yield
+
+
+async def an_async_generator() -> AsyncIterator[None]:
+    """Run only when it is iterated."""
+    yield
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        partial(a_coroutine),
+        lambda _: AnAwaitable(),
+        lambda _: (number for number in ()),
+        lambda _: an_async_generator(),
+    ],
+)
+def test_a_handler_that_returns_work_that_has_not_run_fails_its_attempt(function: Callable[[Any], Any]) -> None:
+    settlement = run(function)
+
+    assert (settlement.verdict, settlement.counted) == (Verdict.RELEASE, True)
+    assert settlement.failure is not None
+    assert settlement.failure.error == "HandlerNotRun"
+    assert "did not run" in settlement.failure.detail
 
 
 def test_reject_is_a_dead_letter_at_once() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from asgiref.sync import async_to_sync, sync_to_async
 
 from django_mq.api import consumer
 from django_mq.delivery.handlers import DEFAULT_CREDIT, discover, forget, handler_of
@@ -102,3 +103,76 @@ def test_discovery_returns_what_is_registered() -> None:
 def test_a_priority_that_is_no_whole_number_is_refused(priority: Any) -> None:
     with pytest.raises(ConfigurationError, match="whole number"):
         consumer("handled-here", priority=priority)
+
+
+async def a_coroutine(_: Any) -> None:
+    """Return an awaitable."""
+
+
+def a_generator(_: Any) -> Iterator[None]:
+    """Return a generator."""
+    yield
+
+
+async def an_async_generator(_: Any) -> Any:
+    """Return an asynchronous generator."""
+    yield
+
+
+class WithACoroutine:
+    """Can be called; the call returns an awaitable."""
+
+    async def __call__(self, _: Any) -> None:
+        """Return an awaitable."""
+
+    async def method(self, _: Any) -> None:
+        """Return an awaitable."""
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        a_coroutine,
+        a_generator,
+        an_async_generator,
+        partial(a_coroutine),
+        partial(partial(a_generator)),
+        WithACoroutine(),
+        partial(WithACoroutine()),
+        WithACoroutine().method,
+        sync_to_async(print),
+    ],
+)
+def test_a_function_whose_call_runs_nothing_is_refused_as_a_handler(function: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"'handled-here'.* is (a coroutine|a generator|an asynchronous)"):
+        consumer("handled-here")(function)
+
+    with pytest.raises(NoHandler):
+        handler_of("handled-here")
+
+
+@pytest.mark.parametrize(
+    "function", [lambda: None, lambda one, two: None, lambda *, message: None, partial(lambda one: None, 1)]
+)
+def test_a_function_that_cannot_be_called_with_one_message_is_refused_as_a_handler(function: Any) -> None:
+    with pytest.raises(ConfigurationError, match="one positional argument"):
+        consumer("handled-here")(function)
+
+
+@pytest.mark.parametrize("function", [None, "handle", 3])
+def test_what_cannot_be_called_is_refused_as_a_handler(function: Any) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be called"):
+        consumer("handled-here")(function)
+
+
+@wraps(lambda message, connection: None)
+def a_wrapper(message: Any) -> Any:
+    """Take one argument where the wrapped function takes two."""
+    return message
+
+
+@pytest.mark.parametrize("function", [async_to_sync(a_coroutine), a_wrapper, dict, print, "{}".format])
+def test_a_function_that_runs_when_it_is_called_with_one_message_may_be_a_handler(function: Any) -> None:
+    consumer("handled-here")(function)
+
+    assert handler_of("handled-here").function is function

@@ -80,6 +80,23 @@ def test_a_failing_handler_leaves_nothing_behind_and_is_called_again(alias: str)
     assert (book.calls, book.rows) == (3, 1)
 
 
+def test_a_handler_that_returns_an_awaitable_leaves_nothing_behind(alias: str) -> None:
+    book = Book(alias)
+
+    async def later() -> None:
+        """Never awaited."""
+
+    def handle(message: Any) -> Any:
+        book(message)
+        return later() if book.calls == 1 else None
+
+    publish("orders", 1)
+    with running(a_handler(handle, transactional=True), using=alias):
+        wait_until(lambda: not Message.objects.using(alias).exists())
+
+    assert (book.calls, book.rows) == (2, 1)
+
+
 def test_nothing_is_kept_of_a_handler_whose_message_was_taken_away(alias: str) -> None:
     book = Book(alias)
 

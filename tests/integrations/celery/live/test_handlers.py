@@ -81,13 +81,13 @@ def test_what_celery_ends_counts_as_a_failed_attempt_and_its_limits_hold(shop: S
 
 def test_a_handler_that_raises_what_celery_might_take_for_its_own_fails_like_any_other(shop: Site) -> None:
     with watched(shop) as worker:
-        send(shop, "ignore", "leave", "memory", "fail", "well")
-        ended(shop, finished=1, dead=4)
+        send(shop, "ignore", "leave", "memory", "later", "fail", "well")
+        ended(shop, finished=1, dead=5)
         assert worker.stop() == 0
 
     assert [line["name"] for line in shop.diary()].count("fail") == 2
     errors = Attempt.objects.using(shop.alias).values_list("error", flat=True)
-    assert sorted(errors) == sorted(2 * ["Ignore", "SystemExit", "MemoryError", "ValueError"])
+    assert sorted(errors) == sorted(2 * ["Ignore", "SystemExit", "MemoryError", "HandlerNotRun", "ValueError"])
 
 
 def test_events_tell_of_each_failed_attempt(shop: Site) -> None:

@@ -14,10 +14,10 @@ from tests.journeys.project import diary
 
 
 @consumer("orders")
-def handle(message: Any) -> None:
+def handle(message: Any) -> Any:
     """Note the attempt, then do what is asked."""
     diary.write(task=current_task.name, name=message.body, attempt=message.attempt)
-    DEEDS[message.body](message)
+    return DEEDS[message.body](message)
 
 
 @consumer("slow", time_limit_seconds=1)
@@ -58,6 +58,10 @@ def _exhaust(message: Any) -> None:
     raise MemoryError("of its own making")
 
 
+async def _later(message: Any) -> None:
+    """Never awaited."""
+
+
 def _die(message: Any) -> None:
     if message.attempt == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -76,6 +80,7 @@ DEEDS = {
     "ignore": _misled,
     "leave": _leave,
     "memory": _exhaust,
+    "later": _later,
     "die": _die,
     "wait": _wait,
 }
