@@ -6,6 +6,7 @@ command line (``scheme.py``), or the Django app, which waits for Kombu if need b
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+
+logger = logging.getLogger("django_mq.celery")
 
 SCHEME = "django-mq"
 TRANSPORT = "django_mq.integrations.celery.transport:Transport"
@@ -49,10 +52,17 @@ def _connect_worker_step() -> None:
 
 
 def _install_worker_step(sender: Any, **options: Any) -> None:
-    # Only now is a worker about to be built: nobody else needs its machinery.
-    from django_mq.integrations.celery.step import install  # noqa: PLC0415 - as above
+    """Add the worker step. Raises SystemExit, which ends the worker before it starts, if that fails."""
+    try:
+        # Only now is a worker about to be built: nobody else needs its machinery.
+        from django_mq.integrations.celery.step import install  # noqa: PLC0415 - as above
 
-    install(sender, **options)
+        install(sender, **options)
+    except Exception as error:
+        # Celery logs any other exception of a signal's receiver and goes on, here without the step.
+        why = f"The worker does not start, its handlers cannot be loaded: {type(error).__name__}: {error}"
+        logger.critical(why, exc_info=True)
+        raise SystemExit(why) from error
 
 
 def register_if_used() -> None:

@@ -12,7 +12,7 @@ from celery.platforms import EX_OK
 from celery.worker import state
 
 from django_mq import conf
-from django_mq.delivery.handlers import discover
+from django_mq.delivery.handlers import check_transactions, discover
 from django_mq.integrations.celery import failures, loops, revoking
 from django_mq.integrations.celery.alias import SCHEME
 from django_mq.integrations.celery.children import keep_given
@@ -52,13 +52,14 @@ def install(sender: Any, **_: Any) -> None:
     """Add the step to a worker that is about to be built; to one on another transport, nothing.
 
     Importing the native consumer has registered the task of all handlers with every app,
-    before the pool is forked.
+    before the pool is forked. Raises what a ``consumers.py`` raises, and ConfigurationError.
     """
     with sender.app.connection_for_read() as connection:
         transport = connection.transport
     if transport.driver_type != SCHEME:
         return
-    discover()
+    if conf.load().CELERY_HANDLERS:
+        check_transactions(discover().values(), transport.alias)
     loops.forget_left()
     sender.app.steps["consumer"].add(MQStep)
     failures.connect(transport.alias)

@@ -13,6 +13,7 @@ from django.utils import timezone
 from kombu import Connection, Exchange, Queue
 
 from django_mq.delivery import limits
+from django_mq.delivery.handlers import consumer, forget
 from django_mq.delivery.publishing import apublish, publish
 from django_mq.engine.states import State
 from django_mq.errors import QueueFull, UnknownQueue
@@ -225,3 +226,15 @@ def test_async_code_publishes_into_the_memory(store: MemoryStore) -> None:
     asyncio.run(_apublish())
 
     assert store.counts()["orders"].ready == 1
+
+
+def test_a_worker_on_memory_refuses_a_transactional_handler_before_it_starts() -> None:
+    consumer("booked", transactional=True)(print)
+    try:
+        with (
+            Celery("unit", broker=URL, set_as_current=False) as app,
+            pytest.raises(SystemExit, match=r"builtins.print is transactional, but its queue is in memory"),
+        ):
+            app.WorkController(pool="solo")
+    finally:
+        forget("booked")
