@@ -14,7 +14,10 @@ APP = "tests.integrations.celery.live.broken"
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
-    [("import", "a_module_that_is_not_installed"), ("twice", "Queue 'orders' already has a handler, builtins.print")],
+    [
+        ("import", "a_module_that_is_not_installed"),
+        ("twice", "Queue 'orders' already has a handler, builtins.print"),
+    ],
 )
 def test_a_worker_whose_handlers_cannot_be_loaded_ends_and_says_why(sites: Sites, fault: str, reason: str) -> None:
     with sites("sqlite") as site:
