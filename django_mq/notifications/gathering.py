@@ -59,7 +59,7 @@ class Gathering:
         if len(self._nobody_until) >= KNOWN:
             self._nobody_until.clear()
         for queue in queues:
-            self._nobody_until[queue] = 0.0 if told else asked_at + MOMENT_SECONDS
+            self._nobody_until[queue] = asked_at + MOMENT_SECONDS if told == 0 else 0.0
 
     def keep(self, news: Mapping[str, News]) -> bool:
         """Keep the news for a moment if nobody would hear it now; return whether it is kept."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import os
 import random
+import re
 import threading
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import redis
 
-from django_mq.notifications.base import Listener, Standing, queue_of
+from django_mq.notifications.base import Listener, Standing, notice_topic, queue_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -31,6 +32,8 @@ RECONNECT_CAP_SECONDS = 5.0
 LISTEN_SECONDS = 1.0
 #: Keys that nobody touches are kept for so long, in milliseconds.
 KEEP_MS = 3_600_000
+#: How often a queue's news found no session, as a notice says it.
+DIGITS = re.compile(r"[0-9]{1,16}")
 
 
 class RedisListener(Listener):
@@ -70,7 +73,8 @@ class RedisListener(Listener):
             return Standing(due_seconds=due_seconds)  # nobody could tell us
         lasts = ceil(self._notifier.interest_seconds * 1000)
         due = _due(due_seconds, following=following)
-        answer = self._notifier.ask("interest", self._name, lasts, max(lasts, KEEP_MS), priority, due, *queues)
+        arguments = self._name, lasts, max(lasts, KEEP_MS), priority, due, *queues
+        answer = self._notifier.ask("interest", *arguments, numbers=2 + len(queues))
         if answer is None:
             return Standing(due_seconds=due_seconds)
         self._known = True
@@ -84,7 +88,7 @@ class RedisListener(Listener):
 
     def withdraw(self, answered: Collection[str] = ()) -> None:
         if self._connected:
-            self._notifier.ask("withdraw", self._name, *answered)
+            self._notifier.ask("withdraw", self._name, *answered, numbers=1)
 
     @property
     def connected(self) -> bool:
@@ -107,7 +111,7 @@ class RedisListener(Listener):
                 self._pubsub.subscribe(*self._channels(added))
             if gone := before - self._topics:
                 self._pubsub.unsubscribe(*self._channels(gone))
-        except (redis.RedisError, OSError):
+        except Exception:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
             self._connected = False  # the thread reconnects with the topics as they are then
 
     def close(self) -> None:
@@ -134,7 +138,7 @@ class RedisListener(Listener):
             try:
                 self._listen()
                 pause = 0.1
-            except (redis.RedisError, OSError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
                 logger.warning("Redis cannot be heard, looking regularly instead: %s", error)
             self._connected = False
             # Jitter keeps a fleet from reconnecting in step.
@@ -165,14 +169,27 @@ class RedisListener(Listener):
                     self._pubsub = None
 
     def _hear(self, heard: dict[str, Any]) -> None:
-        topic = heard["channel"].decode().removeprefix(f"{self._notifier.prefix}:")
+        topic = _text(heard["channel"]).removeprefix(f"{self._notifier.prefix}:")
         if topic != self._own_topic:
             self._wake.set(topic)
             return
-        missed, _, notice = heard["data"].decode().partition(" ")
+        missed, _, notice = _text(heard["data"]).partition(" ")
+        queue = queue_of(notice)
+        if not DIGITS.fullmatch(missed) or queue not in self._seen or notice not in _notices(queue):
+            self._wake.set()  # another program wrote to the channel: look at everything
+            return
         # Before the wake: the claim that follows it brings what was missed until now.
-        self._seen[queue_of(notice)] = int(missed)
+        self._seen[queue] = int(missed)
         self._wake.set(notice)
+
+
+def _notices(queue: str) -> tuple[str, str]:
+    return notice_topic(queue), notice_topic(queue, back=True)
+
+
+def _text(value: bytes | str) -> str:
+    # A URL may ask the client to decode; another program may send what cannot be decoded.
+    return value if isinstance(value, str) else value.decode(errors="replace")
 
 
 def _due(seconds: float | None, *, following: bool) -> int:

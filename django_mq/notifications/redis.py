@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError
+from redis.exceptions import InvalidResponse, NoScriptError
 from redis.retry import Retry
 
 from django_mq.notifications.base import Notifier, notice_topic, queue_topic
@@ -89,7 +89,7 @@ class RedisNotifier(Notifier):
     def _caught_up(self) -> bool:
         try:
             self._poster.catch_up()
-        except (redis.RedisError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
             self._give_up(error)
             return False
         return True
@@ -113,7 +113,7 @@ class RedisNotifier(Notifier):
             if not self._poster.post(posts):
                 for post in posts:
                     self._execute(post)
-        except (redis.RedisError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
             self._give_up(error)
         else:
             self._breaker.succeeded()
@@ -129,13 +129,19 @@ class RedisNotifier(Notifier):
         else:
             post.tell(answer)
 
-    def ask(self, name: str, *arguments: object) -> Any:
-        """Run a script for a session and return its answer, None while Redis cannot be asked. Never raises."""
+    def ask(self, name: str, *arguments: object, numbers: int) -> list[int] | None:
+        """Run a script for a session and return its answer, which is so many whole numbers.
+
+        Return None while Redis cannot be asked, or answers with anything else. Never raises.
+        """
         if not self._breaker.lets_through(self._timeout_seconds):
             return None
         try:
             answer = self._run(name, arguments)
-        except (redis.RedisError, OSError) as error:
+            answer = answer if isinstance(answer, list) else [answer]
+            if len(answer) != numbers or any(type(number) is not int for number in answer):
+                raise InvalidResponse(f"the answer to {name!r} is malformed")  # noqa: TRY301 - as any failure
+        except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
             self._give_up(error)
             return None
         self._breaker.succeeded()
@@ -163,9 +169,10 @@ class RedisNotifier(Notifier):
                 pubsub.get_message(timeout=2.0)
                 client.publish(channel, b"1")
                 heard = pubsub.get_message(timeout=2.0)
-        except (redis.RedisError, OSError) as error:
+            delivered = heard is not None and heard["type"] == "message"
+        except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
             return str(error) or type(error).__name__
-        return "" if heard and heard["type"] == "message" else "Redis answers, but the hint is not delivered."
+        return "" if delivered else "Redis answers, but the hint is not delivered."
 
     def listen(self, wake: Wake) -> RedisListener:
         return RedisListener(self, self._url, wake)

@@ -30,6 +30,7 @@ class Script:
 
 @cache
 def script(name: str) -> Script:
-    """Return the script of that name."""
-    text = resources.files("django_mq.notifications").joinpath("lua", f"{name}.lua").read_text("utf-8")
+    """Return the script of that name, after what all scripts share."""
+    folder = resources.files("django_mq.notifications").joinpath("lua")
+    text = "".join(folder.joinpath(f"{part}.lua").read_text("utf-8") for part in ("keys", name))
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -22,8 +22,7 @@ local function concerns_due(armed, due)
     if due < 0 then
         return 0
     end
-    local known = redis.call('GET', armed)
-    local at = known and tonumber(string.match(known, '^%d+'))
+    local at = whole(string.match(text_at(armed) or '', '^%d+'))
     if at and at >= now and at <= now + due then
         return 0
     end
@@ -34,15 +33,16 @@ end
 local told = 0
 for i = 4, #ARGV, 4 do
     local queue = ARGV[i]
-    local interested, notified = tag .. 'interested:' .. queue, tag .. 'notified:' .. queue
-    local missed = redis.call('GET', tag .. 'missed:' .. queue)
+    local missed = text_at(tag .. 'missed:' .. queue)
     local left = tonumber(ARGV[i + 1]) + concerns_due(tag .. 'armed:' .. queue, tonumber(ARGV[i + 2]))
-    if not missed then
-        -- Nobody has said yet, or Redis was emptied since: whoever listens is woken.
+    if not whole(missed) then
+        -- No session has asked yet, or Redis was emptied since: each session that listens is woken.
         if left > 0 then
             told = told + redis.call('PUBLISH', prefix .. ':q:' .. queue, '1')
         end
     else
+        local interested = sorted_set(tag .. 'interested:' .. queue)
+        local notified = sorted_set(tag .. 'notified:' .. queue)
         left = left + unanswered(notified)
         while left > 0 do
             local first = redis.call('ZPOPMIN', interested)[1]

@@ -39,9 +39,11 @@ local function be_interested(interested)
 end
 
 local function missed(queue)
-    local key, notified = tag .. 'missed:' .. queue, tag .. 'notified:' .. queue
-    -- A number nobody has seen before, should Redis have been emptied.
-    redis.call('SET', key, now, 'NX')
+    local key, notified = tag .. 'missed:' .. queue, sorted_set(tag .. 'notified:' .. queue)
+    if not whole(text_at(key)) then
+        -- A number that no session has seen before: Redis was emptied, or another program wrote here.
+        redis.call('SET', key, now)
+    end
     redis.call('ZREM', notified, session)
     local late = redis.call('ZREMRANGEBYSCORE', notified, '-inf', now)
     local count = late > 0 and redis.call('INCR', key) or tonumber(redis.call('GET', key))
@@ -51,8 +53,8 @@ end
 
 -- Who waits for what is due in a queue: when this session must look, and when another one does.
 local function share(armed)
-    local at, who = string.match(redis.call('GET', armed) or '', '^(%d+) (.*)$')
-    at = tonumber(at)
+    local at, who = string.match(text_at(armed) or '', '^(%d+) (.*)$')
+    at = whole(at)
     if due == -1 then
         if who == session then
             redis.call('DEL', armed)
@@ -77,7 +79,7 @@ end
 local look, ask
 local answer = {-1, -1}
 for i = 7, #ARGV do
-    be_interested(tag .. 'interested:' .. ARGV[i])
+    be_interested(sorted_set(tag .. 'interested:' .. ARGV[i]))
     table.insert(answer, missed(ARGV[i]))
     local mine, others = share(tag .. 'armed:' .. ARGV[i])
     look, ask = earlier(look, mine), earlier(ask, others)

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kombu import Connection, Consumer, Producer, Queue
 from kombu.asynchronous import Hub
+from redis import Redis as Client
 
 from django_mq.integrations.celery import committing
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pytest_django import Settings
+
+    from tests.services.redis import Redis
 
 THINGS = Queue("things")
 
@@ -66,3 +71,23 @@ def test_nobody_is_told_that_we_are_idle_before_the_pool_has_its_task(connection
     assert not loop.is_idle
     loop.turn()
     assert loop.is_idle
+
+
+def test_a_key_that_another_program_wrote_to_redis_does_not_end_the_loop(
+    url: str, settings: Settings, redis_server: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_server.url, "SAFETY_POLL_SECONDS": 0.1}
+    monkeypatch.setattr(committing, "_workers", set())
+    with Client.from_url(redis_server.url) as client, Connection(url) as connection:
+        client.set("{django_mq}:missed:things", "abc")
+        loop = Loop(connection)
+        received: list[Any] = []
+        THINGS(connection.default_channel).declare()
+        consumer = Consumer(connection.default_channel, [THINGS], on_message=received.append)
+        consumer.consume()
+        loop.turn_until(lambda: loop.is_idle and client.get("{django_mq}:missed:things").isdigit())
+
+        client.set("{django_mq}:missed:things", "abc")
+        Producer(connection.default_channel).publish("now", routing_key="things")
+        loop.turn_until(lambda: received)
+        loop.close()
