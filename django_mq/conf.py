@@ -280,6 +280,11 @@ def _is_mask(given: Any) -> bool:
     return callable(given)
 
 
+def uses_time_zones() -> bool:
+    """Return the project's ``USE_TZ``."""
+    return bool(django_settings.USE_TZ)
+
+
 def raw() -> dict[str, Any]:
     """Return the project's ``DJANGO_MQ`` as written, an empty dictionary if there is none."""
     value = getattr(django_settings, "DJANGO_MQ", {})

@@ -17,13 +17,12 @@ import random
 import threading
 import time
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from django.db import connections, transaction
 from django.db.models import F
-from django.utils import timezone
 
 from django_mq.admin import behalf, report
 from django_mq.admin.message_acts import BY_NAME
@@ -65,7 +64,7 @@ def begin(
     act: Act, filters: Mapping[str, str], answers: Mapping[str, Any], *, user_name: str, expected: int = 0
 ) -> Operation:
     """Write the operation down, with how many the page has counted; start it when the transaction commits."""
-    now = timezone.now()
+    now = datetime.now(UTC)
     newest = Message.objects.using(alias()).order_by("-id").values_list("id", flat=True).first() or 0
     operation = Operation(
         act=act.name,
@@ -111,7 +110,7 @@ def run(pk: int, *, using: str) -> None:
     """Try batch after batch until nothing is left, it is stopped or not allowed, or somebody else runs it."""
     token = uuid4()
     mine = Operation.objects.using(using).filter(pk=pk, status=RUNNING)
-    if not mine.update(runner=token, beat_at=timezone.now()):
+    if not mine.update(runner=token, beat_at=datetime.now(UTC)):
         return
     mine = mine.filter(runner=token)
     try:
@@ -135,7 +134,7 @@ def _expect(pk: int, token: UUID, using: str) -> None:
     mine = Operation.objects.using(using).filter(pk=pk, runner=token, tried=0)
     if (operation := mine.first()) is not None:
         number = rows_of(operation).order_by()[:COUNT_LIMIT].count()
-        mine.update(expected=number, beat_at=timezone.now())
+        mine.update(expected=number, beat_at=datetime.now(UTC))
 
 
 def _try(operation: Operation, batch: Sequence[Chosen], mine: QuerySet[Operation], using: str) -> None:
@@ -155,7 +154,7 @@ def _try(operation: Operation, batch: Sequence[Chosen], mine: QuerySet[Operation
 
 def _try_once(operation: Operation, batch: Sequence[Chosen], mine: QuerySet[Operation], using: str) -> None:
     here = mine.filter(cursor=operation.cursor)
-    reached = {"cursor": batch[-1].id, "tried": F("tried") + len(batch), "beat_at": timezone.now()}
+    reached = {"cursor": batch[-1].id, "tried": F("tried") + len(batch), "beat_at": datetime.now(UTC)}
     with shared_store(using).transaction():
         if here.update(**reached):
             mine.update(changed=F("changed") + _do(operation, batch))
@@ -169,7 +168,7 @@ def _do(operation: Operation, batch: Sequence[Chosen]) -> int:
 
 def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -> None:
     operation = mine.first()
-    if operation is not None and mine.update(status=status, error=error, runner=None, beat_at=timezone.now()):
+    if operation is not None and mine.update(status=status, error=error, runner=None, beat_at=datetime.now(UTC)):
         operation.status = status
         report.log_end(operation, behalf.user(operation.user_name), error)
 
@@ -184,7 +183,7 @@ def go_on(operation: Operation, user_name: str) -> bool:
     waiting = Operation.objects.using(alias()).filter(pk=operation.pk).exclude(status=DONE)
     if not is_stalled(operation) and operation.status == RUNNING:
         return False
-    given = {"runner": None, "error": "", "user_name": user_name, "beat_at": timezone.now()}
+    given = {"runner": None, "error": "", "user_name": user_name, "beat_at": datetime.now(UTC)}
     if not waiting.update(status=RUNNING, **given):
         return False
     start(operation)
@@ -193,7 +192,7 @@ def go_on(operation: Operation, user_name: str) -> bool:
 
 def is_stalled(operation: Operation) -> bool:
     """Return whether it should be running and nobody is at it."""
-    silence = (timezone.now() - operation.beat_at).total_seconds()
+    silence = (datetime.now(UTC) - operation.beat_at).total_seconds()
     return operation.status == RUNNING and silence > STALLED_SECONDS
 
 

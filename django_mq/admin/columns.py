@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
@@ -12,7 +13,6 @@ from django.utils.translation import gettext as _
 from django_mq.admin.durations import duration
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from uuid import UUID
 
 
@@ -28,5 +28,5 @@ def time_text(moment: datetime) -> str:
 
 def ago(moment: datetime) -> str:
     """Return how long ago it was, the time itself on hover."""
-    words = _("%(time)s ago") % {"time": duration((timezone.now() - moment).total_seconds())}
+    words = _("%(time)s ago") % {"time": duration((datetime.now(UTC) - moment).total_seconds())}
     return format_html('<span class="mq-ago" title="{}">{}</span>', time_text(moment), words)

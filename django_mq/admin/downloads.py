@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ def _download(request: HttpRequest, rows: QuerySet[Message], form: str, find: Fi
     # Given an iterator that waits, an asynchronous server would have all of it in memory first.
     content = _told_apart(pieces) if isinstance(request, ASGIRequest) else pieces
     response = StreamingHttpResponse(content, content_type=TYPES[form])
-    name = f"messages-{timezone.localtime():%Y%m%d-%H%M%S}.{form}"
+    name = f"messages-{timezone.localtime(datetime.now(UTC)):%Y%m%d-%H%M%S}.{form}"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["X-Accel-Buffering"] = "no"
     return response

@@ -4,17 +4,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.db.models import Q
-from django.db.models.functions import Now
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import alias
 from django_mq.diagnosis import indexed, narrowing, slices
 from django_mq.models import Attempt, Message, Queue, WorkerSession
+from django_mq.models.times import UTCNow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -245,7 +245,7 @@ class PublishedFilter(admin.SimpleListFilter):
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return narrowing.by_age(queryset, self.value() or "", timezone.now())
+        return narrowing.by_age(queryset, self.value() or "", datetime.now(UTC))
 
 
 class BeforeFilter(admin.SimpleListFilter):
@@ -272,5 +272,5 @@ class StaleFilter(admin.SimpleListFilter):
         return [("alive", _("alive")), ("stale", _("stale"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        wanted = {"alive": Q(deadline__gte=Now()), "stale": Q(deadline__lt=Now())}.get(self.value() or "")
+        wanted = {"alive": Q(deadline__gte=UTCNow()), "stale": Q(deadline__lt=UTCNow())}.get(self.value() or "")
         return queryset.filter(wanted) if wanted else queryset

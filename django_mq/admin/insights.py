@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
@@ -61,7 +60,7 @@ class InsightAdmin(ReadOnly, TableAdmin):
 
 def span(days: int) -> tuple[datetime, datetime]:
     """Return the last hours, up to the end of this one."""
-    until = timezone.now().astimezone(UTC).replace(minute=0, second=0, microsecond=0) + HOUR
+    until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) + HOUR
     return until - timedelta(days=days), until
 
 

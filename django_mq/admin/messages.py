@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ALL_VAR, ERROR_FLAG, PAGE_VAR
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -110,7 +110,7 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActio
             return super().find(request, rows, limit, among=among)
         if not among and request.GET.get("order") == DELIVERY and is_in_one_line(request.GET):
             return looking.in_line(rows, filters, limit)
-        return looking.of_messages(rows, filters, limit, timezone.now(), among=among)
+        return looking.of_messages(rows, filters, limit, datetime.now(UTC), among=among)
 
     def is_as_its_address_says(self, request: HttpRequest) -> bool:
         """Return False on a site's own page that hides some rows, searches otherwise or has filters of its own."""
@@ -147,9 +147,9 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActio
         if message.session is None:
             return _("%(worker)s, which is gone") % {"worker": _worker(message)}
         words = {"worker": _worker(message), "deadline": columns.time_text(message.session.deadline)}
-        if message.session.deadline < timezone.now():
+        if message.session.deadline < datetime.now(UTC):
             return _("%(worker)s, which was due to report by %(deadline)s") % words
-        left = duration((message.session.deadline - timezone.now()).total_seconds())
+        left = duration((message.session.deadline - datetime.now(UTC)).total_seconds())
         return _("%(worker)s until %(deadline)s (%(left)s left, renewed while it lives)") % {**words, "left": left}
 
     # The detail page.

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
@@ -11,7 +12,6 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef
 from django.http import HttpResponseRedirect
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -218,7 +218,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
 
 def is_paused(queue: Queue) -> bool:
     """Return whether the queue is paused now: a timed pause ends by itself, its flag stays."""
-    over = queue.paused_until is not None and queue.paused_until <= timezone.now()
+    over = queue.paused_until is not None and queue.paused_until <= datetime.now(UTC)
     return queue.paused and not over
 
 

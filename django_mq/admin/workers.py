@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.template.defaultfilters import filesizeformat
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -64,7 +64,7 @@ class WorkerSessionAdmin(ReadOnly, WorkerActions):
     @admin.display(description=gettext_lazy("status"))
     def status(self, session: Any) -> str:
         if session.stale:
-            late = duration((timezone.now() - session.deadline).total_seconds())
+            late = duration((datetime.now(UTC) - session.deadline).total_seconds())
             return format_html('<strong class="mq-bad">{}</strong>', _("stale for %(time)s") % {"time": late})
         words = {Conduct.QUIET: _("alive, told to be quiet"), Conduct.STOP: _("alive, told to stop")}
         told = words.get(session.conduct)

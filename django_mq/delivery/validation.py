@@ -69,15 +69,18 @@ def moment(at: Any, within: Any, at_name: str, within_name: str) -> tuple[dateti
 
 
 def aware(value: Any, name: str) -> datetime:
-    """Return an aware time, in UTC."""
+    """Return an aware time, in UTC. Without ``USE_TZ``, a naive one is in the site's time zone."""
     if not isinstance(value, datetime):
         raise InvalidMessage(f"{name} must be a datetime, not {type(value).__name__}.")
     if timezone.is_naive(value):
-        raise InvalidMessage(f"{name} is a naive datetime; use timezone.now() or timezone.make_aware().")
+        if conf.uses_time_zones():
+            raise InvalidMessage(f"{name} is a naive datetime; use timezone.now() or timezone.make_aware().")
+        value = timezone.make_aware(value, timezone.get_default_timezone())
     try:
-        return value.astimezone(UTC)
+        time: datetime = value.astimezone(UTC)
     except OverflowError:
         raise InvalidMessage(f"{name} is {value}; that is beyond the calendar.") from None
+    return time
 
 
 def seconds(value: Any, name: str) -> float:

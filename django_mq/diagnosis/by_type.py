@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Generic, TypeVar
-
-from django.utils import timezone
 
 from django_mq.models import Attempt, History
 from django_mq.stores.registry import shared_store
@@ -121,7 +119,7 @@ def failures(span: Span, *, queues: Collection[str] = (), using: str) -> Sample[
 
 def _beginning(span: Span, alias: str) -> datetime:
     """Return where the span begins by the database's clock, which wrote the times."""
-    return timezone.now() + timedelta(seconds=shared_store(alias).now_skew_seconds()) - span.length
+    return datetime.now(UTC) + timedelta(seconds=shared_store(alias).now_skew_seconds()) - span.length
 
 
 def _runs(queue: str, type_: str, times: _Times) -> Runs:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import BooleanField, ExpressionWrapper, Prefetch, Q
-from django.db.models.functions import Now
 
 from django_mq.models import Consumer, WorkerSession
+from django_mq.models.times import UTCNow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,12 +90,12 @@ def slots_of_queues(workers: Iterable[Worker]) -> dict[str, Use]:
 
 def is_late(deadline: str = "deadline") -> ExpressionWrapper[Q]:
     """Return whether this deadline has passed by the database's clock, which decides for those who reap, too."""
-    return ExpressionWrapper(Q(**{f"{deadline}__lt": Now()}), output_field=BooleanField())
+    return ExpressionWrapper(Q(**{f"{deadline}__lt": UTCNow()}), output_field=BooleanField())
 
 
 def fleet(*, using: str) -> list[Worker]:
     """Return every worker session, the newest first."""
-    sessions: Any = WorkerSession.objects.using(using).annotate(stale=is_late(), seen_at=Now())
+    sessions: Any = WorkerSession.objects.using(using).annotate(stale=is_late(), seen_at=UTCNow())
     # Named, or a site's router would be asked where to read them, and may name a replica.
     consumers = Prefetch("consumers", Consumer.objects.using(using))
     return [_worker(row) for row in sessions.prefetch_related(consumers).order_by("-id")]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import BooleanField, Exists, ExpressionWrapper, Min, OuterRef, Q, Subquery
-from django.db.models.functions import Now
 
 from django_mq.engine.states import State
 from django_mq.models import Message, Queue, WorkerSession
+from django_mq.models.times import UTCNow
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.registry import shared_store
 
@@ -86,13 +86,13 @@ def oldest_claims(names: Sequence[str], *, using: str) -> dict[str, float]:
     held = Message.objects.filter(queue=OuterRef("pk"), state=State.CLAIMED.value).order_by()
     first = held.values("queue").annotate(first=Min("claimed_at")).values("first")
     queues = Queue.objects.using(using).filter(name__in=names).annotate(first=Subquery(first))
-    rows = queues.order_by().values_list("name", "first", Now())
+    rows = queues.order_by().values_list("name", "first", UTCNow())
     return {name: max(0.0, (now - first).total_seconds()) for name, first, now in rows if first is not None}
 
 
 def is_paused() -> Q:
     """Match queues whose pause is not over by the database's clock, which decides for those who claim, too."""
-    return Q(paused=True) & (Q(paused_until__isnull=True) | Q(paused_until__gt=Now()))
+    return Q(paused=True) & (Q(paused_until__isnull=True) | Q(paused_until__gt=UTCNow()))
 
 
 def _rows(alias: str) -> QuerySet[Any]:
@@ -127,5 +127,5 @@ def _state(row: Any, counts: Counts, consumers: int) -> QueueState:
 
 def live_consumers(alias: str) -> Counter[str]:
     """Count the live worker sessions of each queue."""
-    alive = WorkerSession.objects.using(alias).filter(deadline__gte=Now())
+    alive = WorkerSession.objects.using(alias).filter(deadline__gte=UTCNow())
     return Counter(name for queues in alive.values_list("queues", flat=True) for name in queues)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.db.models import DateTimeField, Exists, ExpressionWrapper, OuterRef, Q
-from django.db.models.functions import Now
+from django.db.models import Exists, ExpressionWrapper, OuterRef, Q
 
 from django_mq.models import Attempt, History, Message, Queue
+from django_mq.models.times import UTCDateTimeField, UTCNow
 
 #: How long what no queue decides about is kept, in days; the stores' statements say the same.
 ORPHANED_HISTORY_DAYS = 7.0
@@ -35,5 +35,5 @@ def over(alias: str) -> Q:
 
 def _before(when: str, days: float) -> Q:
     # The database's clock, as for the prune itself.
-    border = ExpressionWrapper(Now() - timedelta(days=days), output_field=DateTimeField())
+    border = ExpressionWrapper(UTCNow() - timedelta(days=days), output_field=UTCDateTimeField())
     return Q(**{f"{when}__lt": border})

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import F, Max, Sum
-from django.db.models.functions import Now
-from django.utils import timezone
 
 from django_mq.models import Rollup
+from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -153,7 +152,7 @@ def summed_up_seconds(*, using: str) -> float | None:
     A worker at work sums a minute up within seconds of its end.
     """
     marks = Rollup.objects.using(using).filter(queue_name=NOBODY).order_by("-minute")
-    newest = marks.values_list("minute", Now()).first()
+    newest = marks.values_list("minute", UTCNow()).first()
     return None if newest is None else max(0.0, (newest[1] - newest[0] - MINUTE).total_seconds())
 
 
@@ -171,7 +170,7 @@ SPREADS = {
 
 def running_minute(store: Store) -> datetime:
     """Return the minute that runs, by the database's clock: minutes are summed up by it, not by a web server's."""
-    now = timezone.now() + timedelta(seconds=store.now_skew_seconds())
+    now = datetime.now(UTC) + timedelta(seconds=store.now_skew_seconds())
     return now.replace(second=0, microsecond=0)
 
 

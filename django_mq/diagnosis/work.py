@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Exists, OuterRef
-from django.db.models.functions import Now
 
 from django_mq import __version__
 from django_mq.diagnosis.findings import notice, ok, problem
@@ -13,6 +12,7 @@ from django_mq.diagnosis.indexed import in_state
 from django_mq.diagnosis.narrowing import put_together
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
 from django_mq.models import Message, Queue, WorkerSession
+from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ START_UPKEEP = "Start a worker, or run manage.py mq_upkeep: it gives their messa
 def look_at_leases(alias: str) -> Iterator[Finding]:
     """Find sessions past their deadline that nobody reaps, and messages held by nobody."""
     sessions = WorkerSession.objects.using(alias)
-    lapsed = sessions.filter(deadline__lt=Now())
+    lapsed = sessions.filter(deadline__lt=UTCNow())
     names = [session.name for session in lapsed[:5]]
     if names:
         number = lapsed.count()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.models.times import UTCDateTimeField
+
 
 class History(models.Model):
     """One row per finished message; append-only, pruned by age."""
@@ -24,10 +26,10 @@ class History(models.Model):
     priority = models.PositiveSmallIntegerField(_("priority"))
     outcome = models.PositiveSmallIntegerField(_("outcome"), choices=Outcome.choices)
     attempts = models.PositiveIntegerField(_("attempts"), help_text=_("Deliveries that failed before."))
-    published_at = models.DateTimeField(_("published at"))
-    ready_at = models.DateTimeField(_("ready at"))
-    claimed_at = models.DateTimeField(_("claimed at"), null=True, blank=True)
-    finished_at = models.DateTimeField(_("finished at"))
+    published_at = UTCDateTimeField(_("published at"))
+    ready_at = UTCDateTimeField(_("ready at"))
+    claimed_at = UTCDateTimeField(_("claimed at"), null=True, blank=True)
+    finished_at = UTCDateTimeField(_("finished at"))
     session_id = models.BigIntegerField(_("worker session"), null=True, blank=True)
     redelivered = models.BooleanField(
         _("redelivered"), null=True, blank=True, help_text=_("Whether its last delivery was not its first.")
@@ -58,7 +60,7 @@ class Attempt(models.Model):
     queue_name = models.CharField(_("queue"), max_length=200)
     type = models.CharField(_("type"), max_length=255, default="", db_default="", blank=True)
     number = models.PositiveIntegerField(_("attempt"))
-    failed_at = models.DateTimeField(_("failed at"))
+    failed_at = UTCDateTimeField(_("failed at"))
     worker = models.CharField(_("worker"), max_length=255, default="", blank=True)
     error = models.CharField(_("error"), max_length=255)
     detail = models.TextField(_("detail"), default="", blank=True)

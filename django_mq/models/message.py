@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.engine.states import State
+from django_mq.models.times import UTCDateTimeField
 
 
 class Message(models.Model):
@@ -54,9 +55,9 @@ class Message(models.Model):
     value_key = models.CharField(  # noqa: DJ001 - as above
         _("value key"), max_length=255, null=True, blank=True, help_text=_("What a last-value queue tells it by.")
     )
-    published_at = models.DateTimeField(_("published at"))
-    deliver_at = models.DateTimeField(_("deliver at"), null=True, blank=True)
-    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
+    published_at = UTCDateTimeField(_("published at"))
+    deliver_at = UTCDateTimeField(_("deliver at"), null=True, blank=True)
+    expires_at = UTCDateTimeField(_("expires at"), null=True, blank=True)
     session = models.ForeignKey(
         "django_mq.WorkerSession",
         verbose_name=_("worker session"),
@@ -68,9 +69,9 @@ class Message(models.Model):
         db_index=False,
     )
     claim = models.BigIntegerField(_("claim token"), null=True, blank=True)
-    claimed_at = models.DateTimeField(_("claimed at"), null=True, blank=True)
+    claimed_at = UTCDateTimeField(_("claimed at"), null=True, blank=True)
     dead_reason = models.CharField(_("reason"), max_length=255, blank=True, default="")
-    dead_at = models.DateTimeField(_("dead since"), null=True, blank=True)
+    dead_at = UTCDateTimeField(_("dead since"), null=True, blank=True)
     content_type = models.CharField(_("content type"), max_length=100)
     content_encoding = models.CharField(_("content encoding"), max_length=40, default="utf-8")
     headers = models.JSONField(_("headers"), default=dict)

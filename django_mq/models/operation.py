@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.models.times import UTCDateTimeField
+
 
 class Operation(models.Model):
     """One act on all messages that match a filter, done batch by batch; the row is its progress.
@@ -34,8 +36,8 @@ class Operation(models.Model):
     error = models.TextField(_("error"), blank=True, default="")
     #: Whoever runs it has written this token; another one that takes over writes its own.
     runner = models.UUIDField(_("runner"), null=True, blank=True)
-    created_at = models.DateTimeField(_("started"))
-    beat_at = models.DateTimeField(_("last progress"))
+    created_at = UTCDateTimeField(_("started"))
+    beat_at = UTCDateTimeField(_("last progress"))
 
     class Meta:
         db_table = "django_mq_operation"

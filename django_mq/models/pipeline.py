@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.models.times import UTCDateTimeField
+
 
 class ArchiveBatch(models.Model):
     """A batch of history on its way into the archive; once written, the manifest of what the archive holds.
@@ -26,7 +28,7 @@ class ArchiveBatch(models.Model):
     active = models.BooleanField(_("under way"), null=True, blank=True, unique=True)
     first_id = models.BigIntegerField(_("first id"))
     last_id = models.BigIntegerField(_("last id"))
-    cutoff = models.DateTimeField(_("finished before"))
+    cutoff = UTCDateTimeField(_("finished before"))
     root = models.CharField(_("root"), max_length=1000)
     path = models.CharField(_("directory"), max_length=1100, default="", blank=True)
     days = models.JSONField(
@@ -42,10 +44,10 @@ class ArchiveBatch(models.Model):
     purged_rows = models.BigIntegerField(_("rows deleted from the history"), default=0)
     attempt = models.UUIDField(_("attempt"), null=True, blank=True)
     holder = models.CharField(_("holder"), max_length=255, default="", blank=True)
-    lease_until = models.DateTimeField(_("lease until"), null=True, blank=True)
-    planned_at = models.DateTimeField(_("planned at"))
-    written_at = models.DateTimeField(_("written at"), null=True, blank=True)
-    purged_at = models.DateTimeField(_("purged at"), null=True, blank=True)
+    lease_until = UTCDateTimeField(_("lease until"), null=True, blank=True)
+    planned_at = UTCDateTimeField(_("planned at"))
+    written_at = UTCDateTimeField(_("written at"), null=True, blank=True)
+    purged_at = UTCDateTimeField(_("purged at"), null=True, blank=True)
 
     class Meta:
         db_table = "django_mq_archivebatch"
@@ -66,8 +68,8 @@ class BulkJob(models.Model):
         _("parts"), default=0, help_text=_("How the rows are divided; the same at every attempt.")
     )
     query_id = models.CharField(_("query"), max_length=100, default="", blank=True)
-    started_at = models.DateTimeField(_("started at"))
-    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
+    started_at = UTCDateTimeField(_("started at"))
+    finished_at = UTCDateTimeField(_("finished at"), null=True, blank=True)
 
     class Meta:
         db_table = "django_mq_bulkjob"
@@ -88,7 +90,7 @@ class BulkPart(models.Model):
     part = models.PositiveIntegerField(_("part"))
     rows = models.BigIntegerField(_("rows"))
     checksum = models.CharField(_("checksum"), max_length=64)
-    committed_at = models.DateTimeField(_("committed at"))
+    committed_at = UTCDateTimeField(_("committed at"))
 
     class Meta:
         db_table = "django_mq_bulkpart"
@@ -109,7 +111,7 @@ class InsightHour(models.Model):
     id = models.BigAutoField(primary_key=True)
     queue_name = models.CharField(_("queue"), max_length=200)
     level = models.SmallIntegerField(_("level"), default=ALL_LEVELS)
-    hour = models.DateTimeField(_("hour"))
+    hour = UTCDateTimeField(_("hour"))
     arrivals = models.BigIntegerField(_("arrivals"), default=0)
     completions = models.BigIntegerField(_("completions"), default=0)
     expired = models.BigIntegerField(_("expired"), default=0)

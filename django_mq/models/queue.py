@@ -6,6 +6,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.models.times import UTCDateTimeField
+
 
 class Queue(models.Model):
     """One durable queue: its order, its limits, and whether it is paused."""
@@ -53,7 +55,7 @@ class Queue(models.Model):
     closed = models.BooleanField(_("closed"), default=False, help_text=_("A closed queue takes no more messages."))
     paused = models.BooleanField(_("paused"), default=False, help_text=_("A paused queue delivers nothing."))
     paused_reason = models.CharField(_("pause reason"), max_length=200, blank=True, default="")
-    paused_until = models.DateTimeField(_("paused until"), null=True, blank=True)
+    paused_until = UTCDateTimeField(_("paused until"), null=True, blank=True)
     max_attempts = models.PositiveIntegerField(
         _("maximum attempts"),
         default=10,
@@ -109,7 +111,7 @@ class Queue(models.Model):
     # do not write here; publishers add, and count anew when it seems full or the figure is old.
     held_messages = models.PositiveBigIntegerField(_("held messages"), null=True, editable=False)
     held_bytes = models.PositiveBigIntegerField(_("held bytes"), null=True, editable=False)
-    counted_at = models.DateTimeField(_("counted at"), null=True, editable=False)
+    counted_at = UTCDateTimeField(_("counted at"), null=True, editable=False)
     dropped = models.PositiveBigIntegerField(_("dropped messages"), default=0, db_default=0, editable=False)
     dedup_count = models.PositiveIntegerField(
         _("duplicate ids"),
@@ -198,7 +200,7 @@ class Queue(models.Model):
         help_text=_("How long finished messages are remembered; 0 = not at all."),
     )
     history_body = models.BooleanField(_("keep bodies in history"), default=False)
-    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    created_at = UTCDateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
         db_table = "django_mq_queue"
@@ -229,7 +231,7 @@ class DuplicateId(models.Model):
     )
     dedup_id = models.CharField(_("duplicate id"), max_length=255)
     message_id = models.UUIDField(_("message id"))
-    published_at = models.DateTimeField(_("published at"))
+    published_at = UTCDateTimeField(_("published at"))
 
     class Meta:
         db_table = "django_mq_duplicateid"

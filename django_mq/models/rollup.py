@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.models.times import UTCDateTimeField
+
 
 class Rollup(models.Model):
     """One minute of one queue, summed up when it is over; kept for two days.
@@ -15,7 +17,7 @@ class Rollup(models.Model):
     """
 
     id = models.BigAutoField(primary_key=True)
-    minute = models.DateTimeField(_("minute"))
+    minute = UTCDateTimeField(_("minute"))
     queue_name = models.CharField(_("queue"), max_length=200, blank=True)
     arrived = models.PositiveIntegerField(_("arrived"), default=0)
     accepted = models.PositiveIntegerField(_("accepted"), default=0)

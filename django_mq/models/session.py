@@ -8,6 +8,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.engine import conduct as engine
+from django_mq.models.times import UTCDateTimeField
 
 
 class WorkerSession(models.Model):
@@ -33,9 +34,9 @@ class WorkerSession(models.Model):
         _("credit"), default=0, help_text=_("Most messages held at a time; 0 = no limit.")
     )
     held = models.PositiveIntegerField(_("held"), default=0, help_text=_("Messages held at the last heartbeat."))
-    started_at = models.DateTimeField(_("started at"))
-    heartbeat_at = models.DateTimeField(_("last heartbeat"))
-    deadline = models.DateTimeField(_("deadline"), help_text=_("Reaped when this passes without a heartbeat."))
+    started_at = UTCDateTimeField(_("started at"))
+    heartbeat_at = UTCDateTimeField(_("last heartbeat"))
+    deadline = UTCDateTimeField(_("deadline"), help_text=_("Reaped when this passes without a heartbeat."))
 
     guarded = models.BooleanField(
         _("guarded"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.models.times import UTCDateTimeField
+
 
 class TaskResult(models.Model):
     """One task that has been tried: its value, or what went wrong so far. Kept for a time, then pruned.
@@ -20,10 +22,10 @@ class TaskResult(models.Model):
     record = models.TextField(
         _("record"), help_text=_("The task as it was published, its value, its errors and its workers, as JSON.")
     )
-    started_at = models.DateTimeField(_("started at"))
-    last_attempted_at = models.DateTimeField(_("last attempted at"))
-    finished_at = models.DateTimeField(_("finished at"))
-    expires_at = models.DateTimeField(_("expires at"))
+    started_at = UTCDateTimeField(_("started at"))
+    last_attempted_at = UTCDateTimeField(_("last attempted at"))
+    finished_at = UTCDateTimeField(_("finished at"))
+    expires_at = UTCDateTimeField(_("expires at"))
 
     class Meta:
         db_table = "django_mq_taskresult"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from django_mq.models.times import UTCDateTimeField
+
 
 class VolatileBinding(models.Model):
     """A volatile queue's binding to an exchange; dropped when its owner stops renewing it."""
@@ -16,7 +18,7 @@ class VolatileBinding(models.Model):
     exchange_type = models.CharField(max_length=10)
     pattern = models.CharField(max_length=200, default="", blank=True)
     queue_name = models.CharField(max_length=255)
-    expires_at = models.DateTimeField()
+    expires_at = UTCDateTimeField()
 
     class Meta:
         db_table = "django_mq_volatilebinding"
@@ -36,7 +38,7 @@ class VolatileMessage(models.Model):
     id = models.BigAutoField(primary_key=True)
     queue_name = models.CharField(max_length=255)
     payload = models.TextField()
-    expires_at = models.DateTimeField()
+    expires_at = UTCDateTimeField()
 
     class Meta:
         db_table = "django_mq_volatilemessage"

@@ -7,10 +7,10 @@ this time, that is an error and not a doubled message.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from django_mq.errors import PipelineError
 from django_mq.models import BulkJob, BulkPart
@@ -28,7 +28,7 @@ def job(key: str, alias: str, *, query_id: str = "") -> BulkJob:
     if not key or len(key) > 200:
         raise PipelineError("A load needs a job key of 1 to 200 characters, the same at every attempt.")
     rows = BulkJob.objects.using(alias)
-    found, _ = rows.get_or_create(key=key, defaults={"started_at": timezone.now(), "query_id": query_id})
+    found, _ = rows.get_or_create(key=key, defaults={"started_at": datetime.now(UTC), "query_id": query_id})
     if found.query_id != query_id:
         raise PipelineError(
             f"The job key {key!r} belongs to another stream, or to a load that is none: a stream with a new "
@@ -49,7 +49,7 @@ def publish_part(batches: Iterable[pa.RecordBatch], job_id: int, batch: int, par
     try:
         with transaction.atomic(using=alias):
             line = BulkPart.objects.using(alias).create(
-                job_id=job_id, batch=batch, part=part, rows=0, checksum="", committed_at=timezone.now()
+                job_id=job_id, batch=batch, part=part, rows=0, checksum="", committed_at=datetime.now(UTC)
             )
             line.rows, line.checksum = _publish(_together(first, given), alias)
             line.save(using=alias, update_fields=["rows", "checksum"])

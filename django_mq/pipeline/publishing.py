@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-
-from django.utils import timezone
 
 from django_mq.errors import WrongColumns
 from django_mq.pipeline import executors, ledger
@@ -48,7 +47,7 @@ def publish_frame(frame: DataFrame, key: str, alias: str, *, part_rows: int = PA
             job.save(using=alias, update_fields=["parts"])
         divided = signed(frame.repartition(job.parts, *frame.columns))
         now = executors.counted(divided, publish_task, alias, job.pk)
-    job.finished_at = timezone.now()
+    job.finished_at = datetime.now(UTC)
     job.save(using=alias, update_fields=["finished_at"])
     return Published(now, rows)
 

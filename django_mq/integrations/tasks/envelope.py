@@ -7,13 +7,12 @@ module of this project or of an installed app, and in it an object that the ``@t
 from __future__ import annotations
 
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.utils import timezone
 
 from django_mq.errors import UnknownTask
 from django_mq.integrations.tasks.compat import Task, normalize_json
@@ -39,7 +38,7 @@ def pack(task: Any, args: Any, kwargs: Any) -> dict[str, Any]:
         "priority": task.priority,
         "backend": task.backend,
         "run_after": task.run_after and task.run_after.isoformat(),
-        "enqueued_at": timezone.now().isoformat(),
+        "enqueued_at": datetime.now(UTC).isoformat(),
     }
 
 

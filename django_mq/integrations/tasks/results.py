@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import builtins
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import connections
-from django.utils import timezone
 
 from django_mq import conf, errors
 from django_mq.delivery.codecs import decode_body
@@ -60,7 +59,7 @@ def row_of(message_id: UUID, alias: str) -> TaskResult | None:
 
 def write(result: Any, envelope: Any, *, successful: bool, days: float, using: str) -> None:
     """Write what an attempt came to, in place of what the last one did."""
-    end = result.finished_at or timezone.now()
+    end = result.finished_at or datetime.now(UTC)
     row = TaskResult(
         message_id=UUID(result.id),
         successful=successful,

@@ -10,9 +10,8 @@ import json
 import os
 import socket
 import traceback
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-
-from django.utils import timezone
 
 from django_mq.errors import Reject, Release
 from django_mq.integrations.tasks import compat
@@ -44,13 +43,13 @@ def run_task(message: ReceivedMessage) -> None:
     except BaseException as error:
         _fail(result, error, envelope, is_last=_is_last(error, message, backend))
         raise
-    _set(result, status=SUCCESSFUL, finished_at=timezone.now(), _return_value=value)
+    _set(result, status=SUCCESSFUL, finished_at=datetime.now(UTC), _return_value=value)
     write(result, envelope, successful=True, days=backend.our_options.RESULT_DAYS, using=backend.database)
     compat.task_finished.send(type(backend), task_result=result)
 
 
 def _begun(task: Any, message: ReceivedMessage, envelope: Any, row: TaskResult | None) -> Any:
-    now, earlier = timezone.now(), json.loads(row.record) if row else {}
+    now, earlier = datetime.now(UTC), json.loads(row.record) if row else {}
     worker = f"{socket.gethostname()}:{os.getpid()}"
     return compat.TaskResult(
         task=task,
@@ -78,7 +77,7 @@ def _fail(result: Any, error: BaseException, envelope: Any, *, is_last: bool) ->
     backend = result.task.get_backend()
     result.errors.append(error_of(error, "".join(traceback.format_exception(error))))
     if is_last:
-        _set(result, status=FAILED, finished_at=timezone.now())
+        _set(result, status=FAILED, finished_at=datetime.now(UTC))
     if not backend.our_options.TRANSACTIONAL:  # its transaction is about to be rolled back, this row with it
         days = backend.our_options.RESULT_DAYS
         write(result, envelope, successful=False, days=days, using=backend.database)

@@ -7,8 +7,6 @@ import json
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-
 from django_mq.insights import reading
 from django_mq.insights.exporting import EXPORTS, write_csv
 from django_mq.management.spark.values import seconds_of
@@ -50,7 +48,7 @@ def insights(command: Any, alias: str, options: dict[str, Any]) -> None:
     from django_mq.pipeline.insights.figures import Limits
     from django_mq.pipeline.insights.job import compute
 
-    since, until = reading.span(options["days"], timezone.now().astimezone(UTC).date())
+    since, until = reading.span(options["days"], datetime.now(UTC).date())
     limits = Limits(options["slo"], options["starved"])
     rows = compute(command.session(options), alias, since, until, limits)
     command.say(f"{plural(rows, 'row')} of figures written.")
@@ -80,7 +78,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _times(days: int) -> tuple[datetime, datetime]:
-    since, until = reading.span(days, timezone.now().astimezone(UTC).date())
+    since, until = reading.span(days, datetime.now(UTC).date())
     start = datetime.combine(since, time.min, tzinfo=UTC)
     return start, datetime.combine(until, time.min, tzinfo=UTC) + timedelta(days=1)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-
-from django.utils import timezone
 
 from django_mq.errors import PipelineError
 from django_mq.models import ArchiveBatch
@@ -63,7 +61,7 @@ def archive(
 def _plan(alias: str, root: str, older_than: timedelta) -> ArchiveBatch | None:
     if older_than < timedelta(0):
         raise PipelineError("Messages that finish in the future cannot be archived; give 0 hours or more.")
-    now = timezone.now()
+    now = datetime.now(UTC)
     if older_than.days >= now.toordinal() - 1:
         return None  # older than time itself
     if not root:

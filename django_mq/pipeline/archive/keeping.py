@@ -7,12 +7,11 @@ counts or goes: no archive, restore or second keeper changes them at the same ti
 from __future__ import annotations
 
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from django.db import transaction
-from django.utils import timezone
 
 from django_mq.errors import ArchiveDamaged, PipelineError
 from django_mq.models import ArchiveBatch
@@ -55,7 +54,7 @@ def _together(spark: SparkSession, old: list[ArchiveBatch]) -> ArchiveBatch:
         days = writing.fingerprints(spark, together.columns, path)
     if writing.total(days) != sent or sent[0] != sum(batch.rows for batch in old):
         raise ArchiveDamaged(f"What was written to {path} does not read the same; the old files still count.")
-    now = timezone.now()
+    now = datetime.now(UTC)
     return ArchiveBatch(
         state=ArchiveBatch.State.PURGED,
         first_id=min(batch.first_id for batch in old),
@@ -92,7 +91,7 @@ def forget_days(alias: str, keep_days: int) -> dict[str, int]:
 
     Raises PipelineError for less than a day, and ArchiveBusy while an archive is under way.
     """
-    today = timezone.now().date()
+    today = datetime.now(UTC).date()
     if not 1 <= keep_days < today.toordinal():
         raise PipelineError(f"--days is {keep_days}; keep 1 day or more, and none from before the year 1.")
     oldest = (today - timedelta(days=keep_days)).isoformat()

@@ -12,20 +12,18 @@ import socket
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from django.db import DatabaseError, IntegrityError, connections, transaction
 from django.db.models import Max, Min, Q
-from django.utils import timezone
 
 from django_mq.errors import ArchiveBusy
 from django_mq.models import ArchiveBatch, History
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
 
     from django.db.models import QuerySet
 
@@ -54,7 +52,7 @@ def plan(alias: str, root: str, cutoff: datetime) -> ArchiveBatch | None:
 def _begin(alias: str, **fields: object) -> ArchiveBatch:
     """Make the one row that may be under way. Raises ArchiveBusy."""
     rows = ArchiveBatch.objects.using(alias)
-    dead = rows.filter(active=True, state=ArchiveBatch.State.KEEPING, lease_until__lt=timezone.now())
+    dead = rows.filter(active=True, state=ArchiveBatch.State.KEEPING, lease_until__lt=datetime.now(UTC))
     for cut_off in dead:
         if cut_off.days and cut_off.days != fields.get("days"):
             day = min(cut_off.days)
@@ -65,7 +63,7 @@ def _begin(alias: str, **fields: object) -> ArchiveBatch:
     try:
         with transaction.atomic(using=alias):
             dead.delete()
-            return rows.create(active=True, planned_at=timezone.now(), **fields)
+            return rows.create(active=True, planned_at=datetime.now(UTC), **fields)
     except IntegrityError:
         raise ArchiveBusy(_who(rows.filter(active=True))) from None
 
@@ -74,7 +72,7 @@ def _begin(alias: str, **fields: object) -> ArchiveBatch:
 def held(batch: ArchiveBatch, alias: str, seconds: float = LEASE_SECONDS) -> Iterator[UUID]:
     """Hold the batch and yield the attempt. Raises ArchiveBusy while somebody else does."""
     attempt = uuid4()
-    free = Q(lease_until__isnull=True) | Q(lease_until__lt=timezone.now())
+    free = Q(lease_until__isnull=True) | Q(lease_until__lt=datetime.now(UTC))
     rows = ArchiveBatch.objects.using(alias).filter(pk=batch.pk, active=True)
     if not rows.filter(free).update(attempt=attempt, holder=_me(), lease_until=_until(seconds)):
         raise ArchiveBusy(_who(rows))
@@ -89,9 +87,9 @@ def alone(alias: str, seconds: float = LEASE_SECONDS, *, restoring: str = "") ->
     A day that is being restored is written down: if that is cut off, nothing else may begin before it is finished.
     """
     begun = under_way(alias)
-    if begun is not None and (begun.lease_until is None or begun.lease_until < timezone.now()):
+    if begun is not None and (begun.lease_until is None or begun.lease_until < datetime.now(UTC)):
         raise ArchiveBusy(f"Batch {begun.pk} was begun and is not finished; run mq_spark archive or purge first.")
-    now, attempt = timezone.now(), uuid4()
+    now, attempt = datetime.now(UTC), uuid4()
     told = {"state": ArchiveBatch.State.KEEPING, "first_id": 0, "last_id": 0, "cutoff": now, "root": ""}
     told["days"] = {restoring: ["0", "0"]} if restoring else {}
     row = _begin(alias, **told, attempt=attempt, holder=_me(), lease_until=_until(seconds))
@@ -120,7 +118,7 @@ def _me() -> str:
 
 
 def _until(seconds: float) -> datetime:
-    return timezone.now() + timedelta(seconds=seconds)
+    return datetime.now(UTC) + timedelta(seconds=seconds)
 
 
 @contextmanager
@@ -177,7 +175,7 @@ def mark_written(batch: ArchiveBatch, alias: str, attempt: UUID, contents: Conte
         days=contents.days,
         rows=count(contents.days),
         signed=[*contents.signed],
-        written_at=timezone.now(),
+        written_at=datetime.now(UTC),
     )
     if not changed:
         raise ArchiveBusy("Another process has taken this batch over; what was written here does not count.")
@@ -195,7 +193,7 @@ def mark_purged(batch: ArchiveBatch, alias: str, attempt: UUID, deleted: int) ->
     changed = may_purge(batch.pk, attempt, alias).update(
         state=ArchiveBatch.State.PURGED,
         active=None,
-        purged_at=timezone.now(),
+        purged_at=datetime.now(UTC),
         purged_rows=batch.purged_rows + deleted,
     )
     if not changed:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from django.db.models import Count, F, Q
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import TruncDate
-from django.utils import timezone
 
 from django_mq.models import Attempt, InsightCause, Message
+from django_mq.models.times import UTCDate
 from django_mq.pipeline.insights.tables import upsert
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def keep_causes(alias: str, since: date, until: date) -> None:
 
     A dead letter that was sent on or deleted since then is no longer counted.
     """
-    whole = max(since, timezone.now().astimezone(UTC).date() - timedelta(days=ATTEMPTS_STAY_DAYS - 1))
+    whole = max(since, datetime.now(UTC).date() - timedelta(days=ATTEMPTS_STAY_DAYS - 1))
     with transaction.atomic(using=alias):
         found = {**dead_letters(alias, since, until), **failures(alias, since, until)}
         known = InsightCause.objects.using(alias).filter(day__gte=since, day__lte=until)
@@ -66,7 +65,7 @@ def dead_letters(alias: str, since: date, until: date) -> dict[Cause, int]:
 
 
 def _count(rows: QuerySet[Any], since: date, until: date, *, dead: bool) -> dict[Cause, int]:
-    days = rows.annotate(day=TruncDate("at", tzinfo=UTC)).filter(day__gte=since, day__lte=until)
+    days = rows.annotate(day=UTCDate("at")).filter(day__gte=since, day__lte=until)
     found: dict[Cause, int] = {}
     for name, day, reason, count in days.order_by().values_list("name", "day", "reason").annotate(n=Count("id")):
         # Two long reasons may be one when they are cut.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
-
 from django_mq.engine.levels import MOST_LEVELS, level_of
 from django_mq.errors import PipelineError
 from django_mq.models import Queue
@@ -47,7 +45,7 @@ def compute(spark: SparkSession, alias: str, since: date, until: date, limits: L
     with explaining():
         figures = hours(messages(spark, alias, since), alias, since, until, limits).collect()
     # Who waits now is not known to wait in the hours to come.
-    now = int(timezone.now().timestamp() * 1_000_000)
+    now = int(datetime.now(UTC).timestamp() * 1_000_000)
     past = [row.asDict() for row in figures if row["hour"] <= now]
     keep_hours(past, alias)
     keep_causes(alias, since, until)

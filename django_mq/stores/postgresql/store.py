@@ -12,6 +12,7 @@ from psycopg import Cursor, IsolationLevel
 from psycopg.adapt import Loader
 from psycopg.errors import InvalidSqlStatementName, UniqueViolation
 from psycopg.pq import Format
+from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.numeric import Int8BinaryLoader
 from psycopg.types.string import ByteaBinaryLoader
 
@@ -142,6 +143,12 @@ class PostgreSQLStore(Guarding):
         if not self.clock_offset:
             return "statement_timestamp()"
         return f"(statement_timestamp() + interval '{self.clock_offset.total_seconds():f} seconds')"
+
+    def _cursor(self) -> Any:
+        cursor = super()._cursor()
+        if self.connection.timezone is None:  # without USE_TZ, Django's loader drops the zone that the session has
+            cursor.adapters.register_loader("timestamptz", TimestamptzLoader)
+        return cursor
 
     def _wait_for_publishers(self) -> None:
         # A publish does not lock the queue's row, so that publishers never meet there. Deleting

@@ -54,9 +54,13 @@ class Runner(Store):
 
     def _run(self, name: str, fitted: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Run a statement with parameters that fit the driver."""
-        with self._alone(), translating(self.connection), self.connection.cursor() as cursor:
+        with self._alone(), translating(self.connection), self._cursor() as cursor:
             cursor.execute(self._text(name), fitted)
             return cursor.fetchall() if cursor.description else []
+
+    def _cursor(self) -> Any:
+        """Return a cursor whose times are in UTC or aware, whatever ``USE_TZ`` is."""
+        return self.connection.cursor()
 
     def fetch(self, query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Return a query's rows as the driver makes them: for those who read millions, and convert by columns."""
