@@ -7,13 +7,13 @@ running event loop (Django has no transaction there; see ``apart.py``), and the 
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
-from celery import current_task, signals
+from celery import current_task
 
 from django_mq.delivery import appending, hinting, validation
 from django_mq.errors import StoreError, UnknownQueue
+from django_mq.integrations.celery import retries
 from django_mq.integrations.celery.message import TRIED, new_message
 from django_mq.integrations.celery.priorities import urgency
 from django_mq.notifications.registry import notifier
@@ -72,7 +72,7 @@ class Publisher:
             notifier().announce(hinting.news_of(rows))
         else:
             # A second writer would wait for the very transaction that waits for it.
-            _deferred.writes.append(lambda: self.write(rows, again=again))
+            retries.defer(self._alias, lambda: self.write(rows, again=again))
 
     def write(self, rows: list[NewMessage], *, again: bool) -> None:
         """Write rows with one statement in the caller's transaction, and hint when it commits."""
@@ -103,23 +103,3 @@ def _is_own_retry(message: dict[str, Any]) -> bool:
     if not headers.get("retries") or not current_task:
         return False
     return bool(headers.get("id") == current_task.request.id)
-
-
-class _Deferred(threading.local):
-    """Publishes that wait for the end of the task that runs in this thread."""
-
-    def __init__(self) -> None:
-        self.writes: list[Callable[[], None]] = []
-
-
-_deferred = _Deferred()
-
-
-def _write_deferred(**_: Any) -> None:
-    writes, _deferred.writes = _deferred.writes, []
-    for write in writes:
-        write()
-
-
-# Sent when the task's body has been left, and with it every transaction it had opened.
-signals.task_postrun.connect(_write_deferred, dispatch_uid="django_mq.publisher.deferred")

@@ -13,7 +13,7 @@ from celery.worker import state
 
 from django_mq import conf
 from django_mq.delivery.handlers import check_transactions, discover
-from django_mq.integrations.celery import failures, loops, revoking
+from django_mq.integrations.celery import failures, loops, retries, revoking
 from django_mq.integrations.celery.alias import SCHEME
 from django_mq.integrations.celery.children import keep_given
 from django_mq.integrations.celery.native_consumer import NativeConsumer
@@ -63,4 +63,5 @@ def install(sender: Any, **_: Any) -> None:
     loops.forget_left()
     sender.app.steps["consumer"].add(MQStep)
     failures.connect(transport.alias)
+    retries.install(sender.app)
     revoking.install(transport.alias)

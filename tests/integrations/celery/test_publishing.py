@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from celery import Task
+from celery.exceptions import Reject
 from django.contrib.auth.models import Group
 from django.db import DatabaseError, IntegrityError, connections, transaction
 from kombu import Connection, Producer
 
 from django_mq.errors import BodyTooLarge, QueueClosed
-from django_mq.integrations.celery import apart
+from django_mq.integrations.celery import apart, retries
 from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import queue_topic
@@ -228,13 +231,14 @@ def test_a_retry_has_the_priority_of_its_task_which_may_be_none(
     assert row.priority == stored
 
 
-def run_one(app: Celery, task: Any, **more: Any) -> None:
-    """Run a task as a worker's pool does."""
+def run_one(app: Celery, task: Any, **more: Any) -> Any:
+    """Run a task as a worker's pool does; return what the pool's parent is told."""
     from celery.app.trace import build_tracer
 
+    retries.cover(task)
     request = {"id": str(uuid4()), "args": [], "kwargs": {}, "retries": 0, "is_eager": False, **more}
     tracer = build_tracer(task.name, task, app=app)
-    tracer(request["id"], [], {}, request)
+    return tracer(request["id"], [], {}, request)
 
 
 def test_another_task_published_by_a_task_shares_its_fate(
@@ -301,3 +305,102 @@ def test_a_full_batch_is_written_before_its_end(connection: Connection, rows: Ro
         assert len(rows()) == 5
         batch.flush()
         assert len(rows()) == 7
+
+
+@pytest.mark.parametrize("acks_late", [True, False])
+def test_a_retry_whose_queue_refuses_it_gives_the_message_back_or_fails_the_task(
+    app: Celery, rows: Rows, committed_database: str, acks_late: bool
+) -> None:
+    """Celery acknowledges a task that asked for a retry, whether or not the retry was written."""
+
+    def work(task: Any) -> None:
+        with transaction.atomic(using=committed_database):
+            Group.objects.using(committed_database).create(name="rolled back")
+            task.retry(countdown=3600)
+
+    Queue.objects.using(committed_database).create(name="celery", closed=True)
+    task = app.task(work, name=f"work {uuid4()}", bind=True, shared=False, acks_late=acks_late)
+
+    error = run_one(app, task).info.retval
+
+    if acks_late:
+        assert isinstance(error, Reject)
+        assert error.requeue
+        error = error.reason
+    assert isinstance(error, QueueClosed)
+    assert not rows()
+    assert not Group.objects.using(committed_database).exists()
+
+
+def test_a_retry_that_no_try_can_publish_stays_a_dead_letter(app: Celery, settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAX_BODY_BYTES": 100}
+
+    def work(task: Any, text: str = "") -> None:
+        task.retry(args=("x" * 200,))
+
+    task = app.task(work, name=f"work {uuid4()}", bind=True, shared=False, acks_late=True)
+
+    error = run_one(app, task).info.retval
+
+    assert isinstance(error, Reject)
+    assert (type(error.reason), error.requeue) == (BodyTooLarge, False)
+
+
+def test_a_retry_that_is_refused_does_not_take_the_next_one_with_it(
+    app: Celery, rows: Rows, committed_database: str
+) -> None:
+    def work(task: Any) -> None:
+        with transaction.atomic(using=committed_database), suppress(Reject):
+            for queue in ("closed", "open"):
+                with suppress(Reject):
+                    task.retry(countdown=3600, queue=queue, throw=False)
+
+    Queue.objects.using(committed_database).create(name="closed", closed=True)
+    run_one(app, app.task(work, name=f"work {uuid4()}", bind=True, shared=False, acks_late=True))
+
+    assert [row.queue.name for row in rows()] == ["open"]
+
+
+def test_a_retry_outlives_the_roll_back_after_another_task_was_applied_in_its_transaction(
+    app: Celery, rows: Rows, committed_database: str
+) -> None:
+    other = app.task(_nothing, name=f"other {uuid4()}", shared=False)
+
+    def work(task: Any) -> None:
+        with transaction.atomic(using=committed_database):
+            retry = task.retry(countdown=3600, throw=False)
+            other.apply()
+            other()
+            raise retry
+
+    run_one(app, app.task(work, name=f"work {uuid4()}", bind=True, shared=False))
+
+    [row] = rows()
+    assert row.headers["retries"] == 1
+
+
+class CallingTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
+    """A task whose class surrounds the body with a transaction."""
+
+    using = ""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        with transaction.atomic(using=self.using):
+            return super().__call__(*args, **options)
+
+
+def test_a_retry_outlives_the_roll_back_of_the_transaction_around_its_body(
+    app: Celery, rows: Rows, committed_database: str
+) -> None:
+    def work(task: Any) -> None:
+        task.retry(countdown=3600)
+
+    name = f"work {uuid4()}"
+    run_one(app, app.task(work, name=name, base=CallingTask, bind=True, shared=False, using=committed_database))
+
+    [row] = rows()
+    assert row.headers["retries"] == 1
+
+
+def _nothing() -> None:
+    """What another task does."""

@@ -1,0 +1,128 @@
+"""A task's own retries: they outlive the transaction that the exception of ``self.retry()`` rolls back.
+
+Where the database takes a second writer, the publisher writes a retry at once, on a private
+connection. SQLite takes none: the write would wait for the transaction that waits for it. So it
+waits for the end of the task's body, and with it of every transaction that the body opened.
+
+Celery acknowledges a task that asked for a retry, and logs what a signal's receiver raises. So
+these writes are part of the body: a retry that could not be written gives its message back.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from celery import Task, signals
+from celery.app.trace import task_has_custom
+from celery.exceptions import Reject
+
+from django_mq.errors import InvalidMessage, MQError
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from celery import Celery
+
+logger = logging.getLogger("django_mq.celery")
+
+
+class _Deferred(threading.local):
+    """The writes that wait in this thread, each with the alias of its database."""
+
+    def __init__(self) -> None:
+        self.writes: list[tuple[str, Callable[[], None]]] = []
+
+
+_deferred = _Deferred()
+
+
+def defer(alias: str, write: Callable[[], None]) -> None:
+    """Write after the running task's body, when no transaction is open on the database any more."""
+    _deferred.writes.append((alias, write))
+
+
+def write_deferred(**_: Any) -> None:
+    """Write everything that waits for no open transaction; then raise the first error, if there was one.
+
+    A task that the body calls or applies ends inside the transaction of the body.
+    """
+    if not _deferred.writes:
+        return
+    errors = []
+    waiting, _deferred.writes = _deferred.writes, []
+    for alias, write in waiting:
+        if shared_store(alias).in_transaction:
+            defer(alias, write)
+            continue
+        try:
+            write()
+        except Exception as error:  # noqa: BLE001 - the next write is another task's retry
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+# For the rare task that is not covered: one that was registered after its worker had started.
+signals.task_postrun.connect(write_deferred, dispatch_uid="django_mq.retries")
+
+
+def install(app: Celery) -> None:
+    """Cover all tasks of an app, before a worker prepares to run them."""
+    for task in app.tasks.values():
+        cover(task)
+
+
+def cover(task: Any) -> None:
+    """Have a task whose own retry cannot be published give its message back, or fail if it has none any more."""
+    owner, name = (type(task), "__call__") if task_has_custom(task, "__call__") else (task, "run")
+    setattr(owner, name, _covered(getattr(owner, name), task))
+
+
+def _covered(body: Callable[..., Any], task: Any) -> Callable[..., Any]:
+    @wraps(body)
+    def run(*args: Any, **options: Any) -> Any:
+        try:
+            try:
+                return body(*args, **options)
+            finally:
+                _write_or_refuse(task)
+        except Reject as reject:
+            error = _unpublished(reject)
+            if error is None:
+                raise
+            raise _refusal(task, error) from error
+
+    return run
+
+
+def _write_or_refuse(task: Any) -> None:
+    try:
+        write_deferred()
+    except Exception as error:
+        raise _refusal(task, error) from error
+
+
+def _unpublished(reject: Reject) -> Exception | None:
+    """Return why ``self.retry()`` could not publish; None if no try can, or if the task itself rejects."""
+    error: Any = getattr(reject, "reason", None)
+    cause = error if isinstance(error, MQError) else getattr(error, "__cause__", None)
+    passing = isinstance(cause, MQError) and not isinstance(cause, InvalidMessage)
+    return error if passing and _raised_by_retry(reject) else None
+
+
+def _raised_by_retry(reject: Reject) -> bool:
+    trace = reject.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code is Task.retry.__code__
+
+
+def _refusal(task: Any, error: Exception) -> Exception:
+    """Return what a body raises whose retry could not be published."""
+    outcome = "its message goes back" if task.acks_late else "it was acknowledged when it began, and has failed"
+    logger.error("Task %s could not publish its retry: %s; %s.", task.request.id, error, outcome)
+    return Reject(error, requeue=True) if task.acks_late else error
