@@ -450,6 +450,21 @@ def test_a_second_worker_of_an_exclusive_queue_stands_by_and_says_so(
     assert (first.bodies, second.bodies, caplog.text.count("Standing by")) == ([1, 2], [], 1)
 
 
+def test_a_worker_of_higher_priority_that_may_not_receive_keeps_nothing_from_the_one_that_may(alias: str) -> None:
+    Queue.objects.using(alias).update(grouping="sole")
+    first, better = Diary(), Diary()
+
+    with running(a_handler(first), using=alias):
+        publish("orders", 0)
+        first.wait_for(1)
+        with running(a_handler(better, priority=10), using=alias):
+            wait_until(lambda: Consumer.objects.using(alias).filter(priority=10).exists())
+            publish_many([("orders", number) for number in (1, 2, 3)])
+            first.wait_for(4)
+
+    assert (first.bodies, better.bodies) == ([0, 1, 2, 3], [])
+
+
 def test_a_notice_reaches_the_one_worker_that_may_have_the_message(
     alias: str, settings: Settings, redis_url: str
 ) -> None:

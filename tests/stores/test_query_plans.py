@@ -84,10 +84,10 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "arrivals": ({"queue": "q1", "after": 50, "limit": 10}, "pkey"),
     "in_flight": ({"queue_id": 1}, "claimed"),
     "walk": ({"queue_id": 1, **PAGE}, "ready"),
-    "walk_groups": ({"queue_id": 1, "session": 1, "busy": ["a"], **PAGE}, "ready"),
+    "walk_groups": ({"queue_id": 1, "session": 1, "rivals": True, "busy": ["a"], **PAGE}, "ready"),
     "lock_chosen": ({"ids": [1, 2]}, "pkey"),
     "claim_chosen": ({"ids": [1, 2], "session": 1, "claim": 1}, "pkey"),
-    "better_consumers": ({"queue": "q1", "queue_id": 1, "session": 1}, "claimed"),
+    "queue_consumers": ({"queue": "q1", "queue_id": 1, "session": 1}, "claimed"),
     "busy_groups": ({"queue_id": 1}, "retrying"),
     "older_values": ({"queue_id": 10**6, "key": "a", "newest": 1}, "value"),
     "set_value_key": ({"id": 1, "key": "a"}, "pkey"),
@@ -291,7 +291,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
         *("prioritise", "deliver_now", "reschedule", "retry_dead", "release_held"),
         *("measure_queue", "lowest_level", "evictable", "older_values", "set_value_key", "mark_replaced"),
         *("ruled_targets", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),
-        *("walk", "walk_groups", "arrivals", "lock_chosen", "claim_chosen", "better_consumers", "busy_groups"),
+        *("walk", "walk_groups", "arrivals", "lock_chosen", "claim_chosen", "queue_consumers", "busy_groups"),
     )
 } | {
     "append_many": ({"messages": '[{"queue_id": 1, "priority": 4}]'}, "pkey"),

@@ -11,7 +11,7 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from django_mq.stores.records import Heartbeat, Verdict
+from django_mq.stores.records import ConsumerInfo, Heartbeat, Verdict
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import claim, declare, ids, open_session, pass_time, publish, verdict
 from tests.stores.conftest import memory_store
@@ -51,6 +51,8 @@ RULES = st.fixed_dictionaries(
         "exclusive": st.sampled_from([False, False, True]),
     }
 )
+#: Of each worker: its consumer's priority, and its credit, 0 for no limit.
+STANDINGS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=WORKERS, max_size=WORKERS)
 
 
 @dataclass
@@ -71,10 +73,12 @@ class Model:
     entries: list[Entry] = field(default_factory=list)
     seated: set[int] = field(default_factory=set)
     owners: dict[str, int] = field(default_factory=dict)
+    #: By worker, the priority and the credit of its consumer.
+    standing: dict[int, tuple[int, int]] = field(default_factory=dict)
     now: int = 0
 
     def claim(self, worker: int, credit: int) -> list[int]:
-        chosen = self._until_a_suspect(list(self._allowed(worker))[: max(0, min(credit, self._room(worker)))])
+        chosen = self._until_a_suspect(self._first_for(worker, credit))
         for entry in chosen:
             entry.holder = worker
             self.seated.add(worker)
@@ -82,18 +86,37 @@ class Model:
                 self.owners[entry.group] = worker
         return [entry.id for entry in chosen]
 
-    def _room(self, worker: int) -> int:
-        alone = self.rules["exclusive"] or self.rules["grouping"] == "sole"
-        seats = 1 if alone else self.rules["max_consumers"]
-        if seats is not None and worker not in self.seated and len(self.seated) >= seats:
-            return 0
-        limit = self.rules["max_in_flight"]
-        return 1000 if limit is None else limit - sum(entry.holder is not None for entry in self.entries)
+    def _first_for(self, worker: int, credit: int) -> list[Entry]:
+        """Deal the messages out, one by one, to those with a higher priority and this worker."""
+        held = {other: sum(entry.holder == other for entry in self.entries) for other in self.standing}
+        free = {other: 1000 if not most else most - held[other] for other, (_, most) in self.standing.items()}
+        mine = self.standing[worker][0]
+        better = [other for other, (priority, _) in self.standing.items() if priority > mine]
+        better.sort(key=lambda other: (-self.standing[other][0], other))
+        hands: dict[int, list[Entry]] = {other: [] for other in [*better, worker]}
+        free[worker] = credit
+        seated = set(self.seated)
+        left = self.rules["max_in_flight"] or 1000
+        left -= sum(held.values())
+        for entry in self._not_waiting():
+            for other, hand in hands.items():
+                if self._may_have(other, entry, seated) and len(hand) < free[other] and left > 0:
+                    hand.append(entry)
+                    seated.add(other)
+                    left -= 1
+                    break
+        return hands[worker]
 
-    def _allowed(self, worker: int) -> Iterator[Entry]:
+    def _may_have(self, worker: int, entry: Entry, seated: set[int]) -> bool:
+        alone = self.rules["exclusive"] or self.rules["grouping"] == "sole"
+        seats = 1 if alone else self.rules["max_consumers"] or 1000
+        if worker not in seated and len(seated) >= seats:
+            return False
+        return self.owners.get(entry.group or "", worker) == worker
+
+    def _not_waiting(self) -> Iterator[Entry]:
         grouped = self.rules["grouping"] in {"assigned", "shared"}
         busy = {entry.group for entry in self.entries if entry.holder is not None or entry.due > self.now}
-        busy |= {group for group, owner in self.owners.items() if owner != worker}
         for entry in self.entries:
             if entry.holder is not None or entry.due > self.now:
                 continue
@@ -115,6 +138,7 @@ class Model:
                 entry.holder = None
                 entry.suspect = entry.suspect or suspect
         self.seated.discard(worker)
+        del self.standing[worker]
         self.owners = {group: owner for group, owner in self.owners.items() if owner != worker}
 
     def entry(self, id_: int) -> Entry:
@@ -124,18 +148,22 @@ class Model:
 class Pair:
     """A store and the model, doing the same things."""
 
-    def __init__(self, store: Store, rules: dict[str, Any]) -> None:
+    def __init__(self, store: Store, rules: dict[str, Any], standings: list[tuple[int, int]]) -> None:
         # A queue that keeps places keeps its order of arrival whatever happens.
         declare(store, due_order="keep_place", max_attempts=0, **rules)
         # A server that has just started grants every session a deadline of grace.
         pass_time(store, STEP_SECONDS)
         self.store, self.model = store, Model(rules)
         self.held: dict[int, list[Claimed]] = {}
-        self.workers = [self._begin() for _ in range(WORKERS)]
+        self.standings = standings
+        self.workers = [self._begin(number) for number in range(WORKERS)]
 
-    def _begin(self) -> int:
+    def _begin(self, number: int) -> int:
         session = open_session(self.store, deadline_seconds=DEADLINE_SECONDS)
         self.held[session] = []
+        priority, credit = self.model.standing[session] = self.standings[number]
+        told = ConsumerInfo(queue_name="orders", priority=priority, credit_limit=credit)
+        self.store.renew(session, Heartbeat(deadline_seconds=DEADLINE_SECONDS, consumers=(told,)))
         return session
 
     def publish(self, group: str | None) -> None:
@@ -168,6 +196,18 @@ class Pair:
             entry.holder, entry.suspect = None, False
             entry.due = self.model.now + steps
 
+    def finish(self) -> None:
+        """Let everybody work with its own credit until nothing is left: nothing may lie there for ever."""
+        self.pass_time()
+        self.pass_time()
+        rounds = len(self.model.entries) * WORKERS + 1
+        while self.model.entries and (rounds := rounds - 1):
+            for number in range(WORKERS):
+                while self.held[self.workers[number]]:
+                    self.accept(number)
+                self.claim(number, self.standings[number][1] or 5)
+        assert self.model.entries == []
+
     def pass_time(self) -> None:
         pass_time(self.store, STEP_SECONDS)
         self.model.now += 1
@@ -175,20 +215,21 @@ class Pair:
     def leave(self, number: int) -> None:
         self.store.close_session(self.workers[number])
         self.model.gone(self.workers[number], suspect=False)
-        self.workers[number] = self._begin()
+        self.workers[number] = self._begin(number)
 
     def die(self, number: int) -> None:
         self.store.renew(self.workers[number], Heartbeat(deadline_seconds=-1))
         self.store.reap()
         self.model.gone(self.workers[number], suspect=True)
-        self.workers[number] = self._begin()
+        self.workers[number] = self._begin(number)
 
 
-def live_through(alias: str | None, rules: dict[str, Any], acts: list[tuple[Any, ...]]) -> None:
+def live_through(alias: str | None, rules: dict[str, Any], standings: list[Any], acts: list[Any]) -> None:
     with transaction.atomic(using=alias) if alias else nullcontext():
-        pair = Pair(shared_store(alias) if alias else memory_store(), rules)
+        pair = Pair(shared_store(alias) if alias else memory_store(), rules, standings)
         for name, *arguments in acts:
             getattr(pair, name)(*arguments)
+        pair.finish()
         if alias:
             transaction.set_rollback(True, using=alias)
 
@@ -198,27 +239,27 @@ def lives(most: int) -> Any:
 
 
 @lives(150)
-@given(rules=RULES, acts=HISTORIES)
-def test_any_history_in_memory(rules: dict[str, Any], acts: list[tuple[Any, ...]]) -> None:
-    live_through(None, rules, acts)
+@given(rules=RULES, standings=STANDINGS, acts=HISTORIES)
+def test_any_history_in_memory(rules: dict[str, Any], standings: list[Any], acts: list[Any]) -> None:
+    live_through(None, rules, standings, acts)
 
 
 @pytest.mark.django_db(databases=["default"])
 @lives(60)
-@given(rules=RULES, acts=HISTORIES)
-def test_any_history_on_sqlite(rules: dict[str, Any], acts: list[tuple[Any, ...]]) -> None:
-    live_through("default", rules, acts)
+@given(rules=RULES, standings=STANDINGS, acts=HISTORIES)
+def test_any_history_on_sqlite(rules: dict[str, Any], standings: list[Any], acts: list[Any]) -> None:
+    live_through("default", rules, standings, acts)
 
 
 @pytest.mark.django_db(databases=["default", "postgresql"])
 @lives(15)
-@given(rules=RULES, acts=HISTORIES)
-def test_any_history_on_postgresql(rules: dict[str, Any], acts: list[tuple[Any, ...]]) -> None:
-    live_through("postgresql", rules, acts)
+@given(rules=RULES, standings=STANDINGS, acts=HISTORIES)
+def test_any_history_on_postgresql(rules: dict[str, Any], standings: list[Any], acts: list[Any]) -> None:
+    live_through("postgresql", rules, standings, acts)
 
 
 @pytest.mark.django_db(databases=["default", "mariadb"])
 @lives(15)
-@given(rules=RULES, acts=HISTORIES)
-def test_any_history_on_mariadb(rules: dict[str, Any], acts: list[tuple[Any, ...]]) -> None:
-    live_through("mariadb", rules, acts)
+@given(rules=RULES, standings=STANDINGS, acts=HISTORIES)
+def test_any_history_on_mariadb(rules: dict[str, Any], standings: list[Any], acts: list[Any]) -> None:
+    live_through("mariadb", rules, standings, acts)

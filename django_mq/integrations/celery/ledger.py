@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.arbiter import MOST_AT_A_TIME
 from django_mq.integrations.celery.children import given_task_ids
 from django_mq.stores.records import ConsumerInfo
 
 if TYPE_CHECKING:
     from django_mq.integrations.celery.channel import Channel
     from django_mq.integrations.celery.message import Message
-
-#: What an unlimited prefetch claims at a time.
-UNLIMITED = 1000
 
 
 class Ledger:
@@ -78,7 +76,7 @@ class Ledger:
         """Return how many more messages may be delivered: computed, never counted down, so it cannot drift."""
         limit = self.limit
         if not limit:
-            return UNLIMITED
+            return MOST_AT_A_TIME
         return max(0, limit - len(self._unsettled))
 
     def ack(self, delivery_tag: str) -> None:

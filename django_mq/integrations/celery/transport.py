@@ -19,6 +19,7 @@ from kombu.transport import virtual
 import django_mq
 from django_mq import conf
 from django_mq.delivery.message_ids import new_message_id
+from django_mq.engine.arbiter import MOST_AT_A_TIME
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery import loops
 from django_mq.integrations.celery.address import read
@@ -30,7 +31,6 @@ from django_mq.integrations.celery.declarations import Declarations
 from django_mq.integrations.celery.handover import Handover, told_to_stop
 from django_mq.integrations.celery.intake import Intake
 from django_mq.integrations.celery.lane import VolatileLane
-from django_mq.integrations.celery.ledger import UNLIMITED
 from django_mq.integrations.celery.publisher import Publisher
 from django_mq.stores.records import ClaimRequest
 
@@ -237,7 +237,7 @@ class Transport(virtual.Transport):
 
     def credit_now(self) -> int:
         """Return how many messages the channels may be given now."""
-        return min((channel.qos.credit() for channel in self._consuming), default=UNLIMITED)
+        return min((channel.qos.credit() for channel in self._consuming), default=MOST_AT_A_TIME)
 
     def _credit(self, ahead: int) -> int:
         """Return the least credit of those who have any; the queues of the others are passed over meanwhile.

@@ -7,10 +7,11 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from django_mq.engine.arbiter import LEFT_SECONDS
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.memory.broker import row_of
-from django_mq.stores.memory.ruling import allowed, left_to_better, record_of, take_seats
+from django_mq.stores.memory.ruling import awarded, record_of, take_seats
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.records import Exchange
 
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.session import WorkerSession
     from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord
-
-
-#: When to look again for messages that were left to a better consumer, in seconds: it may not have come for them.
-LEFT_SECONDS = 0.5
 
 
 class Rank(NamedTuple):
@@ -58,13 +55,13 @@ class Claiming(Runner):
         for queue in queues:
             queue.engine.promote(now.timestamp())
         records = {queue.name: record_of(self.broker, queue, now) for queue in queues}
-        left = self._left(queues, records, session, now)
-        seen = _first_ready(queues, records, left, session, request)
+        entries, left = self._entries(queues, records, session, request)
+        seen = _first_ready(entries, request)
         chosen = _deliverable(seen, request.slots)
         ruled = any(record.has_rules for record in records.values())
         take_seats(session, chosen, records)
         times = [_seconds_until_due(queues, now)]
-        if any(left[queue.name] and next(iter(queue.engine.browse()), None) for queue in queues):
+        if left:
             times.append(LEFT_SECONDS)
         return Exchange(
             claimed=[self._lease(row, session, now, first=not ruled) for row in chosen],
@@ -84,16 +81,27 @@ class Claiming(Runner):
             session.consumer_of(queue)  # so that it leaves the queue with its end
             queue.seated.add(session_id)
 
-    def _left(
-        self, queues: list[BrokerQueue], records: dict[str, QueueRecord], session: WorkerSession, now: datetime
-    ) -> dict[str, int]:
-        """Return how many of the first messages of each queue are for consumers of higher priority."""
-        return {
-            queue.name: left_to_better(self.broker, queue, session, now)
-            if records[queue.name].priorities_differ
-            else 0
-            for queue in queues
-        }
+    def _entries(
+        self,
+        queues: list[BrokerQueue],
+        records: dict[str, QueueRecord],
+        session: WorkerSession,
+        request: ClaimRequest,
+    ) -> tuple[list[Iterable[Entry]], bool]:
+        """Return what the session may have of each queue, in order, and whether it left some to better ones."""
+        found: list[Iterable[Entry]] = []
+        left = False
+        for queue in queues:
+            record = records[queue.name]
+            if record.paused:
+                found.append(())
+            elif not record.has_rules:
+                found.append(queue.engine.browse())
+            else:
+                award = awarded(self.broker, queue, record, session, request.credit)
+                found.append([candidate.entry for candidate in award.chosen])
+                left = left or award.left
+        return found, left
 
     def _lease(self, row: Row, session: WorkerSession, now: datetime, *, first: bool) -> Claimed:
         """Have the engine deliver this row's entry, which is the first of its queue where no rules are."""
@@ -107,19 +115,9 @@ class Claiming(Runner):
         return row.claimed(now)
 
 
-def _first_ready(
-    queues: list[BrokerQueue],
-    records: dict[str, QueueRecord],
-    left: dict[str, int],
-    session: WorkerSession,
-    request: ClaimRequest,
-) -> list[Row]:
-    """Return the first ready rows of all queues together, as many as there is credit."""
-    walks = [
-        _ranked(allowed(queue, records[queue.name], session, left[queue.name]), position, listed=request.listed)
-        for position, queue in enumerate(queues)
-        if not records[queue.name].paused
-    ]
+def _first_ready(entries: list[Iterable[Entry]], request: ClaimRequest) -> list[Row]:
+    """Return the first rows of all queues together, as many as there is credit."""
+    walks = [_ranked(found, position, listed=request.listed) for position, found in enumerate(entries)]
     return [row for _, row in islice(merge(*walks, key=itemgetter(0)), request.credit)]
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from django_mq.engine.arbiter import Situation, award, rivals_of
 from django_mq.engine.states import CLAIMED, SCHEDULED
 from django_mq.stores.memory.broker import row_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from datetime import datetime
 
+    from django_mq.engine.arbiter import Award, Rival
     from django_mq.engine.entry import Entry
     from django_mq.stores.memory.broker import Broker
     from django_mq.stores.memory.queue import BrokerQueue
@@ -32,22 +33,48 @@ def record_of(broker: Broker, queue: BrokerQueue, now: datetime) -> QueueRecord:
     return queue.record(now, priorities_differ=len(set(told)) > 1)
 
 
-def left_to_better(broker: Broker, queue: BrokerQueue, session: WorkerSession, now: datetime) -> int:
-    """How many of the first messages consumers of higher priority elsewhere have credit for."""
-    mine = session.priority_in(queue)
-    better = [
-        other for other in broker.sessions.values() if other.deadline > now and other.priority_in(queue) > mine
-    ]
-    return sum(max(0, other.credit_in(queue) - _used_by(other, queue)) for other in better)
+class Candidate(NamedTuple):
+    """A ready entry, its group, and the session that owns the group."""
+
+    entry: Entry
+    group: str | None
+    owner: int | None
 
 
-def allowed(queue: BrokerQueue, record: QueueRecord, session: WorkerSession, left: int) -> Iterator[Entry]:
-    """Yield the ready entries that the session may have, in order, those left to others passed over."""
-    if not record.has_rules:
-        return queue.engine.browse()
-    found = _free_groups(queue, session) if record.has_groups else queue.engine.browse()
-    room = _room(queue, record, session)
-    return islice(found, left, None if room is None else left + room)
+def awarded(
+    broker: Broker, queue: BrokerQueue, record: QueueRecord, session: WorkerSession, credit: int
+) -> Award[Candidate]:
+    """Return which ready entries the session may have, in order, and whether better sessions were left some."""
+    candidates = (_candidate(queue, entry) for entry in queue.engine.browse())
+    return award(candidates, session.number, credit, _situation(broker, queue, record, session))
+
+
+def _candidate(queue: BrokerQueue, entry: Entry) -> Candidate:
+    group = row_of(entry).message.group_key
+    return Candidate(entry, group, None if group is None else queue.owners.get(group))
+
+
+def _situation(broker: Broker, queue: BrokerQueue, record: QueueRecord, session: WorkerSession) -> Situation:
+    room = None if record.max_in_flight is None else record.max_in_flight - queue.engine.counts()[CLAIMED]
+    return Situation(
+        slots=record.seats,
+        in_slots=frozenset(queue.seated),
+        in_flight=room,
+        grouped=record.has_groups,
+        waiting=_waiting_groups(queue) if record.has_groups else frozenset(),
+        rivals=_rivals(broker, queue, session) if record.priorities_differ else (),
+    )
+
+
+def _rivals(broker: Broker, queue: BrokerQueue, session: WorkerSession) -> list[Rival]:
+    now = broker.now()
+    living = [other for other in broker.sessions.values() if other.deadline > now or other is session]
+    return rivals_of(session.number, [told for other in living for told in other.subscriptions(queue)])
+
+
+def _waiting_groups(queue: BrokerQueue) -> frozenset[str]:
+    waiting = (row.message.group_key for row in queue.rows.values() if _keeps_others_waiting(row.entry))
+    return frozenset(group for group in waiting if group is not None)
 
 
 def take_seats(session: WorkerSession, chosen: Iterable[Row], records: dict[str, QueueRecord]) -> None:
@@ -58,35 +85,6 @@ def take_seats(session: WorkerSession, chosen: Iterable[Row], records: dict[str,
             row.queue.seated.add(session.number)
         if record.grouping == "assigned" and row.message.group_key is not None:
             row.queue.owners[row.message.group_key] = session.number
-
-
-def _room(queue: BrokerQueue, record: QueueRecord, session: WorkerSession) -> int | None:
-    """How much the session may claim of the queue; None if there is no limit."""
-    if record.seats is not None and session.number not in queue.seated and len(queue.seated) >= record.seats:
-        return 0
-    if record.max_in_flight is None:
-        return None
-    return max(0, record.max_in_flight - queue.engine.counts()[CLAIMED])
-
-
-def _used_by(session: WorkerSession, queue: BrokerQueue) -> int:
-    # Celery's tasks of all queues share one credit; what they use of it is known from the last heartbeat.
-    used = session.used_in(queue) if session.info.kind == "celery" else 0
-    return max(used, sum(row_of(entry).queue is queue for entry in session.held()))
-
-
-def _free_groups(queue: BrokerQueue, session: WorkerSession) -> Iterator[Entry]:
-    """Yield the messages of no group, and the first of each group that is free or the session's own."""
-    waiting = {row.message.group_key for row in queue.rows.values() if _keeps_others_waiting(row.entry)}
-    theirs = {group for group, owner in queue.owners.items() if owner != session.number}
-    busy = waiting | theirs
-    for entry in queue.engine.browse():
-        group = row_of(entry).message.group_key
-        if group is None:
-            yield entry
-        elif group not in busy:
-            busy.add(group)
-            yield entry
 
 
 def _keeps_others_waiting(entry: Entry) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django_mq.engine.arbiter import Subscription
 from django_mq.engine.consumer import Consumer
 from django_mq.stores.records import Instructions
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.entry import Entry
     from django_mq.stores.memory.queue import BrokerQueue
-    from django_mq.stores.records import ConsumerInfo, Heartbeat, SessionInfo
+    from django_mq.stores.records import Heartbeat, SessionInfo
 
 
 class WorkerSession:
@@ -46,21 +47,25 @@ class WorkerSession:
             queue.engine.remove_consumer(consumer)
             queue.left(self.number)
 
-    def priority_in(self, queue: BrokerQueue) -> int:
-        """The highest priority of its consumers of the queue, as of its last heartbeat."""
-        return max((info.priority for info in self._told_of(queue)), default=0)
-
-    def credit_in(self, queue: BrokerQueue) -> int:
-        """The credit its consumers of the queue have, used or not, as of its last heartbeat."""
-        return sum(info.credit_limit for info in self._told_of(queue) if info.state != "stopping")
-
-    def used_in(self, queue: BrokerQueue) -> int:
-        """How much of that credit was used at the last heartbeat."""
-        return max((info.credit_used for info in self._told_of(queue)), default=0)
-
-    def _told_of(self, queue: BrokerQueue) -> list[ConsumerInfo]:
+    def subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
+        """Its consumers of the queue, as of its last heartbeat."""
         consumers = () if self.heartbeat is None else self.heartbeat.consumers
-        return [info for info in consumers if info.queue_name == queue.name]
+        # Celery's tasks of all queues share one credit; what they use of it is known from the last heartbeat.
+        shared = self.info.kind == "celery"
+        consumer = self._consumers.get(queue)
+        held = 0 if consumer is None else len(consumer.unsettled)
+        return [
+            Subscription(
+                session=self.number,
+                priority=info.priority,
+                credit=info.credit_limit,
+                used=info.credit_used if shared else 0,
+                stopping=info.state == "stopping",
+                held=held,
+            )
+            for info in consumers
+            if info.queue_name == queue.name
+        ]
 
     def forget(self, queue: BrokerQueue) -> None:
         """The queue is no more."""

@@ -6,10 +6,11 @@ from dataclasses import fields
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.arbiter import LEFT_SECONDS
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange, Verdict
-from django_mq.stores.sql.ruling import LEFT_SECONDS, Ruling
+from django_mq.stores.sql.ruling import Ruling
 from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED, Steering
 from django_mq.stores.texts import storable, told
 

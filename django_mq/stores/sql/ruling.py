@@ -11,17 +11,17 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from django_mq.engine.arbiter import Situation, Subscription, award, rivals_of
 from django_mq.stores.sql.merging import merged
 from django_mq.stores.sql.remembering import Remembering
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from django_mq.engine.arbiter import Rival
     from django_mq.stores.records import ClaimRequest, QueueRecord
 
-#: When to look again for messages that were left to a better consumer, in seconds: it may not have come for them.
-LEFT_SECONDS = 0.5
-#: Messages read at a time in search of groups that are free.
+#: Messages read at a time in search of those that this session may have.
 PAGE = 200
 
 
@@ -34,12 +34,13 @@ class Candidate(NamedTuple):
     group: str | None
     level: int
     place: int
+    owner: int | None = None
 
 
 class Ruling(Remembering):
     """Choose what a session may have of queues with rules."""
 
-    #: Whether the last claim left messages to consumers of higher priority.
+    #: Whether the last claim left messages to sessions of higher priority.
     _left_some: bool = False
 
     def _choose(self, session_id: int, request: ClaimRequest) -> list[tuple[QueueRecord, Candidate]]:
@@ -85,52 +86,58 @@ class Ruling(Remembering):
     # What one queue has for this session.
 
     def _candidates(self, session_id: int, record: QueueRecord, credit: int) -> list[Candidate]:
-        room = self._room(session_id, record, credit)
-        if room <= 0:
-            return []
         if not record.has_rules:
-            room *= 4  # to step over rows that others have locked meanwhile
-        left = self._left_to_better(session_id, record) if record.priorities_differ else 0
-        found = self._free_groups(session_id, record) if record.has_groups else self._walk(record, room + left)
-        if list(islice(found, left)):
-            self._left_some = True
-        return list(islice(found, room))
+            credit *= 4  # to step over rows that others have locked meanwhile
+        situation = self._situation(session_id, record)
+        found = award(self._walk(session_id, record, credit, situation), session_id, credit, situation)
+        self._left_some = self._left_some or found.left
+        return found.chosen
 
-    def _room(self, session_id: int, record: QueueRecord, credit: int) -> int:
-        """How much the session may claim of the queue, leaving aside what is ready."""
-        if record.seats is not None:
-            seated = {row[0] for row in self._rows("seats", queue_id=record.id)}
-            if session_id not in seated and len(seated) >= record.seats:
-                return 0
-        if record.max_in_flight is None:
-            return credit
-        held: int = self._rows("in_flight", queue_id=record.id)[0][0]
-        return min(credit, record.max_in_flight - held)
+    def _situation(self, session_id: int, record: QueueRecord) -> Situation:
+        """Read what the queue's rules must know of the other sessions."""
+        return Situation(
+            slots=record.seats,
+            in_slots=frozenset() if record.seats is None else self._seated(record),
+            in_flight=None if record.max_in_flight is None else record.max_in_flight - self._in_flight(record),
+            grouped=record.has_groups,
+            waiting=self._busy_groups(record) if record.has_groups else frozenset(),
+            rivals=self._rivals(session_id, record) if record.priorities_differ else (),
+        )
 
-    def _left_to_better(self, session_id: int, record: QueueRecord) -> int:
-        """How many of the first messages consumers of higher priority elsewhere have credit for."""
-        rows = self._rows("better_consumers", queue=record.name, queue_id=record.id, session=session_id)
-        return sum(max(0, int(credit) - int(max(used, held))) for credit, used, held in rows)
+    def _seated(self, record: QueueRecord) -> frozenset[int]:
+        return frozenset(row[0] for row in self._rows("seats", queue_id=record.id))
 
-    def _walk(self, record: QueueRecord, limit: int) -> Iterator[Candidate]:
-        rows = self._rows("walk", queue_id=record.id, limit=limit, **_beyond(None))
-        return (Candidate(*row) for row in rows)
+    def _in_flight(self, record: QueueRecord) -> int:
+        return int(self._rows("in_flight", queue_id=record.id)[0][0])
 
-    def _free_groups(self, session_id: int, record: QueueRecord) -> Iterator[Candidate]:
-        """Yield the messages of no group, and the first of each group that is free or the session's own."""
-        busy = {row[0] for row in self._rows("busy_groups", queue_id=record.id)}
+    def _busy_groups(self, record: QueueRecord) -> frozenset[str]:
+        return frozenset(row[0] for row in self._rows("busy_groups", queue_id=record.id))
+
+    def _rivals(self, session_id: int, record: QueueRecord) -> list[Rival]:
+        rows = self._rows("queue_consumers", queue=record.name, queue_id=record.id, session=session_id)
+        return rivals_of(session_id, [Subscription(*row) for row in rows])
+
+    def _walk(
+        self, session_id: int, record: QueueRecord, credit: int, situation: Situation
+    ) -> Iterator[Candidate]:
+        """Yield the ready messages in order, page by page, without those that groups keep from the session."""
+        given: dict[str, Any] = {"queue_id": record.id}
+        limit = min(PAGE, credit + sum(rival.credit for rival in situation.rivals))
+        if record.has_groups:
+            limit = PAGE
+            given |= {"session": session_id, "rivals": bool(situation.rivals)}
+        seen = set(situation.waiting)
         after: Candidate | None = None
         while True:
-            given = {"queue_id": record.id, "session": session_id, "busy": sorted(busy), "limit": PAGE}
-            page = [Candidate(*row) for row in self._rows("walk_groups", **given, **_beyond(after))]
-            for item in page:
-                if item.group not in busy:
-                    yield item
-                if item.group is not None:
-                    busy.add(item.group)
-            if len(page) < PAGE:
+            if record.has_groups:
+                given["busy"] = sorted(seen)
+            name = "walk_groups" if record.has_groups else "walk"
+            page = [Candidate(*row) for row in self._rows(name, **given, limit=limit, **_beyond(after))]
+            yield from page
+            if len(page) < limit:
                 return
             after = page[-1]
+            seen.update(item.group for item in page if item.group is not None)
 
     def _take_seats(self, session_id: int, chosen: Iterable[tuple[QueueRecord, Candidate]]) -> None:
         """Note what belongs to the session from now on: seats in queues, and groups that stay with it."""

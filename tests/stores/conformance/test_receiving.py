@@ -202,6 +202,79 @@ def test_a_better_consumer_that_leaves_keeps_nobody_waiting(store: Store, sessio
     assert ids(claim(store, other)) == [published]
 
 
+@pytest.mark.parametrize("rule", [{"grouping": "sole"}, {"exclusive": True}, {"max_consumers": 1}])
+def test_nothing_is_kept_for_a_better_consumer_that_has_no_slot(
+    store: Store, session: int, other: int, rule: dict[str, Any]
+) -> None:
+    declare(store, **rule)
+    published = [publish(store) for _ in range(3)]
+    claim(store, other, credit=1)
+    beat(store, session, 10)
+    beat(store, other, 0)
+
+    assert (claim(store, session), ids(claim(store, other))) == ([], published[1:])
+
+
+@pytest.mark.parametrize("rule", [{"grouping": "sole"}, {"max_consumers": 1}])
+def test_a_free_slot_is_left_to_a_better_consumer(
+    store: Store, session: int, other: int, rule: dict[str, Any]
+) -> None:
+    declare(store, **rule)
+    published = [publish(store) for _ in range(3)]
+    beat(store, session, 10)
+    beat(store, other, 0)
+
+    left = look(store, other)
+
+    assert (left.claimed, left.next_due_seconds) == ([], 0.5)
+    assert ids(claim(store, session)) == published
+
+
+def test_nothing_is_kept_for_a_better_consumer_that_does_not_own_the_group(
+    store: Store, session: int, other: int
+) -> None:
+    declare(store, grouping="assigned")
+    [_, second] = [publish(store, group_key="a") for _ in range(2)]
+    [held] = claim(store, other)
+    settle(store, other, held, Verdict.ACCEPT)
+    beat(store, session, 10)
+    beat(store, other, 0)
+
+    assert (claim(store, session), ids(claim(store, other))) == ([], [second])
+
+
+def test_what_a_better_consumer_takes_of_its_own_groups_uses_its_credit(
+    store: Store, session: int, other: int
+) -> None:
+    declare(store, grouping="assigned")
+    publish(store, group_key="a")
+    settle(store, session, claim(store, session)[0], Verdict.ACCEPT)
+    [_, behind, last] = [publish(store, group_key=key) for key in ("a", None, None)]
+    beat(store, session, 10, credit_limit=1)
+    beat(store, other, 0)
+
+    assert ids(claim(store, other)) == [behind, last]
+
+
+def test_a_better_consumer_comes_first_among_those_in_flight(store: Store, session: int, other: int) -> None:
+    declare(store, max_in_flight=3)
+    published = [publish(store) for _ in range(5)]
+    beat(store, session, 10)
+    beat(store, other, 0)
+
+    assert ids(claim(store, other)) == published[2:3]
+    assert ids(claim(store, session)) == published[:2]
+
+
+def test_a_better_consumer_without_a_limit_comes_first(store: Store, session: int, other: int) -> None:
+    declare(store)
+    published = [publish(store) for _ in range(3)]
+    beat(store, session, 10, credit_limit=0)
+    beat(store, other, 0)
+
+    assert (claim(store, other), ids(claim(store, session))) == ([], published)
+
+
 @pytest.mark.parametrize("how", ["stopping", "overdue"])
 def test_a_better_consumer_that_is_on_its_way_out_keeps_nobody_waiting(
     store: Store, session: int, other: int, how: str

@@ -1,0 +1,161 @@
+"""Which ready messages of a queue a session may have, given what other sessions hold and could have.
+
+A store reads the ready messages in delivery order and the facts about the other sessions;
+``award`` decides. Sessions of higher consumer priority take first, in thought, what they could
+really have: with a slot, within the limit in flight, of groups that are theirs or free, and as
+much as their credit allows. What they could not have is not kept for them.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+#: How many messages a consumer without a credit limit claims at a time.
+MOST_AT_A_TIME = 1000
+#: When to look again for messages that were left to a better session, in seconds: it may not have come for them.
+LEFT_SECONDS = 0.5
+
+
+class Candidate(Protocol):
+    """A ready message: its group, and the session that owns the group."""
+
+    @property
+    def group(self) -> str | None: ...
+    @property
+    def owner(self) -> int | None: ...
+
+
+C = TypeVar("C", bound=Candidate)
+
+
+class Subscription(NamedTuple):
+    """One consumer of the queue as of its session's last heartbeat, and what the session holds of the queue.
+
+    A ``credit`` of 0 is no limit. ``used`` is what all queues together use of a credit that they share.
+    """
+
+    session: int
+    priority: int
+    credit: int
+    used: int
+    stopping: bool
+    held: int
+
+
+class Rival(NamedTuple):
+    """A session of higher priority, and how many more messages it has credit for."""
+
+    session: int
+    priority: int
+    credit: int
+
+
+def rivals_of(session: int, subscriptions: Iterable[Subscription]) -> list[Rival]:
+    """Return the sessions whose consumers of the queue have a higher priority, the highest first."""
+    others: dict[int, list[Subscription]] = {}
+    given = list(subscriptions)
+    mine = max((item.priority for item in given if item.session == session), default=0)
+    for item in given:
+        if item.session != session and item.priority > mine and not item.stopping:
+            others.setdefault(item.session, []).append(item)
+    rivals = [Rival(other, max(item.priority for item in told), _free(told)) for other, told in others.items()]
+    return sorted(rivals, key=lambda rival: (-rival.priority, rival.session))
+
+
+def _free(told: Sequence[Subscription]) -> int:
+    if any(item.credit == 0 for item in told):
+        return MOST_AT_A_TIME
+    used = max(max(item.used, item.held) for item in told)
+    return max(0, sum(item.credit for item in told) - used)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a claim must know of a queue.
+
+    ``slots`` is how many sessions may receive, ``in_slots`` those that do. ``in_flight`` is how many
+    more messages may be claimed. With ``grouped``, one message of a group goes at a time, and the
+    ``waiting`` groups have one that is claimed or is to be tried again. None is no limit.
+    """
+
+    slots: int | None = None
+    in_slots: frozenset[int] = frozenset()
+    in_flight: int | None = None
+    grouped: bool = False
+    waiting: frozenset[str] = frozenset()
+    rivals: Sequence[Rival] = ()
+
+
+@dataclass(slots=True)
+class Award(Generic[C]):
+    """What a session may claim, in order, and whether better sessions were left something."""
+
+    chosen: list[C] = field(default_factory=list)
+    left: bool = False
+
+
+def award(candidates: Iterable[C], session: int, credit: int, situation: Situation) -> Award[C]:
+    """Return which of the candidates the session may claim, ``credit`` at most.
+
+    Reads no more candidates than it needs.
+    """
+    found: Award[C] = Award()
+    queue = _Thought(situation)
+    rest = iter(candidates)
+    while len(found.chosen) < credit and queue.serves(session) and (item := next(rest, None)) is not None:
+        if not queue.offers(item):
+            continue
+        if queue.goes_to_a_rival(item):
+            found.left = True
+        elif queue.may_have(session, item):
+            queue.take(session)
+            found.chosen.append(item)
+    return found
+
+
+class _Thought:
+    """A queue while an award is thought through."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._in_slots = set(situation.in_slots)
+        self._in_flight = situation.in_flight
+        self._waiting = set(situation.waiting)
+        self._credit = {rival.session: rival.credit for rival in situation.rivals}
+
+    def serves(self, session: int) -> bool:
+        """Whether the session may have any message."""
+        slots = self._situation.slots
+        if self._in_flight is not None and self._in_flight <= 0:
+            return False
+        return slots is None or session in self._in_slots or len(self._in_slots) < slots
+
+    def offers(self, item: Candidate) -> bool:
+        """Whether the message need not wait for another of its group. Its group's next one then does."""
+        if not self._situation.grouped or item.group is None:
+            return True
+        if item.group in self._waiting:
+            return False
+        self._waiting.add(item.group)
+        return True
+
+    def may_have(self, session: int, item: Candidate) -> bool:
+        """Whether the session has, or could take, a slot, and no other session owns the message's group."""
+        owner = item.owner if self._situation.grouped else None
+        return self.serves(session) and (owner is None or owner == session)
+
+    def goes_to_a_rival(self, item: Candidate) -> bool:
+        """Let the best session that could have the message take it; False if none could."""
+        for session, credit in self._credit.items():
+            if credit > 0 and self.may_have(session, item):
+                self._credit[session] -= 1
+                self.take(session)
+                return True
+        return False
+
+    def take(self, session: int) -> None:
+        """Note what a message that goes to the session takes from the others."""
+        if self._situation.slots is not None:
+            self._in_slots.add(session)
+        if self._in_flight is not None:
+            self._in_flight -= 1
