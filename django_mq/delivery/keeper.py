@@ -26,6 +26,8 @@ STALE_SECONDS = 0.2
 #: Time between two rounds of the keeper, in seconds; while the database is away it grows.
 ROUND_SECONDS = 0.1
 OUTAGE_CAP_SECONDS = 1.0
+#: So many waits for a lock fit into a deadline.
+LOCK_WAITS = 5
 #: Time between two tries to have the connection stand for the session, in seconds.
 GUARD_SECONDS = 0.3
 
@@ -38,6 +40,8 @@ class Keeper:
         self._session = session
         self._deadline_seconds = settings.SESSION_SECONDS
         self.store = private_store(session.alias)
+        # A settlement that waits for a lock must not keep the session from being renewed.
+        self.store.bound_lock_waits(settings.SESSION_SECONDS / LOCK_WAITS)
         self._upkeep = Upkeep(self.store, settings.UPKEEP_SECONDS, grace_seconds=settings.SESSION_SECONDS)
         self._renew_at = 0.0
         self._stopping = threading.Event()
@@ -99,15 +103,15 @@ class Keeper:
     def _round(self) -> None:
         session = self._session
         session.mind()
-        if session.settlements.age_seconds() > STALE_SECONDS:
+        if session.settlements.stale(STALE_SECONDS):
             session.flush()
+        if time.monotonic() >= self._renew_at or self.store.has_hung_up():
+            self._renew()
         if session.retired and not session.lost:
             session.resync(self.store)
         if session.over:
             session.close()
             return
-        if time.monotonic() >= self._renew_at or self.store.has_hung_up():
-            self._renew()
         self._upkeep.run_if_due(spare=session.id or 0)
 
     def _look(self, *, ready: bool) -> None:
@@ -119,7 +123,7 @@ class Keeper:
 
     def _renew(self) -> None:
         session = self._session
-        if session.id is None or session.lost:
+        if session.id is None or session.lost or session.over or session.hopeless:
             return
         busy, slots = session.measure()
         heartbeat = Heartbeat(

@@ -21,15 +21,15 @@ import socket
 import threading
 import time
 import weakref
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from django_mq import __version__, conf
-from django_mq.delivery import ownerless
+from django_mq.delivery import ownerless, settling
 from django_mq.delivery.keeper import Keeper
-from django_mq.delivery.settling import Settlements, given_back, without_details
+from django_mq.delivery.settlement_writer import SettlementWriter
+from django_mq.delivery.settling import Settlements
 from django_mq.engine.conduct import Conduct
-from django_mq.errors import SessionLost, StoreError, StoreUnavailable
+from django_mq.errors import SessionLost, StoreError
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
 from django_mq.stores.records import (
@@ -45,16 +45,13 @@ from django_mq.stores.records import (
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from django_mq.notifications.wake import Wake
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, ClaimRequest, ConsumerInfo
 
 logger = logging.getLogger("django_mq.delivery")
-
-#: Longest wait of a closing session for settlements that another thread is writing.
-FLUSH_SECONDS = 10.0
 
 _live: weakref.WeakSet[Session] = weakref.WeakSet()
 
@@ -94,9 +91,7 @@ class Session:
         # When to give back what an exchange of unknown outcome may have claimed, on the monotonic clock.
         self._doubts: list[float] = []
         self._keeper: Keeper | None = None
-        # Taken by whoever writes settlements without claiming, or closes.
-        self._flushing = threading.Lock()
-        self._flusher: int | None = None
+        self._writer = SettlementWriter(self)
         self._closing = threading.Lock()
 
     # Claiming and settling, by the driver.
@@ -121,7 +116,7 @@ class Session:
             self._doubt()
             self.store.close()
             raise
-        self._written(batch, result.void)
+        self.written(batch, result.void)
         self._held.update(message.id for message in result.claimed)
         if result.claimed:
             self._ruled = result.ruled
@@ -173,68 +168,19 @@ class Session:
         """A message was settled elsewhere, behind the same fence: hold it no more."""
         self._held.discard(message.id)
 
+    def gave_back(self, batch: Iterable[Settlement]) -> None:
+        """Hold messages no more whose settlements could not be written."""
+        self.settlements.stop_failing()
+        self._held.difference_update(item.id for item in batch)
+
     def flush(self) -> bool:
-        """Write what is waiting, without claiming; False if that must wait. Never raises a StoreError.
+        """Write what is waiting, without claiming; False if that must wait. Never raises a StoreError."""
+        return self._writer.flush()
 
-        Never waits for another flush either, which may be the very one that a signal's
-        handler has interrupted: what is added meanwhile is taken along by it, or by the keeper.
-        """
-        if not self._flushing.acquire(blocking=False):
-            return False
-        self._flusher = threading.get_ident()
-        try:
-            while batch := self.settlements.take():
-                self._write_or_put_back(batch)
-        except StoreError as error:
-            logger.warning("Settlements wait, the database cannot be written: %s", error)
-            return False
-        finally:
-            self._flusher = None
-            self._flushing.release()
-        return True
-
-    def _write_or_put_back(self, batch: list[Settlement]) -> None:
-        left = list(batch)
-        try:
-            try:
-                self._write(batch)
-            except (SessionLost, StoreUnavailable):
-                raise
-            except StoreError:
-                # One that the database refuses for good must not keep the others waiting for ever.
-                while left:
-                    self._write_or_give_back(left[0])
-                    del left[0]
-        except BaseException:
-            self.settlements.put_back(left)
-            raise
-
-    def _write_or_give_back(self, settlement: Settlement) -> None:
-        """Write one settlement, if need be without its details; give the message back if that is refused, too.
-
-        Raises a StoreError where nothing can be written at all, or not now.
-        """
-        attempts = (settlement, without_details(settlement), given_back(settlement))
-        for number, attempt in enumerate(attempts, start=1):
-            try:
-                self._write([attempt])
-            except (SessionLost, StoreUnavailable):
-                raise
-            except StoreError as error:
-                if number == len(attempts):
-                    raise
-                logger.warning("The database refuses a settlement of message row %s: %s", settlement.id, error)
-            else:
-                return
-
-    def _write(self, batch: list[Settlement]) -> None:
-        session_id, keeper = self.id, self._keeper
-        if session_id is None or self.lost:
-            return
-        store = self.store if keeper is None else keeper.store
-        self._written(batch, store.exchange(session_id, batch, None).void)
-
-    def _written(self, batch: list[Settlement], void: frozenset[int]) -> None:
+    def written(self, batch: list[Settlement], void: frozenset[int]) -> None:
+        """Take note that these settlements are in the database, all but the void ones."""
+        if batch:
+            self.settlements.stop_failing()
         self._held.difference_update(item.id for item in batch)
         given_back = [item.delay_seconds for item in batch if item.verdict is RELEASE and item.id not in void]
         if given_back:
@@ -255,6 +201,21 @@ class Session:
     def held(self) -> int:
         """How many messages this session holds."""
         return len(self._held)
+
+    @property
+    def heartbeat_store(self) -> Store | None:
+        """The store over the heartbeat's connection, None before the session opens and after it closes."""
+        keeper = self._keeper
+        return None if keeper is None else keeper.store
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether nothing is left but finished messages that can neither be settled nor given back from here.
+
+        Then only another worker can give them back, after the deadline.
+        """
+        waiting = len(self.settlements)
+        return 0 < self.held <= waiting and self.settlements.failing_seconds() >= settling.GIVE_UP_SECONDS
 
     # The session's life.
 
@@ -343,7 +304,7 @@ class Session:
         if keeper is not None:
             keeper.stop()
         # Only now: settlements that the keeper was writing need the session's id.
-        with self._no_flush(), self._closing:
+        with self._writer.stopped(), self._closing:
             session_id, self.id = self.id, None
         _live.discard(self)
         if session_id is not None:
@@ -352,25 +313,11 @@ class Session:
             # Last: a session whose connection has ended is not given long.
             keeper.close()
 
-    @contextmanager
-    def _no_flush(self) -> Iterator[None]:
-        """Wait for whoever is writing settlements: rows given back meanwhile would make these void.
-
-        Not for a flush that a signal's handler, this one, has interrupted, and not for ever.
-        """
-        mine = self._flusher == threading.get_ident()
-        waited = not mine and self._flushing.acquire(timeout=FLUSH_SECONDS)
-        try:
-            yield
-        finally:
-            if waited:
-                self._flushing.release()
-
     def _close_row(self, session_id: int) -> None:
         self.store.close()  # it may be broken, and a new connection may not be
         try:
             while not self.lost and (batch := self.settlements.take()):
-                self._written(batch, self.store.settle(session_id, batch))
+                self.written(batch, self.store.settle(session_id, batch))
             released = self.store.close_session(session_id)
             if released or self._ruled:
                 self._tell_others(News(messages=max(1, released), back=True))

@@ -18,6 +18,13 @@ BATCH = 1000
 LINGER_SECONDS = 0.01
 #: So many waiting settlements are written at once.
 CROWD = 256
+#: Settlements that could not be written for so long, in seconds, are written over a new connection.
+RECONNECT_SECONDS = 2.0
+#: Messages whose settlements could not be written for so long, in seconds, not over new connections either,
+#: are given back.
+GIVE_UP_SECONDS = 60.0
+#: Longest pause between two tries to write settlements, in seconds.
+PAUSE_SECONDS = 1.0
 #: How long a message is held back whose settlement the database has refused.
 REFUSED_DELAY_SECONDS = 60.0
 
@@ -32,6 +39,8 @@ class Settlements:
     def __init__(self) -> None:
         self._waiting: deque[Settlement] = deque()
         self._since: float | None = None
+        # Since when every write has failed.
+        self._failing_since: float | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -68,8 +77,24 @@ class Settlements:
     def put_back(self, batch: Sequence[Settlement]) -> None:
         """Return a batch that could not be written, to its place."""
         self._waiting.extendleft(reversed(batch))
-        if batch and self._since is None:
-            self._since = time.monotonic()
+        if not batch:
+            return
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        self._failing_since = now if self._failing_since is None else self._failing_since
+
+    def stop_failing(self) -> None:
+        """Forget the failures: settlements were written, or what failed is gone."""
+        self._failing_since = None
+
+    def failing_seconds(self) -> float:
+        """Return for how long no settlement could be written, 0 if the last one could."""
+        since = self._failing_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def stale(self, seconds: float) -> bool:
+        """Whether the oldest has waited for so long, or, where writing fails, for a pause that grows."""
+        return self.age_seconds() > max(seconds, min(self.failing_seconds() / 4, PAUSE_SECONDS))
 
 
 def without_details(settlement: Settlement) -> Settlement:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from django_mq.stores.records import Chores, Exchange
+from django_mq.stores.records import Chores, Exchange, Settlement, Verdict
 from django_mq.stores.space import Spacious
 from django_mq.stores.volatile import Volatile
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         Reaped,
         Renewal,
         SessionInfo,
-        Settlement,
         Times,
     )
 
@@ -132,6 +131,9 @@ class Store(Volatile, Spacious, ABC):
         """
         return True
 
+    def bound_lock_waits(self, seconds: float) -> None:
+        """Wait for a lock only so long from the next connection on, where statements wait longer otherwise."""
+
     def has_hung_up(self) -> bool:
         """Whether the connection that stands for a session ended, as far as can be seen without asking."""
         return False
@@ -178,6 +180,13 @@ class Store(Volatile, Spacious, ABC):
     @abstractmethod
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         """Write the verdicts; return the row ids of those that were void because the lease was lost."""
+
+    def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
+        """Give messages back, uncounted, for which no verdict can be written, and write no other table.
+
+        A row that the session no longer holds under the settlement's claim token stays as it is.
+        """
+        self.settle(session_id, [Settlement(item.id, item.claim, Verdict.RELEASE) for item in settlements])
 
     @abstractmethod
     def resync(self, session_id: int, held: Sequence[int]) -> int:

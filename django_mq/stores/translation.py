@@ -24,6 +24,8 @@ SENSELESS = ("syntax error",)
 READ_ONLY = "25006"
 #: SQLSTATE of a prepared statement that is gone: the project ran DISCARD ALL or DEALLOCATE ALL.
 UNPREPARED = "26000"
+#: ... or its result has other columns since a migration: PostgreSQL says so as an unsupported feature.
+OUTDATED = "cached plan must not change"
 #: MariaDB and MySQL number their errors: a table or a column that is not there ...
 MISSING_IN_MYSQL = {1146, 1054}
 #: ... and what may go away by itself. Their driver calls nearly everything an operational error.
@@ -61,8 +63,8 @@ def _translated(error: utils.DatabaseError) -> StoreError:
         return _translated_by_number(error, number)
     text = str(error)
     state = getattr(error.__cause__, "sqlstate", None)
-    if state == UNPREPARED:
-        return StoreUnavailable(f"What was prepared on this connection has been dropped: {_line(error)}")
+    if state == UNPREPARED or OUTDATED in text:
+        return StoreUnavailable(f"What was prepared on this connection is of no use any more: {_line(error)}")
     passing = isinstance(error, utils.OperationalError)
     if any(words in text for words in (MISSING_IN_SQLITE if passing else MISSING_IN_POSTGRESQL)):
         return _missing(error)

@@ -191,6 +191,14 @@ class MySQLStore(Acting):
             self._after_settling(settlements, done, session_id)
         return given - done
 
+    @retried
+    def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
+        with self._transaction():
+            held = set(self._rows("lock_held", ids=sorted(item.id for item in settlements), session=session_id))
+            mine = [item.id for item in settlements if (item.id, item.claim) in held]
+            if mine:
+                self._rows("settle_released", ids=mine, delay_seconds=0.0, counted=False)
+
     def _give_back(self, settlements: Sequence[Settlement]) -> None:
         released = [item for item in settlements if item.verdict is Verdict.RELEASE]
 

@@ -11,6 +11,7 @@ import select
 from typing import Any
 
 from django_mq.engine.conduct import Conduct
+from django_mq.stores.postgresql.settings import impatient
 from django_mq.stores.private import lock_of
 from django_mq.stores.records import Instructions, Renewal
 from django_mq.stores.sql import SQLStore
@@ -55,6 +56,9 @@ class Guarding(SQLStore):
         self._pooled = None if own else driver
         self._guarding = driver if guarded else None
         return guarded or not own or not rows
+
+    def bound_lock_waits(self, seconds: float) -> None:
+        self.connection.settings_dict = impatient(self.connection.settings_dict, seconds)
 
     def has_hung_up(self) -> bool:
         if self._guarding is None:

@@ -66,3 +66,12 @@ def bounded(settings: dict[str, Any], statement_seconds: float) -> dict[str, Any
     kept = {name: value for name, value in given.items() if name != "pool"}
     # Poolers refuse start-up options they do not know.
     return settings | {"OPTIONS": limits | kept | ({} if pooled else {"options": start_up})}
+
+
+def impatient(settings: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Return the connection's settings with a limit on each wait for a lock; the project's own limit is kept."""
+    if settings.get("DISABLE_SERVER_SIDE_CURSORS"):
+        return settings  # as above
+    given = settings.get("OPTIONS", {})
+    start_up = f"-c lock_timeout={round(seconds * 1000)} {given.get('options', '')}".strip()
+    return settings | {"OPTIONS": given | {"options": start_up}}

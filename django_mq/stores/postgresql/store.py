@@ -345,19 +345,19 @@ class PostgreSQLStore(Guarding):
     def _in_one_transaction(self, statements: list[tuple[str, dict[str, Any]]]) -> list[list[tuple[Any, ...]]]:
         """Send all statements between BEGIN and COMMIT at once and return their rows.
 
-        Plain psycopg cursors bind parameters on the server, so that each statement is
-        planned once for the life of the connection.
+        Plain psycopg cursors bind parameters on the server, so that each statement is planned once.
+        BEGIN and COMMIT are never prepared: after an error psycopg would believe in a COMMIT that the server lacks.
         """
         self.connection.ensure_connection()
         driver: Any = self.connection.connection
         try:
             with driver.pipeline():
-                Cursor(driver).execute("BEGIN")
+                Cursor(driver).execute("BEGIN", prepare=False)
                 cursors = [
                     Cursor(driver).execute(self._text(name), params, prepare=True, binary=True)
                     for name, params in statements
                 ]
-                Cursor(driver).execute("COMMIT")
+                Cursor(driver).execute("COMMIT", prepare=False)
             return [cursor.fetchall() for cursor in cursors]
         except BaseException:
             self._roll_back()

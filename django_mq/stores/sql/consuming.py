@@ -219,6 +219,11 @@ class Consuming(Steering, Ruling):
             "tracebacks": [told(failure.traceback) for _, failure in found],
         }
 
+    def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
+        amount = len(settlements)
+        how = {"delay_seconds": [0.0] * amount, "counted": [False] * amount}
+        self._rows("settle_released", **self._fence(session_id, settlements), **how)
+
     def resync(self, session_id: int, held: Sequence[int]) -> int:
         return len(self._rows("release_unknown", session=session_id, held=list(held)))
 

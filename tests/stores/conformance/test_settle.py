@@ -260,6 +260,22 @@ def test_void_verdicts_do_not_spoil_the_others(store: Store, orders: str, sessio
     assert store.counts()[orders].ready == 1
 
 
+def test_a_message_that_cannot_be_settled_is_given_back_uncounted_by_the_session_that_holds_it(
+    store: Store, orders: str, session: int
+) -> None:
+    publish(store)
+    publish(store)
+    mine, other = claim(store, session)
+    stale = Settlement(other.id, other.claim + 1, Verdict.ACCEPT)
+
+    store.give_back(session, [verdict(mine, Verdict.ACCEPT), stale])
+    store.give_back(session + 1, [verdict(other, Verdict.ACCEPT)])
+
+    assert store.counts()[orders].claimed == 1
+    [again] = claim(store, session)
+    assert (again.id, again.redelivered, again.attempts) == (mine.id, True, 0)
+
+
 def test_what_an_ambiguous_exchange_claimed_in_vain_is_given_back(store: Store, orders: str, session: int) -> None:
     for _ in range(3):
         publish(store)

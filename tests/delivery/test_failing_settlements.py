@@ -1,0 +1,175 @@
+"""Settlements that cannot be written: on another connection, later, or never; the session is kept meanwhile."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connections
+
+from django_mq import conf
+from django_mq.api import publish
+from django_mq.delivery import settling
+from django_mq.delivery.declaring import declare
+from django_mq.delivery.keeper import Keeper
+from django_mq.delivery.session import Session
+from django_mq.errors import StoreUnavailable
+from django_mq.models import History, Message, WorkerSession
+from django_mq.notifications.wake import Wake
+from django_mq.stores.records import ClaimRequest, Verdict
+from django_mq.stores.registry import private_store, shared_store
+from tests.conftest import hold_queues
+from tests.stores import builders
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_django import Settings
+
+#: More often than psycopg runs a statement before it prepares it.
+OFTEN = 12
+STATUS = Message.Status
+on_postgresql = pytest.mark.django_db(databases=["postgresql"], transaction=True)
+on_sqlite = pytest.mark.django_db(databases=["default"], transaction=True)
+
+
+@contextmanager
+def a_session(alias: str, *bodies: Any) -> Iterator[tuple[Session, list[Any]]]:
+    """A session that has claimed these messages."""
+    declare(shared_store(alias), "orders")
+    for body in bodies:
+        publish("orders", body)
+    wake = Wake()
+    session = Session(alias, kind="celery", wake=wake)
+    try:
+        yield session, session.exchange(ClaimRequest(queues=("orders",), credit=len(bodies))).claimed
+    finally:
+        session.close()
+        session.store.close()
+        wake.close()
+
+
+@contextmanager
+def locked(table: str) -> Iterator[None]:
+    """Let nobody else write a table of PostgreSQL."""
+    with closing(private_store("postgresql")) as other, other.transaction():
+        other.connection.cursor().execute(f"LOCK TABLE {table} IN SHARE MODE")  # type: ignore[attr-defined]
+        yield
+
+
+@contextmanager
+def mislaid(alias: str, table: str) -> Iterator[None]:
+    """Have the database miss a table, as it does amid a migration."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} RENAME TO mislaid")
+    try:
+        yield
+    finally:
+        with connections[alias].cursor() as cursor:
+            cursor.execute(f"ALTER TABLE mislaid RENAME TO {table}")
+
+
+def states(alias: str) -> list[tuple[bool, bool]]:
+    """Whether each message is claimed, and whether it came back."""
+    rows = Message.objects.using(alias).order_by("id")
+    return [(row.state == STATUS.CLAIMED, row.redelivered) for row in rows]
+
+
+@on_postgresql
+def test_a_connection_that_was_refused_often_can_still_commit() -> None:
+    store = private_store("postgresql")
+    store.connection.settings_dict["OPTIONS"]["options"] += " -c lock_timeout=20"  # type: ignore[attr-defined]
+    builders.declare(store)
+    builders.publish(store)
+    with closing(store):
+        session = builders.open_session(store)
+        [message] = builders.claim(store, session)
+        accepted = [builders.verdict(message, Verdict.ACCEPT)]
+        with locked("django_mq_history"):
+            for _ in range(OFTEN):
+                with pytest.raises(StoreUnavailable, match="lock timeout"):
+                    store.exchange(session, accepted, None)
+
+        assert not store.exchange(session, accepted, None).void
+
+    assert not Message.objects.using("postgresql").exists()
+
+
+def test_a_session_whose_connection_cannot_settle_settles_over_a_new_one(
+    committed_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "RECONNECT_SECONDS", 0.1)
+    with a_session(committed_database, 1) as (session, [message]):
+        spoil(session)
+        session.retire()
+
+        session.accept(message)
+
+        wait_until(lambda: not Message.objects.using(committed_database).exists(), seconds=20)
+        wait_until(lambda: not WorkerSession.objects.using(committed_database).exists())
+
+
+def spoil(session: Session) -> None:
+    """Let the heartbeat's connection renew the session, and settle nothing."""
+    kept = session._keeper
+    assert isinstance(kept, Keeper)
+
+    class Spoilt(type(kept.store)):  # type: ignore[misc]
+        def exchange(self, *_: Any) -> Any:
+            raise StoreUnavailable("this connection settles nothing")
+
+    kept.store.__class__ = Spoilt
+
+
+def test_finished_messages_that_can_never_be_settled_go_back_and_running_ones_stay(
+    committed_database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    alias = committed_database
+    monkeypatch.setattr(settling, "RECONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(settling, "GIVE_UP_SECONDS", 0.2)
+    with a_session(alias, "runs", "finished") as (session, [_, finished]), mislaid(alias, "django_mq_history"):
+        session.accept(finished)
+
+        wait_until(lambda: states(alias) == [(True, False), (False, True)], lambda: caplog.text[-500:], seconds=20)
+        wait_until(lambda: session.held == 1)
+
+    assert not History.objects.using(alias).exists()
+
+
+@on_sqlite
+def test_a_session_that_can_settle_nothing_and_give_nothing_back_is_not_renewed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alias = hold_queues(settings, "default")
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2}
+    with a_session(alias, "runs", "finished") as (session, [runs, finished]):
+        kept = session._keeper
+        assert isinstance(kept, Keeper)
+        with mislaid(alias, "django_mq_message"):
+            session.accept(finished)
+            wait_until(lambda: session.settlements.failing_seconds() > 0)
+            monkeypatch.setattr(settling, "GIVE_UP_SECONDS", 0.0)
+            assert not session.hopeless  # one runs
+            session.accept(runs)
+            assert session.hopeless
+            deadline = WorkerSession.objects.using(alias).get().deadline
+
+            kept._renew()
+
+            assert WorkerSession.objects.using(alias).get().deadline == deadline
+
+
+@on_postgresql
+def test_a_session_is_renewed_while_its_settlements_wait_for_a_lock(settings: Settings) -> None:
+    alias = hold_queues(settings, "postgresql")
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2, "UPKEEP_SECONDS": 3600}
+    with a_session(alias, "runs", "finished") as (session, [_, finished]), locked("django_mq_history"):
+        session.accept(finished)
+        wait_until(
+            lambda: session.settlements.failing_seconds() > 0, seconds=conf.load().STATEMENT_TIMEOUT_SECONDS / 2
+        )
+        renewed = WorkerSession.objects.using(alias).get().heartbeat_at
+
+        wait_until(lambda: WorkerSession.objects.using(alias).get().heartbeat_at > renewed)
