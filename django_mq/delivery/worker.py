@@ -10,11 +10,13 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.admission import Admission
+from django_mq.delivery.celery_tasks import carries_task, pause_seconds
 from django_mq.delivery.dispatching import Dispatcher, Window
 from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.handlers import check_transactions
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.executing import Attempt
     from django_mq.delivery.handlers import Handler
-    from django_mq.stores.records import ConsumerInfo, Instructions, Settlement
+    from django_mq.stores.records import Claimed, ConsumerInfo, Instructions, Settlement
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -65,6 +67,8 @@ class Worker:
         self._waiting = False
         self._polls = Polls()
         self._marker: int | None = None
+        # Queues in which a Celery task was found, to say so once.
+        self._queues_with_tasks: set[str] = set()
         self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
         self._smallest_credit = min(handler.credit for handler in self._handlers)
         self._begin()
@@ -216,14 +220,33 @@ class Worker:
         queues, credit = self._hungry()
         self._feeder.restrict(queues)
         claimed = self._feeder.pump(credit=credit, slots=self._slots(), refill=self._refill())
-        for message in claimed:
-            if message.expired:
-                self.session.expire(message)
-        self.dispatcher.offer(message for message in claimed if not message.expired)
+        self.dispatcher.offer(message for message in claimed if self._is_for_a_handler(message))
         if claimed:
             # With more to claim, the driver is in as much of a hurry as the threads.
             self._pool.wake(patient=not self._feeder.backlog)
         return len(claimed)
+
+    def _is_for_a_handler(self, message: Claimed) -> bool:
+        """Return whether a handler is to get the message; settle it if not."""
+        if carries_task(message):
+            self._leave_to_celery(message)
+        elif message.expired:
+            self.session.expire(message)
+        else:
+            return True
+        return False
+
+    def _leave_to_celery(self, message: Claimed) -> None:
+        """Give a Celery task back, uncounted, for a while in which a Celery worker may claim it."""
+        self.session.release(message, delay_seconds=pause_seconds(message, datetime.now(UTC)))
+        if message.queue_name not in self._queues_with_tasks:
+            self._queues_with_tasks.add(message.queue_name)
+            logger.warning(
+                "Queue %r holds Celery tasks, first %r: this worker leaves them to a Celery worker"
+                " of that queue, or to an operator who moves them",
+                message.queue_name,
+                message.type,
+            )
 
     def _hungry(self) -> tuple[tuple[str, ...], int]:
         """Return the queues to claim from, and how much; none while told to be quiet."""

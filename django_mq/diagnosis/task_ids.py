@@ -10,13 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from django_mq.delivery.celery_tasks import is_task
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django_mq.delivery.letters import Letter
 
-#: Headers that Celery's second protocol gives to every task.
-LANGUAGE, TASK, ID, ROOT = "lang", "task", "id", "root_id"
+#: Headers of a task's id, and of the id of the task that began it all.
+ID, ROOT = "id", "root_id"
 
 
 def without_task_id(headers: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,8 +38,3 @@ def with_task_id(letter: Letter) -> Letter:
     named = {**headers, ID: task_id, ROOT: headers.get(ROOT) or task_id}
     # By its correlation id a task is found when it is revoked, and answered.
     return replace(letter, headers=named, correlation_id=letter.correlation_id or str(task_id))
-
-
-def is_task(headers: Mapping[str, Any]) -> bool:
-    """Return whether headers are those of a Celery task, its id aside."""
-    return LANGUAGE in headers and TASK in headers

@@ -224,6 +224,24 @@ def test_a_corrupt_row_is_a_dead_letter_and_the_others_go_on(alias: str) -> None
     assert [reason.partition(":")[0] for reason in reasons] == ["CorruptMessage", "CorruptMessage"]
 
 
+def test_a_celery_task_is_left_for_a_celery_worker_and_never_judged(
+    alias: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    diary, task = Diary(), uuid4()
+    Queue.objects.using(alias).update(max_attempts=1)
+    publish("orders", [[], {}, {}], message_id=task, headers={"lang": "py", "task": "shop.bill"}, type="shop.bill")
+    publish("orders", "for the handler", headers={"task": "of the publisher's own"})
+
+    with running(a_handler(diary), using=alias):
+        wait_until(lambda: Message.objects.using(alias).filter(state=STATUS.SCHEDULED).count() == 1)
+        diary.wait_for(1)
+
+    left = Message.objects.using(alias).get()
+    assert (left.message_id, left.attempts, left.state) == (task, 0, STATUS.SCHEDULED)
+    assert diary.bodies == ["for the handler"]
+    assert "Queue 'orders' holds Celery tasks, first 'shop.bill'" in caplog.text
+
+
 def test_a_handler_that_never_returns_is_timed_out_and_others_go_on(alias: str) -> None:
     declare(shared_store(alias), "endless")
     Queue.objects.using(alias).update(max_attempts=1)

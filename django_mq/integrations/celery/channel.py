@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from amqp.protocol import queue_declare_ok_t
@@ -271,16 +272,22 @@ class Channel(virtual.Channel):
         self._active_queues.append(queue)
         self._consumers.add(consumer_tag)
 
-        def deliver(payload: dict[str, Any]) -> Any:
-            message = self.Message(payload, channel=self)
-            if no_ack:
-                self.settle_at_once(message)
-            else:
-                self.qos.append(message, str(message.delivery_tag))
-            return self._receive(message, callback) if callback is not None else None
-
-        self.connection.consume(queue, self, deliver)
+        self.connection.consume(queue, self, partial(self.deliver, callback=callback, no_ack=no_ack))
         return consumer_tag
+
+    def deliver(
+        self, payload: dict[str, Any], callback: Callable[[Any], Any] | None, *, no_ack: bool = False
+    ) -> str:
+        """Give a message to a consumer's callback; return its delivery tag."""
+        message = self.Message(payload, channel=self)
+        tag = str(message.delivery_tag)
+        if no_ack:
+            self.settle_at_once(message)
+        else:
+            self.qos.append(message, tag)
+        if callback is not None:
+            self._receive(message, callback)
+        return tag
 
     def _receive(self, message: ClaimedMessage, callback: Callable[[Any], Any]) -> Any:
         """Give a message to its consumer. On a worker's loop no message may end the worker."""

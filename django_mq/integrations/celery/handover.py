@@ -13,6 +13,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from django_mq.delivery.celery_tasks import carries_task
 from django_mq.engine.backoff import Backoff
 from django_mq.errors import CorruptMessage
 from django_mq.integrations.celery.ahead import STALE_SECONDS
@@ -85,10 +86,10 @@ class Handover:
 
     def _hand_over(self, claimed: Claimed) -> bool:
         native = self._transport.native.get(claimed.queue_name)
-        if native is not None:
+        if native is not None and not carries_task(claimed):
             native.take(claimed)
             return True
-        callback = self._transport.callback(claimed.queue_name)
+        callback = self._transport.callback(claimed.queue_name) if native is None else native.take_task
         if callback is None:
             self._transport.intake.session.release(claimed)  # cancelled while the database answered
         elif claimed.expired and not claimed.type:

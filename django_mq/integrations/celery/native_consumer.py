@@ -57,6 +57,13 @@ class NativeConsumer:
             self._consumer.on_task_message,
         )
 
+    def take_task(self, payload: dict[str, Any]) -> None:
+        """Hand a message that names a Celery task to Celery, as if the worker consumed the queue itself."""
+        tasks = self._consumer.task_consumer
+        tag = tasks.channel.deliver(payload, tasks._receive_callback)  # noqa: SLF001 - what Kombu gives to basic_consume
+        self._tags.add(tag)
+        self._delivered += 1
+
     def describe(self) -> ConsumerInfo:
         """What the operator sees."""
         return ConsumerInfo(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from celery import Celery
@@ -226,6 +226,25 @@ def test_async_code_publishes_into_the_memory(store: MemoryStore) -> None:
     asyncio.run(_apublish())
 
     assert store.counts()["orders"].ready == 1
+
+
+def test_a_task_in_a_queue_with_a_handler_runs_as_the_task_it_names(app: Celery, store: MemoryStore) -> None:
+    handled: SimpleQueue[Any] = SimpleQueue()
+    consumer("booked")(lambda message: handled.put(message.body))
+    declare(store, "booked", max_attempts=1)
+    try:
+        app.send_task("note", ["a task"], queue="booked")
+        app.send_task("unknown", [], queue="booked")
+        publish("booked", "a message", using=MEMORY)
+        with start_worker(app, pool="solo", **IN_TIME):
+            assert heard(app, 1) == ["a task"]
+            assert handled.get(timeout=PATIENCE_SECONDS) == "a message"
+            wait_until(lambda: store.counts(["booked"])["booked"].dead == 1)
+    finally:
+        forget("booked")
+
+    assert handled.empty()
+    assert {row.dead_reason for row in store.browse("booked", states=[State.DEAD])} == {"unknown task unknown"}
 
 
 def test_a_worker_on_memory_refuses_a_transactional_handler_before_it_starts() -> None:
