@@ -12,7 +12,13 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from django_mq import conf
-from django_mq.errors import ConfigurationError, ContradictoryOptions, StoreError, UnsupportedDatabase
+from django_mq.errors import (
+    ConfigurationError,
+    ContradictoryOptions,
+    DriverMissing,
+    StoreError,
+    UnsupportedDatabase,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +31,7 @@ def register_all() -> None:
 
 
 def check_settings(**_: Any) -> list[checks.CheckMessage]:
-    """E001: no dictionary; E002: unknown; E003: impossible; E006: options that contradict; E007: no mask."""
+    """E001: no dictionary; E002: unknown; E003: impossible; E006: options that contradict; and what follows."""
     try:
         unknown = conf.unknown_names()
     except ConfigurationError as error:
@@ -40,7 +46,25 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
         return [_error(str(error), hint, "E006")]
     except (ConfigurationError, TypeError) as error:
         return [_error(str(error), "See docs/reference/settings.md for the values allowed.", "E003")]
-    return _check_mask()
+    return [*_check_mask(), *_check_store()]
+
+
+def _check_store() -> list[checks.CheckMessage]:
+    """E004: no store for the database; E009: its driver cannot be imported. The database is not asked."""
+    from django_mq.stores.registry import kind_of  # noqa: PLC0415 - stores need the loaded apps
+
+    try:
+        kind_of(connections[conf.load().DATABASE])
+    except DriverMissing as error:
+        hint = (
+            "On PostgreSQL, install psycopg 3: pip install 'django-mq[postgres]'. Django then uses it in place of "
+            "psycopg2 for every PostgreSQL database of the project."
+        )
+        return [_error(str(error), hint, "E009")]
+    except UnsupportedDatabase as error:
+        hint = "Point DJANGO_MQ['DATABASE'] at an alias on PostgreSQL, MariaDB, MySQL or SQLite."
+        return [_error(str(error), hint, "E004")]
+    return []
 
 
 def _check_mask() -> list[checks.CheckMessage]:
@@ -59,7 +83,7 @@ def _check_mask() -> list[checks.CheckMessage]:
 
 
 def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
-    """E004: no store for the database; E005: it cannot be asked; W001: slow or fragile settings of it."""
+    """E005: the database cannot be asked; W001: slow or fragile settings of it."""
     try:
         alias = conf.load().DATABASE
     except (ConfigurationError, TypeError):
@@ -70,9 +94,8 @@ def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[che
         from django_mq.stores.registry import store_for  # noqa: PLC0415 - stores need the loaded apps
 
         problems = store_for(connections[alias]).setting_problems()
-    except UnsupportedDatabase as error:
-        hint = "Point DJANGO_MQ['DATABASE'] at an alias on PostgreSQL, MariaDB, MySQL or SQLite."
-        return [_error(str(error), hint, "E004")]
+    except UnsupportedDatabase:
+        return []  # check_settings says it
     except StoreError as error:
         return [_error(str(error), f"Start the database, or correct DATABASES[{alias!r}].", "E005")]
     return [checks.Warning(problem, hint=hint, id="django_mq.W001") for problem, hint in problems]

@@ -178,7 +178,11 @@ class TablesMissing(StoreError):
 
 
 class UnsupportedDatabase(StoreError):
-    """There is no store for this database; use PostgreSQL or SQLite."""
+    """There is no store for this database; use PostgreSQL, MariaDB, MySQL or SQLite."""
+
+
+class DriverMissing(UnsupportedDatabase):
+    """The driver that the store for this database needs cannot be imported; on PostgreSQL it is psycopg 3."""
 
 
 class SessionLost(StoreError):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core import checks
 from django.db import connections
 
+from django_mq.api import publish
 from django_mq.checks import check_database, check_settings
+from django_mq.errors import DriverMissing
+from django_mq.stores import registry
 from tests.conftest import ALIASES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_django import Settings
 
 
@@ -88,10 +94,35 @@ def another(settings: Settings, django_db_blocker: Any) -> Any:
 def test_a_database_without_a_store_is_an_error_with_a_hint(another: Any) -> None:
     alias = another({"ENGINE": "django.db.backends.dummy"})
 
-    found = check_database(databases=[alias])
+    found = check_settings()
 
     assert ids(found) == ["django_mq.E004"]
     assert "PostgreSQL, MariaDB, MySQL or SQLite" in (found[0].hint or "")
+    assert check_database(databases=[alias]) == []
+
+
+@pytest.fixture
+def no_psycopg(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have a project whose PostgreSQL is reached through psycopg2 alone."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "django_mq.stores.postgresql.store", raising=False)
+    registry._kind.cache_clear()
+    yield
+    monkeypatch.undo()
+    registry._kind.cache_clear()
+
+
+def test_a_project_without_psycopg_3_is_told_before_anything_connects(
+    settings: Settings, no_psycopg: None
+) -> None:
+    settings.DJANGO_MQ = {"DATABASE": "postgresql"}
+
+    found = check_settings()
+
+    assert ids(found) == ["django_mq.E009"]
+    assert "psycopg 3" in (found[0].hint or "")
+    with pytest.raises(DriverMissing, match="psycopg"):
+        publish("orders", {}, using="postgresql")
 
 
 def test_a_database_that_cannot_be_reached_is_an_error_with_a_hint(another: Any, tmp_path: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connections
 
-from django_mq.errors import UnsupportedDatabase
+from django_mq.errors import DriverMissing, UnsupportedDatabase
 from django_mq.stores.private import private_connection
 
 if TYPE_CHECKING:
@@ -31,13 +31,21 @@ STORES = {
 
 def store_for(connection: BaseDatabaseWrapper, *, private: bool = False) -> SQLStore:
     """Return the store that speaks over this connection. Raises UnsupportedDatabase."""
+    return kind_of(connection)(connection, private=private)
+
+
+def kind_of(connection: BaseDatabaseWrapper) -> type[SQLStore]:
+    """Return the class of the store for a connection, which is not opened. Raises UnsupportedDatabase."""
     try:
-        kind = _kind(connection.vendor)
+        return _kind(connection.vendor)
     except KeyError:
         raise UnsupportedDatabase(
             f"There is no store for {connection.display_name}; use one of {', '.join(STORES)}."
         ) from None
-    return kind(connection, private=private)
+    except ImportError as error:
+        raise DriverMissing(
+            f"The store for {connection.display_name} needs a driver that cannot be imported: {error}."
+        ) from error
 
 
 @cache
