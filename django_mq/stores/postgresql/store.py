@@ -346,8 +346,7 @@ class PostgreSQLStore(Guarding):
         """Send all statements between BEGIN and COMMIT at once and return their rows.
 
         Plain psycopg cursors bind parameters on the server, so that each statement is planned once.
-        BEGIN and COMMIT are never prepared: after an error psycopg would believe in a COMMIT that the
-        server lacks.
+        BEGIN and COMMIT are never prepared: after an error, the server might lack what psycopg relies on.
         """
         self.connection.ensure_connection()
         driver: Any = self.connection.connection
