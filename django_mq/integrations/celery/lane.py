@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.delivery.routing import matches
 from django_mq.errors import StoreError
 from django_mq.integrations.celery.belonging import Owner, bind_to_itself, is_mailbox, is_volatile, locked
+from django_mq.integrations.celery.message import body_of
 from django_mq.integrations.celery.priorities import urgency
 from django_mq.notifications.base import volatile_topic
 from django_mq.notifications.registry import notifier
@@ -163,7 +164,7 @@ class VolatileLane:
 
     def put(self, queues: list[str], message: dict[str, Any]) -> None:
         """Leave a message for each queue and hint at once: no transaction is involved."""
-        text = message | {"body": _text(message["body"])}
+        text = message | {"body": body_of(message).decode("utf-8", "surrogateescape")}
         with self._store() as store:
             store.volatile_put(queues, json.dumps(text, default=str), seconds=_lifetime_seconds(message))
         notifier().send({volatile_topic(queue) for queue in queues})
@@ -172,7 +173,7 @@ class VolatileLane:
         """Take what waits in these queues, as (queue, message): the more urgent first, then the older."""
         with self._store() as store:
             found = store.volatile_take(queues, limit=limit)
-        taken = [(queue, json.loads(payload)) for queue, payload in found]
+        taken = [(queue, _loaded(payload)) for queue, payload in found]
         return sorted(taken, key=lambda pair: -self._urgency(pair[1]))
 
     def _urgency(self, message: dict[str, Any]) -> int:
@@ -213,5 +214,7 @@ def _lifetime_seconds(message: dict[str, Any]) -> float:
     return MESSAGE_SECONDS if properties["delivery_info"].get("exchange") else ADDRESSED_SECONDS
 
 
-def _text(body: Any) -> Any:
-    return body.decode("utf-8", "surrogateescape") if isinstance(body, bytes) else body
+def _loaded(payload: str) -> dict[str, Any]:
+    """Return the message with the bytes of its body, which may be no text."""
+    message: dict[str, Any] = json.loads(payload)
+    return message | {"body": message["body"].encode("utf-8", "surrogateescape")}

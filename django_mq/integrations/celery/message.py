@@ -63,12 +63,11 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
     """Return the row to write for a Kombu message dictionary."""
     headers = message["headers"] or {}
     properties = _stored(message["properties"])
-    body = message["body"]
     is_task = "task" in headers
     return NewMessage(
         queue_name=queue,
         message_id=_message_id(message["properties"]),
-        body=body.encode() if isinstance(body, str) else bytes(body),
+        body=body_of(message),
         content_type=text(message["content-type"], "content_type", limit=100) or "application/octet-stream",
         content_encoding=text(message["content-encoding"], "content_encoding", limit=40) or "binary",
         headers=_headers(headers),
@@ -81,6 +80,15 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
         # An expired task is delivered all the same: the worker revokes it and records that.
         ttl_seconds=None if is_task else _expiration_seconds(properties),
     )
+
+
+def body_of(message: dict[str, Any]) -> bytes:
+    """Return the body of a Kombu message dictionary as bytes. Raises InvalidMessage for a text that has none."""
+    body = message["body"]
+    try:
+        return body.encode() if isinstance(body, str) else bytes(body)
+    except UnicodeEncodeError as error:
+        raise InvalidMessage(f"The body is a text that UTF-8 cannot write: {error}") from None
 
 
 def _message_id(properties: dict[str, Any]) -> UUID:

@@ -8,6 +8,7 @@ import pytest
 from django.db import transaction
 from kombu import Connection, Consumer, Exchange, Producer, Queue
 
+from django_mq.errors import InvalidMessage
 from django_mq.models import Queue as QueueRow
 from django_mq.models import VolatileBinding, VolatileMessage
 from tests.support.waiting import PATIENCE_SECONDS
@@ -45,6 +46,36 @@ def test_a_command_reaches_every_listener_once(connection: Connection, url: str,
 
     assert first_bodies == second_bodies == [{"method": "ping"}]
     assert not rows()
+
+
+@pytest.mark.parametrize("how", [{"serializer": "pickle"}, {"compression": "zlib"}, {"serializer": "json"}])
+def test_a_body_arrives_as_it_was_sent_binary_or_not(connection: Connection, how: dict[str, str]) -> None:
+    """What packs tasks as bytes (pickle, msgpack) packs remote control and ``rpc://`` results, too."""
+    bodies: list[Any] = []
+    consumer = Consumer(
+        connection.default_channel,
+        [ear("one", COMMANDS)],
+        callbacks=[lambda body, _: bodies.append(body)],
+        accept=["json", "pickle"],
+        no_ack=True,
+    )
+    sent = {"method": "ping", "text": "größer \udc80 \x00"}
+
+    with consumer:
+        Producer(connection.default_channel, COMMANDS).publish(sent, **how)
+        connection.drain_events(timeout=PATIENCE_SECONDS)
+
+    assert bodies == [sent]
+
+
+@pytest.mark.parametrize("queue", ["one", "durable"])
+def test_a_text_that_has_no_bytes_is_refused(connection: Connection, queue: str) -> None:
+    inbox(connection, ear("one", COMMANDS))
+    channel = connection.default_channel
+    message = channel.prepare_message("\ud800", content_type="text/plain", content_encoding="utf-8")
+
+    with pytest.raises(InvalidMessage, match="UTF-8"):
+        channel.basic_publish(message, exchange="", routing_key=queue)
 
 
 def test_events_are_routed_by_topic(connection: Connection) -> None:
