@@ -212,6 +212,10 @@ class HandlerTimeout(MQError):
     """The handler ran longer than its time limit."""
 
 
+class HandlersHang(MQError):
+    """Too many handlers still run after they were given up; restart the worker."""
+
+
 class WorkerLost(MQError):
     """The process that ran the handler died."""
 

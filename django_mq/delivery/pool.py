@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Whoever is patient waits at most so long, in seconds, until a thread that was idle has taken a message.
 BEGIN_SECONDS = 0.005
+#: A pool is exhausted by as many abandoned threads as it has slots, and never by fewer than this.
+LEAST_ABANDONED = 4
 
 
 class Pool:
@@ -38,6 +40,8 @@ class Pool:
         self._on_done = on_done
         self._on_idle = on_idle
         self._running: dict[int, Attempt] = {}
+        # Threads whose attempt was taken away and that still run it: each keeps its connections.
+        self._abandoned: set[int] = set()
         self._news = 0
         self._changed = threading.Condition()
         self._parked = 0
@@ -56,6 +60,16 @@ class Pool:
         """How many attempts could begin now."""
         return self.slots - self.running
 
+    @property
+    def abandoned(self) -> int:
+        """How many threads still run an attempt that was given up; Python cannot end them."""
+        return len(self._abandoned)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether so many threads are abandoned that no further one is replaced."""
+        return self.abandoned >= max(self.slots, LEAST_ABANDONED)
+
     def wake(self, *, patient: bool = False) -> None:
         """Tell idle threads that there are messages; if ``patient``, let one of them begin first.
 
@@ -70,20 +84,28 @@ class Pool:
             self._begun.wait(BEGIN_SECONDS)
 
     def abandon_overdue(self) -> list[tuple[Attempt, Settlement]]:
-        """Give up the attempts whose time limit is over; a new thread takes each one's place."""
+        """Give up the attempts whose time limit is over; until ``exhausted`` a new thread replaces each one's."""
         now = time.monotonic()
         given_up = []
         for thread_id, attempt in list(self._running.items()):
-            if attempt.deadline is not None and now >= attempt.deadline and self._take_away(thread_id):
+            if attempt.deadline is not None and now >= attempt.deadline and self._abandon(thread_id):
                 given_up.append((attempt, attempt.expire()))
-                self._start_thread()
         return given_up
 
     def disown(self) -> None:
         """Forget what is running: it belongs to others now, and its outcome will be ignored."""
         for thread_id in list(self._running):
-            if self._take_away(thread_id):
-                self._start_thread()
+            self._abandon(thread_id)
+
+    def _abandon(self, thread_id: int) -> bool:
+        """Take a thread's attempt away and replace the thread; False if the attempt has just ended."""
+        self._abandoned.add(thread_id)  # first: the thread takes itself out when it notices
+        if not self._take_away(thread_id):
+            self._abandoned.discard(thread_id)
+            return False
+        if not self.exhausted:
+            self._start_thread()
+        return True
 
     def _take_away(self, thread_id: int) -> bool:
         # Whoever removes the attempt settles it: the watch over time limits, or its thread.
@@ -132,6 +154,7 @@ class Pool:
         self._running[me] = attempt
         settlement = attempt.run()
         if not self._take_away(me):
+            self._abandoned.discard(me)
             return False
         self._on_done(attempt, settlement)
         return True

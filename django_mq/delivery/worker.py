@@ -26,7 +26,7 @@ from django_mq.delivery.pool import Pool
 from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
 from django_mq.engine.conduct import Conduct
-from django_mq.errors import SessionLost, StoreError, StoreUnavailable
+from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import WORKERS_TOPIC, queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import Wake
@@ -67,6 +67,8 @@ class Worker:
         self._waiting = False
         self._polls = Polls()
         self._marker: int | None = None
+        # Set when the worker ends because of handlers that do not end.
+        self._exhausted: HandlersHang | None = None
         # Queues in which a Celery task was found, to say so once.
         self._queues_with_tasks: set[str] = set()
         self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
@@ -163,7 +165,8 @@ class Worker:
         """Work until ``stop`` is called, or, with ``until_empty``, until nothing is ready and nothing runs.
 
         Raises a StoreError that will not go away by itself if that is the first answer of the database:
-        the site is not set up. Later the worker says so, and tries again after a pause.
+        the site is not set up. Later the worker says so, and tries again after a pause. Raises HandlersHang,
+        in the end, if too many handlers still run after they were given up.
         """
         self._listener.subscribe([WORKERS_TOPIC, *(queue_topic(handler.queue) for handler in self._handlers)])
         pause, has_worked = FIRST_PAUSE_SECONDS, False
@@ -188,6 +191,8 @@ class Worker:
                     pause = min(pause * 2, OUTAGE_CAP_SECONDS)
         finally:
             self._shut_down()
+        if self._exhausted is not None:
+            raise self._exhausted
 
     def _recover(self, error: StoreError, pause_seconds: float) -> None:
         """Say what is wrong, once, and wait; whatever wakes the worker meanwhile does not hurry it."""
@@ -215,6 +220,17 @@ class Worker:
     def _give_up_overdue(self) -> None:
         for attempt, settlement in self._pool.abandon_overdue():
             self._on_done(attempt, settlement)
+        self._end_if_exhausted()
+
+    def _end_if_exhausted(self) -> None:
+        """Stop where more abandoned threads would only take more memory and connections."""
+        if self._pool.exhausted and self._exhausted is None:
+            self._exhausted = HandlersHang(
+                f"{self._pool.abandoned} handlers still run after they were given up, and Python cannot end their"
+                " threads; the worker ends in order to be restarted."
+            )
+            logger.error("%s", self._exhausted)
+            self.stop()
 
     def _claim(self) -> int:
         queues, credit = self._hungry()
@@ -327,6 +343,7 @@ class Worker:
         self._begin()
         self._pool.disown()
         lost.close()
+        self._end_if_exhausted()
 
     def _shut_down(self) -> None:
         self._standby.leave()

@@ -117,6 +117,23 @@ def test_a_handler_that_never_returns_is_given_up_and_others_go_on() -> None:
     assert stuck not in [attempt for attempt, _ in counter.done]
 
 
+def test_threads_of_handlers_that_never_return_are_replaced_up_to_a_bound() -> None:
+    counter, never, before = Counter(), threading.Event(), threading.active_count()
+    for _ in range(20):
+        counter.add(lambda _: never.wait(PATIENCE_SECONDS), time_limit_seconds=0.01)
+    with pool_of(5, counter) as pool:
+        wait_until(lambda: pool.abandon_overdue() and pool.exhausted)
+        wait_until(lambda: not pool.abandon_overdue() and not pool.running)
+
+        # The first four were replaced; with the fifth, the bound was reached.
+        assert (pool.abandoned, len(counter.waiting)) == (9, 11)
+        assert threading.active_count() - before == 9
+
+        never.set()
+        wait_until(lambda: not pool.abandoned)
+    assert not pool.exhausted
+
+
 def test_an_outcome_that_comes_after_the_time_limit_is_ignored() -> None:
     counter, gate, left = Counter(), threading.Event(), threading.Event()
 

@@ -15,7 +15,7 @@ from django_mq.api import pause, publish, publish_many, resume
 from django_mq.delivery import admission, keeper
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.worker import Worker
-from django_mq.errors import Reject, Release, Retry
+from django_mq.errors import HandlersHang, Reject, Release, Retry
 from django_mq.models import Attempt, Consumer, History, Message, Queue, WorkerSession
 from django_mq.stores.registry import private_store, shared_store
 from tests.delivery.builders import a_handler, running
@@ -265,6 +265,22 @@ def test_a_handler_that_never_returns_is_timed_out_and_others_go_on(alias: str) 
 
     assert Message.objects.using(alias).get().dead_reason.startswith("HandlerTimeout: ")
     assert Attempt.objects.using(alias).get().error == "HandlerTimeout"
+
+
+def test_a_worker_whose_handlers_never_return_ends_to_be_restarted(alias: str) -> None:
+    never = threading.Event()
+    publish_many([("orders", number) for number in range(8)])
+    endless = a_handler(lambda _: never.wait(PATIENCE_SECONDS), time_limit_seconds=0.05)
+    worker = Worker([endless], threads=1, using=alias)
+
+    try:
+        with pytest.raises(HandlersHang, match="4 handlers still run"):
+            worker.run()
+    finally:
+        never.set()
+
+    assert Message.objects.using(alias).filter(state=STATUS.CLAIMED).count() == 0
+    assert Attempt.objects.using(alias).filter(error="HandlerTimeout").count() == 4
 
 
 # Times and pauses.

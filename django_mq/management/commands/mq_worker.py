@@ -29,7 +29,11 @@ class Command(MQCommand):
         "Consume queues with the handlers of the apps' consumers.py. TERM or INT ends it after what is running, a "
         "second one at once, giving that back."
     )
-    exit_codes: ClassVar = {0: "ended in order", 1: "it could not work", LEFT_EARLY: "ended at once"}
+    exit_codes: ClassVar = {
+        0: "ended in order",
+        1: "it could not work, or too many handlers that it had given up still ran",
+        LEFT_EARLY: "ended at once",
+    }
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
