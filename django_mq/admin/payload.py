@@ -17,6 +17,7 @@ from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 
 from django_mq.admin.table import alias
+from django_mq.delivery.codecs import codec_of
 from django_mq.diagnosis import masking
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ TEXT_LIMIT = 50_000
 #: Bytes of a binary body put on a page, in hexadecimal.
 HEX_LIMIT = 2048
 HEX_LINE = 32
-#: Encodings that are only that. Python knows more under this name, some of them slow or lossy.
-ENCODINGS = {"utf-8", "utf-16", "utf-32", "ascii", "us-ascii", "latin-1", "iso-8859-1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ def _readings(content_type: str) -> tuple[str, ...]:
 def _read(kind: str, data: bytes, encoding: str) -> Any:
     if kind == "json":
         return json.loads(data)
-    return data.decode(encoding if encoding.lower() in ENCODINGS else "utf-8")
+    return data.decode(codec_of(encoding) or "utf_8")
 
 
 def _written(kind: str, value: Any) -> str:

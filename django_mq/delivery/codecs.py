@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from encodings import normalize_encoding
+from encodings.aliases import aliases
 from json import encoder
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 JSON = "application/json"
 BINARY = "application/octet-stream"
 TEXT = "text/plain"
+#: The codecs that a body may be read with. Python has others, of which some take quadratic time.
+CODECS = {"utf_8", "utf_16", "utf_32", "ascii", "latin_1"}
 
 
 def _encoder() -> Callable[[Any], str]:
@@ -65,14 +69,26 @@ def encode_json(value: Any, what: str) -> str:
         raise BodyNotSerialisable(f"The {what} cannot be written as JSON: {error}") from error
 
 
+def codec_of(content_encoding: str) -> str | None:
+    """Return the codec that reads a body of this encoding; None if no body is read with it."""
+    if content_encoding == "binary":
+        return "utf_8"
+    name = normalize_encoding(content_encoding).lower()
+    codec = aliases.get(name, name)
+    return codec if codec in CODECS else None
+
+
 def decode_body(body: bytes, content_type: str, content_encoding: str = "utf-8") -> Any:
     """Return what was published: JSON decoded, text as str, anything else as bytes. Raises CorruptMessage."""
     if content_type not in (JSON, TEXT):
         return bytes(body)
+    codec = codec_of(content_encoding)
+    if codec is None:
+        raise CorruptMessage(f"The body is not valid {content_type}: {content_encoding!r} is not read; use utf-8.")
     try:
-        text = bytes(body).decode(content_encoding if content_encoding != "binary" else "utf-8")
+        text = bytes(body).decode(codec)
         return json.loads(text) if content_type == JSON else text
-    except (ValueError, LookupError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptMessage(f"The body is not valid {content_type}: {error}") from error
 
 

@@ -79,13 +79,25 @@ def test_dates_decimals_and_ids_are_written_as_django_writes_them() -> None:
         (b"\xff", "application/json", "utf-8"),
         (b"\xff", "text/plain", "utf-8"),
         (b"{}", "application/json", "no-such-encoding"),
+        (b"{}", "application/json", "punycode"),
+        (b"a", "text/plain", "idna"),
+        (b"a", "text/plain", "utf-7"),
         (b"[" * 100_000, "application/json", "utf-8"),
     ],
-    ids=["cut off", "no utf-8", "no text", "unknown encoding", "too deep"],
+    ids=["cut off", "no utf-8", "no text", "unknown encoding", "punycode", "idna", "utf-7", "too deep"],
 )
 def test_a_corrupt_body_says_what_it_should_have_been(body: bytes, content_type: str, encoding: str) -> None:
     with pytest.raises(CorruptMessage, match=f"The body is not valid {content_type}"):
         decode_body(body, content_type, encoding)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["UTF8", "utf_8", "utf-16", "utf-32", "ISO-8859-1", "latin1", "us-ascii", "binary"]
+)
+def test_an_encoding_goes_by_any_of_its_names(encoding: str) -> None:
+    body = "[1]".encode("utf-8" if encoding == "binary" else encoding)
+
+    assert decode_body(body, "application/json", encoding) == [1]
 
 
 @pytest.mark.parametrize(
