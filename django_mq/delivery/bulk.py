@@ -47,10 +47,10 @@ def publish_alike(
     store = shared_store(alias)
     if not bodies:
         return
+    _, like = check(replace(letter, body=bodies[0]))
     if _is_looked_at(letter, store):
         publish_many(_letters(letter, bodies, message_ids, times), using=alias)
         return
-    _, like = check(replace(letter, body=bodies[0]))
     validation.check_size(max(bodies, key=len))
     ids = _complete(message_ids, len(bodies))
     declaring(store, [like.queue_name], partial(store.append_alike, like, ids, bodies, times))
@@ -77,4 +77,6 @@ def _complete(given: Sequence[bytes | None] | None, count: int) -> list[bytes]:
 def _is_looked_at(letter: Letter, store: Store) -> bool:
     """Whether somebody wants to see, or decide about, each message by itself."""
     own = letter.exchange is not None or letter.message_id is not None or letter.dedup_id is not None
-    return own or is_watched() or rules_of(store, letter.queue) is not None
+    if own or is_watched():
+        return True
+    return declaring(store, [letter.queue], partial(rules_of, store, letter.queue)) is not None

@@ -50,14 +50,17 @@ def _checked(name: str, options: dict[str, Any]) -> dict[str, Any]:
 def declaring(store: Store, names: Iterable[str], write: Callable[[], T]) -> T:
     """Return what ``write`` returns; where a queue is missing, declare those of ``names`` first, and write again.
 
-    Raises UnknownQueue if none of them may be declared.
+    Waits for another transaction that is declaring one of them. Raises UnknownQueue if one may not be declared.
     """
     try:
         return write()
     except UnknownQueue:
-        missing = sorted(name for name in set(names) if may_declare(name))
-        if not any([declare(store, name) for name in missing]):  # noqa: C419 - all of them, not the first
+        known = sorted(name for name in set(names) if may_declare(name))
+        if not known:
             raise
+        for name in known:
+            # Not created here is as good: another publisher's transaction has committed the queue meanwhile.
+            declare(store, name)
         return write()
 
 

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from django_mq.errors import QueueFull
+from django_mq.stores.refusals import undeclared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +26,10 @@ _remembered: dict[tuple[str, str], tuple[float, QueueRecord | None]] = {}
 
 
 def rules_of(store: Store, name: str) -> QueueRecord | None:
-    """Return the queue if it has rules, as of at most a few seconds ago; None if it has none."""
+    """Return the queue if it has rules, as of at most a few seconds ago; None if it has none.
+
+    Raises UnknownQueue: a queue that appears a moment later may have rules.
+    """
     key = (store.alias, name)
     known = _remembered.get(key)
     now = time.monotonic()
@@ -33,7 +37,7 @@ def rules_of(store: Store, name: str) -> QueueRecord | None:
         return known[1]
     queue = store.queue(name)
     if queue is None:
-        return None
+        raise undeclared(name)
     rules = queue if queue.has_publish_rules else None
     _remembered[key] = (now, rules)
     return rules

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.errors import AccessRefused, DuplicateMessage, QueueClosed, QueueFull, UnknownQueue
+from django_mq.errors import (
+    AccessRefused,
+    DuplicateMessage,
+    QueueClosed,
+    QueueFull,
+    StoreUnavailable,
+    UnknownQueue,
+)
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -61,3 +68,11 @@ def used(message: NewMessage, by: UUID) -> DuplicateMessage:
 def twice(message: NewMessage) -> DuplicateMessage:
     """The message's id occurs twice in one publish."""
     return DuplicateMessage(f"Two of the messages have the id {message.message_id}.")
+
+
+def unexplained(message: NewMessage) -> StoreUnavailable:
+    """The message is not written, for a reason that this transaction does not see."""
+    return StoreUnavailable(
+        f"Queue {message.queue_name!r} did not take message {message.message_id}, and the reason is too new for"
+        " this transaction to see: try again in a new one."
+    )

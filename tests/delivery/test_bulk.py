@@ -38,6 +38,13 @@ def test_messages_are_written_together(database: str) -> None:
     assert {bytes(row.body) for row in rows.all()} == {b"1", b"\x00"}
 
 
+def test_a_declared_limit_holds_from_the_first_load(database: str, settings: Any) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"declared": {"max_messages": 50}}}
+
+    with pytest.raises(QueueFull):
+        publish_alike(Letter(queue="declared"), [b"1"] * 60, using=database)
+
+
 def test_a_queue_of_the_settings_is_declared(database: str, settings: Any) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"declared": {}}}
 

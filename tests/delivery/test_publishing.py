@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -14,16 +16,19 @@ from django.db import connections, transaction
 
 from django_mq.api import Letter, apublish, apublish_many, publish, publish_many
 from django_mq.conf import QueueSettings
-from django_mq.delivery import publishing
-from django_mq.delivery.declaring import declare, declare_all
+from django_mq.delivery import limits, publishing
+from django_mq.delivery.bulk import publish_alike
+from django_mq.delivery.declaring import declare, declare_all, declaring
 from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, InvalidMessage, QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import News
-from django_mq.stores.registry import shared_store
+from django_mq.stores.memory.broker import empty_brokers
+from django_mq.stores.registry import MEMORY, shared_store
+from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytest_django import Settings
 
@@ -336,6 +341,106 @@ def test_any_queue_is_created_where_the_settings_allow_it(database: str, setting
     publish_many([("a", 1), ("b", 2)])
 
     assert set(Queue.objects.using(database).values_list("name", flat=True)) == {"a", "b"}
+
+
+class FirstUse:
+    """A publisher that finds no queue, and declares it at the moment when another transaction has committed it."""
+
+    def __init__(self, alias: str, publishing: Callable[[], object]) -> None:
+        self.is_declaring, self.error = threading.Event(), None
+        self._alias, self._publishing = alias, publishing
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        connection = connections[self._alias]
+        try:
+            with connection.execute_wrapper(self._announce):
+                self._publishing()
+        except Exception as error:  # noqa: BLE001 - the test's own thread raises it
+            self.error = error
+        finally:
+            self.is_declaring.set()
+            connection.close()
+
+    def _announce(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "INSERT INTO django_mq_queue" in sql:
+            self.is_declaring.set()
+        return execute(sql, params, many, context)
+
+
+def together() -> None:
+    publish_many([("orders", 1), ("orders", 2)])
+
+
+def once_only() -> None:
+    publish("orders", dedup_id="a")
+
+
+def in_a_transaction(alias: str) -> None:
+    with transaction.atomic(using=alias):
+        publish("orders")
+
+
+def alike() -> None:
+    publish_alike(Letter(queue="orders"), [b"1"] * 60)
+
+
+@pytest.mark.parametrize("options", [{}, {"max_messages": 500}], ids=["plain", "limited"])
+def test_publishers_that_meet_at_the_first_use_of_a_declared_queue_all_publish(
+    committed_database: str, settings: Settings, options: dict[str, int]
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"orders": {**options, "dead_letter_queue": "dead"}}}
+    doors = [partial(publish, "orders"), together, once_only, alike]
+    if shared_store(committed_database).features.concurrent_writers:
+        # Elsewhere a transaction that reads before it writes is refused: check W001.
+        doors.append(partial(in_a_transaction, committed_database))
+    others = [FirstUse(committed_database, door) for door in doors]
+
+    with transaction.atomic(using=committed_database):
+        publish("orders")
+        limits.forget()  # other processes do not know of the queue
+        for other in others:
+            other.thread.start()
+        for other in others:
+            assert other.is_declaring.wait(PATIENCE_SECONDS)
+    for other in others:
+        other.thread.join(PATIENCE_SECONDS)
+
+    assert [other.error for other in others] == [None] * len(others)
+    assert len(rows(committed_database)) == len(doors) + 61
+    with pytest.raises(DuplicateMessage, match="Duplicate id 'a' was used"):
+        once_only()
+
+
+def test_the_first_publisher_s_roll_back_leaves_the_queue_to_the_next(
+    committed_database: str, settings: Settings
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"orders": {}}}
+    other = FirstUse(committed_database, partial(publish, "orders"))
+
+    with rolled_back(committed_database):
+        publish("orders")
+        limits.forget()
+        other.thread.start()
+        assert other.is_declaring.wait(PATIENCE_SECONDS)
+    other.thread.join(PATIENCE_SECONDS)
+
+    assert other.error is None
+    assert len(rows(committed_database)) == 1
+
+
+def test_a_queue_of_this_process_that_another_thread_declares_meanwhile_is_used(settings: Settings) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"orders": {}}}
+    empty_brokers()
+    store = shared_store(MEMORY)
+
+    def write() -> bool:
+        if store.queue("orders") is None:
+            declare(shared_store(MEMORY), "orders")
+            raise UnknownQueue
+        return True
+
+    assert declaring(store, ["orders"], write)
 
 
 # Async.

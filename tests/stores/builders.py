@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from django_mq.conf import QueueSettings
 from django_mq.stores.records import ClaimRequest, NewMessage, SessionInfo, Settlement, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, Exchange
 
@@ -80,3 +83,19 @@ def lose_worker(store: Store, session: int) -> None:
     """Let the session's deadline pass and reap it, with all others that nobody renewed."""
     pass_time(store, DEADLINE_SECONDS + 1)
     store.reap()
+
+
+@contextmanager
+def after_a_statement(store: Any, text: str, act: Callable[[], object]) -> Iterator[None]:
+    """Act once, right after the store has run a statement that contains the text: as another process may."""
+    waiting = [act]
+
+    def run(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        answer = execute(sql, params, many, context)
+        if waiting and text in sql:
+            waiting.pop()()
+        return answer
+
+    with store.connection.execute_wrapper(run):
+        yield
+    assert not waiting, f"no statement contained {text!r}"

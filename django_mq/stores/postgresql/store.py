@@ -230,13 +230,13 @@ class PostgreSQLStore(Guarding):
         with suppress(IncompleteError), self._transaction():
             found = self._rows("copy_targets", names=[like.queue_name], amount=0)
             if not found:
-                self._check_open(like.queue_name)
+                raise IncompleteError
             _, *given, _ = found[0]
             target = Target.of(given)
             if times is None:
                 return self._copy(copying.rows_alike(like, message_ids, bodies, target), "copy_alike")
             return self._copy(copying.rows_timed(like, message_ids, bodies, times, target), "copy_timed")
-        # One of the ids is taken; which one, is said there.
+        # The queue is unknown or closed, or an id is taken: the reason is said there.
         return super().append_alike(like, message_ids, bodies, times)
 
     def _copy(self, data: bytes, name: str = "copy_messages") -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from django_mq.errors import DuplicateMessage
 from django_mq.stores import refusals
 from django_mq.stores.last_value import value_key
 from django_mq.stores.sql.moving import Moving
@@ -47,6 +46,10 @@ def is_ready_at_once(message: NewMessage) -> bool:
     )
 
 
+#: How often a write is tried that leaves out a message for a reason that has gone away since.
+TRIES = 3
+
+
 class IncompleteError(Exception):
     """Not every message could be written: the transaction must go."""
 
@@ -55,10 +58,13 @@ class Appending(Moving):
     """Append one or many messages."""
 
     def append(self, message: NewMessage, *, again: bool = False) -> int:
-        rows = self._append_one(message)
-        if rows:
-            return int(rows[0][0])
-        return self._refused(message, again=again)
+        for _ in range(TRIES):
+            rows = self._append_one(message)
+            if rows:
+                return int(rows[0][0])
+            if self._is_written([message], again=again):
+                return 0
+        raise refusals.unexplained(message)
 
     def _append_one(self, message: NewMessage) -> list[tuple[Any, ...]]:
         return self._rows("append", **self._message_params(message))
@@ -66,12 +72,26 @@ class Appending(Moving):
     def _message_params(self, message: NewMessage) -> dict[str, Any]:
         return {name: getattr(message, name) for name in NEW_MESSAGE_FIELDS}
 
-    def _refused(self, message: NewMessage, *, again: bool) -> int:
-        """Raise what kept the statement from writing the row; 0 if a retry had written it before."""
-        self._check_open(message.queue_name)
-        if again:
-            return 0
-        raise refusals.duplicate(message)
+    def _is_written(self, messages: Sequence[NewMessage], *, again: bool) -> bool:
+        """Whether an earlier try has written all messages, of which the last try has left out at least one.
+
+        Raises UnknownQueue, QueueClosed or DuplicateMessage for the reason. False: the reason is over. Another
+        transaction has declared the queue since, or a message with the same id has been finished.
+        """
+        # Asked after the rollback: before it, the messages just written look taken too.
+        if again and all(self._taken(message) for message in messages):
+            return True
+        for name in {message.queue_name for message in messages}:
+            self._check_open(name)
+        seen = set()
+        for message in messages:
+            key = (message.queue_name, message.message_id)
+            if key in seen:
+                raise refusals.twice(message)
+            if self._taken(message):
+                raise refusals.duplicate(message)
+            seen.add(key)
+        return False
 
     def _check_open(self, name: str) -> None:
         queue = self.queue(name)
@@ -81,15 +101,24 @@ class Appending(Moving):
             raise refusals.closed(name)
 
     def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        with suppress(IncompleteError), self._transaction():
-            ids = self._append_all(messages)
-            if len(ids) == len(messages):
-                return ids
-            raise IncompleteError
-        if again and all(self._taken(message) for message in messages):
+        for _ in range(TRIES):
+            with suppress(IncompleteError), self._transaction():
+                return self._append_complete(messages)
+            if self._is_written(messages, again=again):
+                return []
+        raise refusals.unexplained(messages[0])
+
+    def _append_complete(self, messages: Sequence[NewMessage]) -> list[int]:
+        """Append in the open transaction. Raises IncompleteError."""
+        if not messages:
             return []
-        # Asked after the rollback: before it, the messages just written look taken too.
-        raise self._why_incomplete(messages)
+        if len(messages) == 1:
+            ids = [int(row[0]) for row in self._append_one(messages[0])]
+        else:
+            ids = self._append_all(messages)
+        if len(ids) < len(messages):
+            raise IncompleteError
+        return ids
 
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         raise NotImplementedError
@@ -97,18 +126,25 @@ class Appending(Moving):
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
         if again and all(self._taken(message) or self._is_used_by(message) for message in messages):
             return []
-        with self._transaction():
-            rooms = self._rooms({message.queue_name for message in messages})
-            keys = _value_keys(messages, rooms)
-            self._use_dedup_ids(messages)
-            kept = self._admitted(messages, rooms)
-            if len(kept) < len(messages):
-                self._give_up(messages, kept, rooms)
-            ids = dict(zip(map(id, kept), self._append_some(kept, again=again), strict=False))
-            for name, room in rooms.items():
-                mine = [message for message in kept if message.queue_name == name]
-                self._replace_values(room, {ids[id(each)]: keys[id(each)] for each in mine if id(each) in keys})
-                self._make_room(room, mine, newest=ids[id(mine[-1])] if mine else 0)
+        for _ in range(TRIES):
+            with suppress(IncompleteError), self._transaction():
+                return self._append_within_rules(messages)
+            if self._is_written(messages, again=again):
+                return []
+        raise refusals.unexplained(messages[0])
+
+    def _append_within_rules(self, messages: Sequence[NewMessage]) -> list[int]:
+        rooms = self._rooms({message.queue_name for message in messages})
+        keys = _value_keys(messages, rooms)
+        self._use_dedup_ids(messages)
+        kept = self._admitted(messages, rooms)
+        if len(kept) < len(messages):
+            self._give_up(messages, kept, rooms)
+        ids = dict(zip(map(id, kept), self._append_complete(kept), strict=True))
+        for name, room in rooms.items():
+            mine = [message for message in kept if message.queue_name == name]
+            self._replace_values(room, {ids[id(each)]: keys[id(each)] for each in mine if id(each) in keys})
+            self._make_room(room, mine, newest=ids[id(mine[-1])] if mine else 0)
         return [ids.get(id(message), 0) for message in messages]
 
     def _give_up(
@@ -121,24 +157,6 @@ class Appending(Moving):
             if dropped:
                 self._rows("count_dropped", queue_id=room.queue_id, dropped=len(dropped))
                 self._take_back_dedup_ids(room.queue_id, dropped)
-
-    def _append_some(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
-        if len(messages) == 1:
-            return [self.append(messages[0], again=again)]
-        return self.append_many(messages, again=again) if messages else []
-
-    def _why_incomplete(self, messages: Sequence[NewMessage]) -> DuplicateMessage:
-        for name in {message.queue_name for message in messages}:
-            self._check_open(name)
-        seen = set()
-        for message in messages:
-            key = (message.queue_name, message.message_id)
-            if key in seen:
-                return refusals.twice(message)
-            if self._taken(message):
-                return refusals.duplicate(message)
-            seen.add(key)
-        return DuplicateMessage("One of the messages was in its queue already, and is no more: try again.")
 
     def _taken(self, message: NewMessage) -> bool:
         return bool(self._rows("message_taken", queue=message.queue_name, message_id=message.message_id))

@@ -10,9 +10,11 @@ import pytest
 
 from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, QueueClosed, UnknownQueue
-from tests.stores.builders import a_message, claim, declare, pass_time, publish
+from tests.stores.builders import a_message, after_a_statement, claim, declare, pass_time, publish
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django_mq.stores.base import Store
     from tests.stores.conftest import EditQueue
 
@@ -93,6 +95,46 @@ def test_a_repeated_publish_of_the_same_message_counts_as_written(store: Store, 
 
 def test_a_repeated_publish_that_was_not_written_writes(store: Store, orders: str) -> None:
     assert store.append(a_message(), again=True) > 0
+
+
+def one_by_one(store: Store, *, again: bool) -> int:
+    return store.append(a_message(), again=again)
+
+
+def timed(store: Store, *, again: bool) -> int:
+    return store.append(a_message(delay_seconds=5.0), again=again)
+
+
+def by_rules(store: Store, *, again: bool) -> int:
+    return store.append_by_rules([a_message()], again=again)[0]
+
+
+def together(store: Store, *, again: bool) -> int:
+    return len(store.append_many([a_message(), a_message()], again=again))
+
+
+def many(store: Store, *, again: bool) -> int:
+    return len(store.append_many([a_message() for _ in range(200)], again=again))
+
+
+def alike(store: Store, *, again: bool) -> int:
+    store.append_alike(a_message(), [uuid4().bytes for _ in range(3)], [b"{}"] * 3)
+    return 3
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+@pytest.mark.parametrize("append", [one_by_one, timed, by_rules, together, many, alike])
+def test_a_queue_that_is_committed_between_the_statements_of_a_publish_takes_the_message(
+    store: Store, append: Callable[..., int], again: bool
+) -> None:
+    if not store.features.durable:
+        pytest.skip("features.durable: no statements, nothing comes in between")
+    # Where several statements are rolled back, the queue is committed right after that.
+    last = "INSERT INTO django_mq_message" if append in {one_by_one, timed} else "ROLLBACK"
+    with after_a_statement(store, last, lambda: declare(store)):
+        assert append(store, again=again) > 0
+
+    assert (counts := store.counts()["orders"]).ready + counts.scheduled > 0
 
 
 def test_one_message_may_stand_in_two_queues(store: Store, orders: str) -> None:
