@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_mq.delivery")
 
 _live: weakref.WeakSet[Session] = weakref.WeakSet()
+#: Alias and id of each session that ended while the database refused to close it. No other session opens on
+#: that alias before: a worker that connects again and again must not leave a row behind each time.
+_unclosed: set[tuple[str, int]] = set()
 
 
 class Session:
@@ -245,6 +248,7 @@ class Session:
             raise SessionLost
         if self.id is not None:
             return
+        self._close_former()
         info = SessionInfo(
             name=self.name,
             kind=self.kind,
@@ -258,6 +262,14 @@ class Session:
         self._keeper = Keeper(self)
         self._keeper.start()
         _live.add(self)
+
+    def _close_former(self) -> None:
+        """Close sessions of this process that the database has refused to close. Raises StoreError."""
+        for alias, session_id in [former for former in _unclosed if former[0] == self.alias]:
+            released = self.store.close_session(session_id)
+            _unclosed.discard((alias, session_id))
+            if released:
+                self._tell_others(News(messages=released, back=True))
 
     @property
     def lease(self) -> Lease | None:
@@ -307,7 +319,9 @@ class Session:
         with self._writer.stopped(), self._closing:
             session_id, self.id = self.id, None
         _live.discard(self)
-        if session_id is not None:
+        if session_id is None:
+            self.store.close()
+        else:
             self._close_row(session_id)
         if keeper is not None:
             # Last: a session whose connection has ended is not given long.
@@ -322,6 +336,7 @@ class Session:
             if released or self._ruled:
                 self._tell_others(News(messages=max(1, released), back=True))
         except StoreError as error:
+            _unclosed.add((self.alias, session_id))
             logger.warning("The session will be reaped, the database cannot be written: %s", error)
         finally:
             self.store.close()
@@ -338,6 +353,7 @@ def _forget_parents() -> None:
     for session in list(_live):
         session.forget()
     _live.clear()
+    _unclosed.clear()
 
 
 atexit.register(close_all)

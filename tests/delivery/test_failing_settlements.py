@@ -6,7 +6,6 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connections
 
 from django_mq import conf
 from django_mq.api import publish
@@ -21,6 +20,7 @@ from django_mq.stores.records import ClaimRequest, Verdict
 from django_mq.stores.registry import private_store, shared_store
 from tests.conftest import hold_queues
 from tests.stores import builders
+from tests.support.mislaying import mislaid
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -57,18 +57,6 @@ def locked(table: str) -> Iterator[None]:
     with closing(private_store("postgresql")) as other, other.transaction():
         other.connection.cursor().execute(f"LOCK TABLE {table} IN SHARE MODE")  # type: ignore[attr-defined]
         yield
-
-
-@contextmanager
-def mislaid(alias: str, table: str) -> Iterator[None]:
-    """Have the database miss a table, as it does amid a migration."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute(f"ALTER TABLE {table} RENAME TO mislaid")
-    try:
-        yield
-    finally:
-        with connections[alias].cursor() as cursor:
-            cursor.execute(f"ALTER TABLE mislaid RENAME TO {table}")
 
 
 def states(alias: str) -> list[tuple[bool, bool]]:
