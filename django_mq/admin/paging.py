@@ -7,11 +7,11 @@ sort whole rows where it has one.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.core.paginator import Page, Paginator
+from django.utils.functional import cached_property
 
 from django_mq.admin.addresses import refuse_nul, refuse_unknown
 from django_mq.diagnosis.slices import BEFORE, as_listed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from django_mq.delivery.apart import works_for_event_loop
 from django_mq.errors import QueueFull
 from django_mq.stores.refusals import undeclared
 
@@ -43,27 +44,41 @@ def rules_of(store: Store, name: str) -> QueueRecord | None:
     return rules
 
 
+class Patience:
+    """How long one publisher has waited for room, and how long it waits until it tries again."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._pause = FIRST_PAUSE_SECONDS
+
+    def pause_seconds(self, error: QueueFull, queue: QueueRecord | None) -> float:
+        """Return the time until the next try. Raises the error if the queue lets its publishers wait no longer."""
+        if queue is None or queue.overflow != "flow":
+            raise error
+        left = self._began + queue.wait_seconds - time.monotonic()
+        if left <= 0:
+            raise error
+        pause, self._pause = self._pause, min(self._pause * 2, LONGEST_PAUSE_SECONDS)
+        return min(pause, left)
+
+
 def waiting_for_room(store: Store, ruled: Mapping[str, QueueRecord], write: Callable[[], object]) -> None:
     """Write, if need be again and again until a full queue that lets its publishers wait has room.
 
-    Raises QueueFull when that takes longer than the queue's ``wait_seconds``. In a transaction
-    nobody waits: it may hold the very locks that those need who would make room.
+    Raises QueueFull when that takes longer than the queue's ``wait_seconds``; at once in a transaction, which
+    may hold the very locks that the consumers need to make room, and in a thread that works for an event loop.
     """
-    began, pause = time.monotonic(), FIRST_PAUSE_SECONDS
+    patience = Patience()
     while True:
         try:
             write()
         except QueueFull as error:
-            queue = ruled.get(error.queue)
-            if queue is None or queue.overflow != "flow" or store.in_transaction:
+            if store.in_transaction or works_for_event_loop():
                 raise
-            left = began + queue.wait_seconds - time.monotonic()
-            if left <= 0:
-                raise
-            time.sleep(min(pause, left))
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            pause = patience.pause_seconds(error, ruled.get(error.queue))
         else:
             return
+        time.sleep(pause)
 
 
 def forget() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from operator import is_
@@ -13,16 +13,21 @@ from asgiref.sync import sync_to_async
 
 from django_mq import conf, signals
 from django_mq.delivery import hinting
+from django_mq.delivery.apart import ApartThreads
 from django_mq.delivery.appending import append
 from django_mq.delivery.letters import Letter, as_letter, check, check_body, check_plain
+from django_mq.delivery.limits import Patience, rules_of
 from django_mq.delivery.message_ids import new_message_id, new_uuids
 from django_mq.delivery.routing import route
+from django_mq.errors import QueueFull
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime, timedelta
     from uuid import UUID
+
+    from django_mq.stores.records import NewMessage, QueueRecord
 
 
 T = TypeVar("T")
@@ -110,6 +115,13 @@ def publish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | No
     Each is a Letter, or a pair of queue and body.
     """
     alias = using or conf.load().DATABASE
+    messages, message_ids = _prepare(letters, alias)
+    _write(messages, message_ids, alias)
+    return message_ids
+
+
+def _prepare(letters: Iterable[Letter | tuple[str, Any]], alias: str) -> tuple[list[NewMessage], list[UUID]]:
+    """Return the checked messages, a copy for each queue they are routed to, and the ids of the letters."""
     store = shared_store(alias)
     if signals.is_wanted(signals.message_publishing):
         letters = [_announced(as_letter(given), alias) for given in letters]
@@ -119,12 +131,15 @@ def publish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | No
     routed = [
         copy for letter, message in checked for copy in route(store, letter.exchange, letter.routing_key, message)
     ]
-    append(store, routed)
-    hinting.announce(routed, store)
-    message_ids = [message.message_id for _, message in checked]
+    return routed, [message.message_id for _, message in checked]
+
+
+def _write(messages: list[NewMessage], message_ids: list[UUID], alias: str) -> None:
+    store = shared_store(alias)
+    append(store, messages)
+    hinting.announce(messages, store)
     if signals.is_wanted(signals.messages_published):
         store.after_commit(partial(signals.tell, signals.messages_published, message_ids=message_ids, using=alias))
-    return message_ids
 
 
 def _announced(letter: Letter, alias: str) -> Letter:
@@ -145,22 +160,37 @@ def _announced(letter: Letter, alias: str) -> Letter:
 
 
 #: Async code has no Django transaction to join: its publishes run here, each on its own.
-_async_publisher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="django_mq-publish")
+async_threads = ApartThreads("django_mq-publish")
 
 
-async def apublish(queue: str = "", body: Any = None, **options: Any) -> UUID:
-    """Publish from async code: as ``publish``, in a thread of its own and in autocommit.
+async def apublish(queue: str = "", body: Any = None, *, using: str | None = None, **options: Any) -> UUID:
+    """Publish from async code: as ``publish``, in another thread and in autocommit.
 
-    It joins no transaction: Django has none in async code.
+    It joins no transaction: Django has none in async code. While a full queue makes its publishers wait,
+    the coroutine waits and holds no thread.
     """
-    return await _run_apart(publish, queue, body, **options)
+    [message_id] = await apublish_many([Letter(queue=queue, body=body, **options)], using=using)
+    return message_id
 
 
 async def apublish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | None = None) -> list[UUID]:
     """Publish many from async code: as ``publish_many``, in one transaction of its own."""
-    return await _run_apart(publish_many, list(letters), using=using)
+    alias = using or conf.load().DATABASE
+    messages, message_ids = await _run_apart(_prepare, list(letters), alias)
+    patience = Patience()
+    while True:
+        try:
+            await _run_apart(_write, messages, message_ids, alias)
+        except QueueFull as error:
+            pause = patience.pause_seconds(error, await _run_apart(_rules_of, error.queue, alias))
+        else:
+            return message_ids
+        await asyncio.sleep(pause)
 
 
-async def _run_apart(function: Callable[..., T], *args: Any, **options: Any) -> T:
-    call = partial(function, *args, **options)
-    return await sync_to_async(call, thread_sensitive=False, executor=_async_publisher)()
+def _rules_of(queue: str, alias: str) -> QueueRecord | None:
+    return rules_of(shared_store(alias), queue)
+
+
+async def _run_apart(function: Callable[..., T], *args: Any) -> T:
+    return await sync_to_async(function, thread_sensitive=False, executor=async_threads.executor)(*args)

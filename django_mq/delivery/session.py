@@ -89,8 +89,8 @@ class Session:
         self.retired = False
         # Whether what was claimed last may keep messages of its queue from others until it is settled.
         self._ruled = False
-        # Row id and claim token of what is claimed and not yet settled in the database.
-        self._held: set[tuple[int, int]] = set()
+        # Row ids claimed and not yet settled in the database.
+        self._held: set[int] = set()
         # When to give back what an exchange of unknown outcome may have claimed, on the monotonic clock.
         self._doubts: list[float] = []
         self._keeper: Keeper | None = None
@@ -120,7 +120,7 @@ class Session:
             self.store.close()
             raise
         self.written(batch, result.void)
-        self._held.update((message.id, message.claim) for message in result.claimed)
+        self._held.update(message.id for message in result.claimed)
         if result.claimed:
             self._ruled = result.ruled
         return result
@@ -140,7 +140,7 @@ class Session:
         """Give back what an exchange of unknown outcome may have claimed. Raises StoreError."""
         if not self._doubts or time.monotonic() < self._doubts[0]:
             return
-        released = store.resync(self._id(), sorted(id_ for id_, _ in tuple(self._held)))
+        released = store.resync(self._id(), sorted(self._held))
         del self._doubts[0]
         if released:
             logger.warning("Gave back %s messages whose claim never arrived", released)
@@ -169,12 +169,12 @@ class Session:
 
     def let_go(self, message: Claimed) -> None:
         """A message was settled elsewhere, behind the same fence: hold it no more."""
-        self._held.discard((message.id, message.claim))
+        self._held.discard(message.id)
 
     def gave_back(self, batch: Iterable[Settlement]) -> None:
         """Hold messages no more whose settlements could not be written."""
         self.settlements.stop_failing()
-        self._held.difference_update((item.id, item.claim) for item in batch)
+        self._held.difference_update(item.id for item in batch)
 
     def flush(self) -> bool:
         """Write what is waiting, without claiming; False if that must wait. Never raises a StoreError."""
@@ -184,7 +184,7 @@ class Session:
         """Take note that these settlements are in the database, all but the void ones."""
         if batch:
             self.settlements.stop_failing()
-        self._held.difference_update((item.id, item.claim) for item in batch)
+        self._held.difference_update(item.id for item in batch)
         given_back = [item.delay_seconds for item in batch if item.verdict is RELEASE and item.id not in void]
         if given_back:
             self.on_given_back(min(given_back))
@@ -291,6 +291,8 @@ class Session:
         self.lost = True
         self.id = None
         self._keeper = None
+        # A thread of the parent that held their locks does not exist here.
+        self._writer, self._closing = SettlementWriter(self), threading.Lock()
 
     @property
     def over(self) -> bool:

@@ -26,7 +26,7 @@ SKEW_SECONDS = 2.0
 def look_at_connection(alias: str, patience_seconds: float) -> Iterator[Finding]:
     """Ask the database something. Problems here leave every other question without an answer."""
     try:
-        Question(_anything).answer(alias, patience_seconds=patience_seconds)
+        _question.answer(alias, patience_seconds=patience_seconds)
         shared_store(alias)
         with translating(connections[alias]):
             connections[alias].ensure_connection()
@@ -40,6 +40,9 @@ def look_at_connection(alias: str, patience_seconds: float) -> Iterator[Finding]
 def _anything(alias: str) -> None:
     with connections[alias].cursor() as cursor:
         cursor.execute("SELECT 1")
+
+
+_question = Question(_anything)
 
 
 def look_at_tables(alias: str) -> Iterator[Finding]:

@@ -39,6 +39,11 @@ class Question(Generic[T]):
     def __init__(self, ask: Callable[[str], T], *, keep_seconds: float = 0.0) -> None:
         self._ask = ask
         self._keep_seconds = keep_seconds
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        # New in a forked child, where a thread of the parent that held the lock does not exist.
         self._lock = threading.Lock()
         self._asked: list[_Asked[T]] = []
 
@@ -55,7 +60,7 @@ class Question(Generic[T]):
 
     def _latest(self, alias: str) -> _Asked[T]:
         with self._lock:
-            known = [asked for asked in self._asked if asked.alias == alias and asked.is_of_this_process()]
+            known = [asked for asked in self._asked if asked.alias == alias]
             if known and known[-1].is_good(self._keep_seconds):
                 return known[-1]
             waiting = [asked for asked in known if not asked.answer.done()]
@@ -75,7 +80,6 @@ class _Asked(Generic[T]):
         self.alias = alias
         self.answer: Future[T] = Future()
         self._ask = ask
-        self._process = os.getpid()
         self._since = time.monotonic()
 
     def run(self) -> None:
@@ -97,10 +101,6 @@ class _Asked(Generic[T]):
                 return self._ask(self.alias)
         finally:
             connection.close()
-
-    def is_of_this_process(self) -> bool:
-        """Whether its thread is here: a fork leaves the threads behind."""
-        return self._process == os.getpid()
 
     def is_good(self, keep_seconds: float) -> bool:
         """Whether to wait for it, or to give its answer again."""

@@ -7,6 +7,7 @@ spread by jitter so that a fleet does not come back in step.
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -22,7 +23,12 @@ class Breaker:
     def __init__(self) -> None:
         self._failures = 0
         self._open_until = 0.0
-        # Never waited for: a signal's handler may publish in the middle of a failure.
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        # Never waited for: a signal's handler may publish in the middle of a failure. New in a forked child,
+        # where a thread of the parent that held it does not exist.
         self._trying = threading.Lock()
 
     def lets_through(self, trial_seconds: float) -> bool:

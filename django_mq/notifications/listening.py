@@ -37,7 +37,7 @@ DIGITS = re.compile(r"[0-9]{1,16}")
 
 
 class RedisListener(Listener):
-    """Subscribes for one session."""
+    """Subscribes for one session. In a forked child, where it is the parent's, it does nothing."""
 
     def __init__(self, notifier: RedisNotifier, url: str, wake: Wake) -> None:
         self._notifier = notifier
@@ -69,8 +69,8 @@ class RedisListener(Listener):
         priority: int = 0,
     ) -> Standing:
         self._known = False
-        if not self._connected:
-            return Standing(due_seconds=due_seconds)  # nobody could tell us
+        if not self._connected_here:
+            return Standing(due_seconds=due_seconds)  # no notice could reach this session
         lasts = ceil(self._notifier.interest_seconds * 1000)
         due = _due(due_seconds, following=following)
         arguments = self._name, lasts, max(lasts, KEEP_MS), priority, due, *queues
@@ -87,16 +87,23 @@ class RedisListener(Listener):
         return moved
 
     def withdraw(self, answered: Collection[str] = ()) -> None:
-        if self._connected:
+        if self._connected_here:
             self._notifier.ask("withdraw", self._name, *answered, numbers=1)
 
     @property
     def connected(self) -> bool:
-        return self._connected and self._known
+        return self._connected_here and self._known
+
+    @property
+    def _connected_here(self) -> bool:
+        """Whether this process listens, and is connected."""
+        return self._connected and os.getpid() == self._pid
 
     # What it hears.
 
     def subscribe(self, topics: Iterable[str]) -> None:
+        if os.getpid() != self._pid:
+            return
         with self._lock:
             before, self._topics = self._topics, frozenset(topics)
             if self._pubsub is not None and self._connected:
@@ -115,6 +122,8 @@ class RedisListener(Listener):
             self._connected = False  # the thread reconnects with the topics as they are then
 
     def close(self) -> None:
+        if os.getpid() != self._pid:
+            return
         if self._seen:
             self.withdraw()
         self._closing.set()
@@ -122,7 +131,7 @@ class RedisListener(Listener):
             before, self._topics = self._topics, frozenset()
             if self._pubsub is not None and self._connected:
                 self._adjust(before)  # the answer ends the thread's read
-        if self._thread is not None and os.getpid() == self._pid:
+        if self._thread is not None:
             self._thread.join(timeout=LISTEN_SECONDS * 2)
 
     def _channels(self, topics: Iterable[str]) -> list[str]:

@@ -53,8 +53,10 @@ class Wake:
             return  # full means it is set already
 
     def clear(self) -> bool:
-        """Take the wake-up back; return whether there was one."""
+        """Take the wake-up back; return whether there was one. A forked child takes none of its parent's."""
         was_set = False
+        if os.getpid() != self._pid:
+            return was_set
         with self._lock:
             try:
                 while not self._closed and os.read(self._reader, 4096):
@@ -65,6 +67,8 @@ class Wake:
 
     def take_topics(self) -> Set[str]:
         """Return, and forget, the topics named since the last call; ``ANY`` among them stands for all."""
+        if os.getpid() != self._pid:
+            return frozenset()
         with self._lock:
             topics, self._topics = self._topics, set()
         return topics
@@ -77,7 +81,9 @@ class Wake:
         return self.clear() if clear else was_set
 
     def close(self) -> None:
-        """Free the descriptors; setting it afterwards does nothing."""
+        """Free the descriptors; setting it afterwards does nothing. A forked child keeps its copies."""
+        if os.getpid() != self._pid:
+            return
         with self._lock:
             if self._closed:
                 return

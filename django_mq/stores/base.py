@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         Renewal,
         SessionInfo,
         Times,
-        WaitingMessage,
     )
 
 
@@ -297,8 +296,8 @@ class Store(Volatile, Spacious, ABC):
         """Remove messages that nobody holds."""
 
     @abstractmethod
-    def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:
-        """Return the waiting messages whose correlation id, or whose message id, is one of these."""
+    def correlated(self, ids: Sequence[str]) -> list[int]:
+        """Return the ids of waiting messages whose correlation id, or whose message id, is one of these."""
 
     @abstractmethod
     def release_held(self, ids: Sequence[int]) -> int:

@@ -155,20 +155,6 @@ class Claimed:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingMessage:
-    """A message that waits, as it was published; ``headers`` and ``properties`` are the stored JSON text."""
-
-    id: int
-    queue_name: str
-    message_id: UUID
-    content_type: str
-    content_encoding: str
-    headers: str
-    properties: str | None
-    body: bytes
-
-
 class Verdict(Enum):
     """How a delivery ends."""
 

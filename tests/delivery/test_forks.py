@@ -73,13 +73,105 @@ session.accept(held)
 session.close()
 """
 
+ASYNC_IN_CHILD = """
+import asyncio
+from celery import Celery
+from django_mq.api import apublish, apublish_many
+
+app = Celery("unit", broker="django-mq://", set_as_current=False)
+
+async def view():
+    await apublish("orders", 2)
+    await apublish_many([("orders", 3)])
+    app.send_task("note", queue="orders")
+
+def act():
+    warnings.simplefilter("ignore", ResourceWarning)  # connections that end with the process
+    asyncio.run(view())
+
+act()
+assert child_is_well(act)
+act()
+session.accept(held)
+session.close()
+"""
+
+LOCKS = """
+import gc, importlib, pkgutil
+from concurrent.futures import Executor
+import django_mq
+from django_mq.notifications.local import LocalNotifier
+from django_mq.notifications.redis import RedisNotifier
+
+for module in pkgutil.walk_packages(django_mq.__path__, "django_mq."):
+    if not any(part in module.name for part in (".migrations", ".pipeline", ".management", ".benchmarks")):
+        importlib.import_module(module.name)
+made = [LocalNotifier(), RedisNotifier("redis://127.0.0.1:1/0", prefix="mq", timeout_seconds=0.1)]
+KINDS = type(threading.Lock()), type(threading.RLock()), threading.Condition
+# Their methods look at the process before they take the lock; see the tests of these classes.
+PID_FIRST = {"Wake", "RedisListener", "Broker"}
+
+def owners():
+    for object_ in gc.get_objects():
+        kind = type(object_)
+        if str(kind.__module__).startswith("django_mq.") and kind.__name__ not in PID_FIRST:
+            yield kind.__name__, object_, getattr(object_, "__dict__", {})
+    for name, module in list(sys.modules.items()):
+        if name.startswith("django_mq."):
+            yield name, module, vars(module)
+
+def find_locks():
+    return [(name, values, key) for name, _, values in list(owners()) for key, value in list(values.items())
+            if isinstance(value, KINDS)]
+
+found = find_locks()
+pools = [(values, key) for _, _, values in list(owners()) for key, value in list(values.items())
+         if isinstance(value, Executor)]
+names = {name for name, _, _ in found}
+assert names >= {"Breaker", "Gathering", "Poster", "Question", "Session", "SettlementWriter"}, names
+assert len(pools) == 2
+for values, key in pools:
+    values[key].submit(int).result()
+
+held_all, over = threading.Event(), threading.Event()
+def hold():
+    for name, values, key in found:
+        values[key].acquire()
+    held_all.set()
+    over.wait()
+    for name, values, key in found:
+        values[key].release()
+holder = threading.Thread(target=hold)
+holder.start()
+held_all.wait()
+
+def act():
+    for name, values, key in find_locks():
+        assert values[key].acquire(blocking=False), (name, key)
+        values[key].release()
+    for values, key in pools:
+        assert values[key].submit(int).result(timeout=60) == 0
+
+well = child_is_well(act)
+over.set()
+holder.join()
+assert well
+session.accept(held)
+session.close()
+"""
+
 
 def run(script: str, environment: dict[str, str]) -> None:
     """Run a script in a process of its own; it must end well and say nothing."""
     done = subprocess.run(
-        [sys.executable, "-c", HOLD + script], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", HOLD + script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.stderr, done.stdout, done.returncode) == ("", "", 0)
 
 
 def test_a_child_ends_nothing_of_its_parents(committed_database: str, process_environment: Environment) -> None:
@@ -101,3 +193,23 @@ def test_forking_beside_threads_that_use_the_database(
     run(FORK_UNDER_LOAD, process_environment(committed_database))
 
     assert not Message.objects.using(committed_database).exists()
+
+
+def test_a_forked_child_publishes_from_async_code(
+    committed_database: str, process_environment: Environment
+) -> None:
+    declare(shared_store(committed_database), "orders")
+    publish("orders", 1)
+
+    run(ASYNC_IN_CHILD, process_environment(committed_database))
+
+    assert Message.objects.using(committed_database).count() == 9
+
+
+def test_no_lock_or_thread_of_the_parent_keeps_a_child_waiting(
+    committed_database: str, process_environment: Environment
+) -> None:
+    declare(shared_store(committed_database), "orders")
+    publish("orders", 1)
+
+    run(LOCKS, process_environment(committed_database))

@@ -17,14 +17,17 @@ from django.db import connections, transaction
 from django_mq.api import Letter, apublish, apublish_many, publish, publish_many
 from django_mq.conf import QueueSettings
 from django_mq.delivery import limits, publishing
+from django_mq.delivery.apart import MOST_THREADS
 from django_mq.delivery.bulk import publish_alike
 from django_mq.delivery.declaring import declare, declare_all, declaring
+from django_mq.delivery.editing import create_queue
 from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, InvalidMessage, QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import News
 from django_mq.stores.memory.broker import empty_brokers
 from django_mq.stores.registry import MEMORY, shared_store
+from tests.support.apart import close_connections
 from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -450,7 +453,7 @@ def test_a_queue_of_this_process_that_another_thread_declares_meanwhile_is_used(
 def left_alone() -> Iterator[None]:
     """The async publisher's thread keeps its connection; the tests' databases are dropped in the end."""
     yield
-    publishing._async_publisher.submit(connections.close_all).result()
+    close_connections(publishing.async_threads)
 
 
 @pytest.mark.usefixtures("left_alone")
@@ -468,6 +471,41 @@ def test_async_code_publishes_on_its_own(committed_database: str, ear: Ear) -> N
 def test_async_code_is_told_what_was_wrong(committed_database: str) -> None:
     with pytest.raises(UnknownQueue):
         asyncio.run(apublish("nowhere"))
+
+
+@pytest.mark.usefixtures("left_alone")
+def test_async_publishers_that_wait_for_room_delay_no_other_queue(committed_database: str) -> None:
+    full = {"max_messages": 1, "overflow": "flow", "wait_seconds": 3600.0}
+    create_queue("full", full, using=committed_database)
+    create_queue("free", {}, using=committed_database)
+    publish("full", "early")
+    [early] = rows(committed_database)
+
+    def make_room() -> None:
+        shared_store(committed_database).cancel([early.id])
+
+    async def main() -> None:
+        waiting = [asyncio.create_task(apublish("full", "late")) for _ in range(MOST_THREADS + 1)]
+        await apublish("free")
+        await asyncio.get_running_loop().run_in_executor(publishing.async_threads.executor, make_room)
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait(waiting)
+
+    asyncio.run(main())
+
+    assert [row.queue.name for row in rows(committed_database)] == ["free", "full"]
+
+
+@pytest.mark.usefixtures("left_alone")
+def test_an_async_publisher_does_not_wait_for_ever(committed_database: str) -> None:
+    full = {"max_messages": 1, "overflow": "flow", "wait_seconds": 0.05}
+    create_queue("full", full, using=committed_database)
+    publish("full", "early")
+
+    with pytest.raises(QueueFull):
+        asyncio.run(apublish("full", "late"))
 
 
 def defaults() -> dict[str, object]:

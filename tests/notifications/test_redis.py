@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import threading
+import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -164,3 +168,35 @@ def test_what_earlier_hints_were_answered_does_not_hold_up_the_next(
     wait_until(lambda: wake.take_topics() == {"q:orders"})
     wait_until(lambda: notifier.announce({"orders": News(messages=1)}, may_wait=True) or caplog.text)
     assert "unknown command" in caplog.text
+
+
+def test_a_listener_that_a_forked_child_closes_goes_on_in_the_parent(notifier: RedisNotifier, ears: Ears) -> None:
+    listener, wake = ears.listen(["q:orders"])
+    listener.interest(["orders"])
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with listener._lock:
+            held.set()
+            over.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other tests' threads
+        child = os.fork()
+    if not child:
+        signal.alarm(60)
+        listener.subscribe(["q:mails"])
+        listener.interest(["mails"])
+        listener.withdraw(["orders"])
+        listener.close()
+        os._exit(0)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    over.set()
+    holder.join()
+
+    assert ended == 0
+    notifier.announce({"orders": News(messages=1)})
+    wait_until(lambda: "n:orders" in wake.take_topics())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import threading
 import warnings
 
@@ -71,4 +72,35 @@ def test_a_forked_child_cannot_wake_its_parent() -> None:
     os.waitpid(child, 0)
 
     assert not wake.wait(0)
+    wake.close()
+
+
+def test_a_forked_child_takes_nothing_of_its_parent_and_waits_for_no_lock_of_it() -> None:
+    wake = Wake()
+    wake.set("q:orders")
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with wake._lock:
+            held.set()
+            over.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other tests' threads
+        child = os.fork()
+    if not child:
+        signal.alarm(60)
+        taken = wake.clear() or wake.take_topics()
+        wake.close()
+        os._exit(1 if taken else 0)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    over.set()
+    holder.join()
+
+    assert ended == 0
+    assert wake.clear()
+    assert wake.take_topics() == {"q:orders"}
     wake.close()

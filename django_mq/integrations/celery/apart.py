@@ -2,15 +2,17 @@
 
 Django refuses its connections to a thread with a running loop. ``.delay()`` in an async
 view blocks the loop for one INSERT, as it does with every broker; only the INSERT is
-made by another thread, on that thread's own connection, in autocommit.
+made by another thread, on that thread's own connection, in autocommit. The INSERT does not
+wait for room in a full queue: the loop would stand still meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from django_mq.delivery.apart import ApartThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="django_mq-apart")
+threads = ApartThreads("django_mq-apart")
 
 
 def apart_from_event_loops(function: Callable[P, R]) -> Callable[P, R]:
@@ -28,7 +30,7 @@ def apart_from_event_loops(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **options: P.kwargs) -> R:
         if not _under_event_loop():
             return function(*args, **options)
-        return executor.submit(function, *args, **options).result()
+        return threads.executor.submit(function, *args, **options).result()
 
     return call
 

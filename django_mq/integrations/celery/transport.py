@@ -116,6 +116,7 @@ class Transport(virtual.Transport):
         """Whether the connection may be used: the database says so at each statement."""
         return True
 
+    @apart_from_event_loops
     def close_connection(self, connection: Any) -> None:
         """Give back what was not started; running tasks may settle until they end."""
         self._leave_loop()

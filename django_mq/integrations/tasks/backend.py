@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.core import checks
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from django_mq import conf
 from django_mq.delivery.declaring import declare

@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from threading import Lock, RLock
+from threading import RLock
 from typing import TYPE_CHECKING, cast
 
 from django_mq.engine.states import READY, SCHEDULED
@@ -118,18 +118,14 @@ def _expiry(entry: Entry) -> tuple[float, int]:
 
 
 _brokers: dict[str, Broker] = {}
-_naming = Lock()
 
 
 def broker_named(name: str) -> Broker:
     """Return the broker of this name, a new one if there is none yet in this process."""
-    with _naming:
-        return _brokers.setdefault(name, Broker())
+    return _brokers.get(name) or _brokers.setdefault(name, Broker())
 
 
 def empty_brokers() -> None:
     """Forget all queues, messages and sessions in this process's memory: tests begin anew."""
-    with _naming:
-        brokers = list(_brokers.values())
-    for broker in brokers:
+    for broker in list(_brokers.values()):
         broker.empty()

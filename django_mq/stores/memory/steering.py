@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.memory.row import Row
-    from django_mq.stores.records import Failure, WaitingMessage
+    from django_mq.stores.records import Failure
 
 
 class Steering(Arriving):
@@ -45,13 +45,11 @@ class Steering(Arriving):
         return len(unheld)
 
     @locked
-    def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:
+    def correlated(self, ids: Sequence[str]) -> list[int]:
         wanted = {*ids, *(made for given in ids if (made := uuid_of(given)) is not None)}
         waiting = [row for row in self.broker.rows.values() if row.entry.state in (SCHEDULED, READY)]
         return [
-            row.waiting()
-            for row in waiting
-            if row.message.correlation_id in wanted or row.message.message_id in wanted
+            row.id for row in waiting if row.message.correlation_id in wanted or row.message.message_id in wanted
         ]
 
     @locked

@@ -15,13 +15,15 @@ from django.contrib.auth.models import Group
 from django.db import DatabaseError, IntegrityError, connections, transaction
 from kombu import Connection, Producer
 
-from django_mq.errors import BodyTooLarge, QueueClosed
+from django_mq.delivery.editing import create_queue
+from django_mq.errors import BodyTooLarge, QueueClosed, QueueFull
 from django_mq.integrations.celery import apart, retries
 from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import Wake
+from tests.support.apart import close_connections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,9 +113,29 @@ def test_a_publish_under_a_running_event_loop(app: Celery, rows: Rows) -> None:
         warnings.simplefilter("ignore", ResourceWarning)  # the loop's own sockets
         asyncio.run(view())
 
-    apart.executor.submit(connections.close_all).result()  # the site's is closed by its end
+    close_connections(apart.threads)
 
     assert [row.headers["argsrepr"] for row in rows()] == ["('from async',)"]
+
+
+def test_a_publish_under_an_event_loop_does_not_wait_for_room(
+    app: Celery, rows: Rows, committed_database: str
+) -> None:
+    full = {"max_messages": 1, "overflow": "flow", "wait_seconds": 3600.0}
+    create_queue("full", full, using=committed_database)
+    app.send_task("note", queue="full")
+
+    async def view() -> None:
+        with pytest.raises(QueueFull):
+            app.send_task("note", queue="full")
+        app.send_task("note", queue="free")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # the loop's own sockets
+        asyncio.run(view())
+    close_connections(apart.threads)
+
+    assert [row.queue.name for row in rows()] == ["full", "free"]
 
 
 def test_a_publish_that_kombu_repeats_is_written_once(connection: Connection, rows: Rows) -> None:

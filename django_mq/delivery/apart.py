@@ -1,0 +1,39 @@
+"""Threads that use the database for event loops: Django refuses its connections to a thread that runs a loop."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+#: Most threads of a pool, each with a database connection of its own. They are started one by one, when
+#: those that are there are busy.
+MOST_THREADS = 8
+
+_this_thread = threading.local()
+
+
+class ApartThreads:
+    """A pool of such threads. A forked child begins with none: its parent's threads do not exist there."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        self._executor = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix=self._name, initializer=_enter)
+
+    @property
+    def executor(self) -> ThreadPoolExecutor:
+        """The pool of this process."""
+        return self._executor
+
+
+def _enter() -> None:
+    _this_thread.apart = True
+
+
+def works_for_event_loop() -> bool:
+    """Return whether this thread is of such a pool: an event loop, or its coroutines, wait for the thread."""
+    return getattr(_this_thread, "apart", False)

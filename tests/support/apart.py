@@ -1,0 +1,24 @@
+"""The threads that publish for event loops keep their connections; the tests' databases are dropped in the end."""
+
+from __future__ import annotations
+
+from threading import Barrier
+from typing import TYPE_CHECKING
+
+from django.db import connections
+
+if TYPE_CHECKING:
+    from django_mq.delivery.apart import ApartThreads
+
+
+def close_connections(threads: ApartThreads) -> None:
+    """Close the connections of each thread."""
+    count = len(threads.executor._threads)
+    together = Barrier(count) if count else None
+
+    def close() -> None:
+        together.wait()  # so that each thread takes one
+        connections.close_all()
+
+    for closed in [threads.executor.submit(close) for _ in range(count)]:
+        closed.result()
