@@ -1,6 +1,7 @@
 """Whether a task was published with a priority at all.
 
-Kombu's producer turns "none given" into 0, the least urgent one, where django_mq means 4.
+Kombu's producer turns "none given" into 0. That is the most urgent priority of its Redis transport and so
+of ``priority_order=redis``; in the usual order it is the least urgent one, where django_mq means 4.
 Celery's signal, sent by the same thread just before, still knows what the caller said.
 """
 
@@ -33,13 +34,17 @@ signals.before_task_publish.connect(_announce, dispatch_uid="django_mq.prioritie
 
 
 def urgency(said: Any, *, redis_order: bool = False) -> int:
-    """Return 0 to 9, 9 first, clamped as AMQP brokers do; 4 where nothing was said."""
+    """Return 0 to 9, 9 first, clamped as AMQP brokers do.
+
+    Without a priority it is 4, and in Redis's order 9, as with Kombu's transport.
+    """
+    unsaid = 9 if redis_order else 4
     if said is None:
-        return 4
+        return unsaid
     try:
         value = max(0, min(9, int(said)))
     except (TypeError, ValueError, OverflowError):
-        return 4
+        return unsaid
     return 9 - value if redis_order else value
 
 

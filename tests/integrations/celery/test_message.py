@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
+from celery import Celery
 from kombu import Connection, Producer
 
 from django_mq.errors import BodyNotSerialisable, DuplicateMessage
 
 if TYPE_CHECKING:
-    from celery import Celery
-
     from tests.integrations.celery.conftest import Rows
 
 
@@ -102,16 +102,50 @@ def test_a_registered_tasks_own_priority_counts(app: Celery, rows: Rows) -> None
     assert [row.priority for row in rows()] == [0, 8]
 
 
-@pytest.mark.parametrize(("given", "stored"), [({}, 4), ({"priority": 0}, 9), ({"priority": 9}, 0)])
+def test_the_projects_default_priority_counts_where_no_other_is_given(url: str, rows: Rows) -> None:
+    def defaulted() -> None:
+        """Do nothing."""
+
+    with Celery("defaults", broker=url, set_as_current=False) as app:
+        app.conf.task_default_priority = 0
+        task = app.task(defaulted, name="defaulted", shared=False)
+
+        task.delay()
+        task.apply_async(priority=8)
+
+    assert [row.priority for row in rows()] == [0, 8]
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"), [({}, 9), ({"priority": 0}, 9), ({"priority": 4}, 5), ({"priority": 9}, 0)]
+)
 def test_in_redis_order_zero_comes_first(app: Celery, rows: Rows, given: dict[str, int], stored: int) -> None:
     app.conf.broker_transport_options = {"priority_order": "redis"}
 
     app.send_task("note", **given)
+    assert [row.priority for row in rows()] == [stored]
     with app.connection_for_read() as connection:
         message = fetched(connection, "celery")
 
-    assert message.properties["priority"] == (9 - stored if given else 0)
-    assert [row.priority for row in rows()] in ([], [stored])
+    assert message.properties["priority"] == given.get("priority", 0)
+
+
+def test_the_order_of_redis_is_that_of_kombus_redis_transport(url: str, redis_url: str) -> None:
+    priorities = [9, 3, 5, None, 0, 6]
+
+    def order(broker: str, **options: str) -> list[int | None]:
+        with Celery("order", broker=broker, set_as_current=False) as app:
+            app.conf.broker_transport_options = options
+            for priority in priorities:
+                app.send_task("note", (priority,), queue="order", priority=priority)
+            with app.connection_for_read() as connection, connection.channel() as channel:
+                found = [channel.basic_get("order", no_ack=True) for _ in priorities]
+        return [message.payload[0][0] for message in found]
+
+    there = order(redis_url, global_keyprefix=f"{uuid4()}-")
+
+    assert there == [None, 0, 3, 5, 6, 9]
+    assert order(url, priority_order="redis") == there
 
 
 def test_a_countdown_becomes_the_due_time(app: Celery, rows: Rows) -> None:
