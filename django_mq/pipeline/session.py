@@ -24,8 +24,8 @@ LOCAL = "local[*]"
 #: Only errors: Spark's log level alone lets the lines of the start through.
 #: The path is absolute also where this is imported from a zip, which has no use for it.
 LOGGING = Path(__file__).absolute().parent / "log4j2.properties"
-#: What executors are told of this process.
-HANDED_ON = ("DJANGO_SETTINGS_MODULE", "DATABASE_URL")
+#: What executors are told of this process. No secrets: each value stands in the process list and on Spark's pages.
+HANDED_ON = ("DJANGO_SETTINGS_MODULE",)
 
 #: Set in every session, ours or not. The first is what filters are handed to a Python source for;
 #: times are UTC and in microseconds; a queue called "007" is no number.
@@ -133,7 +133,8 @@ MEANINGS = {
     "No module named 'django'": "The executors have no Django: install the project's requirements for the Python "
     "that PYSPARK_PYTHON names on every worker.",
     "no such table: django_mq": "The executors find no tables of django_mq: they need the settings of this "
-    "process, and SQLite only where all of them run on one machine.",
+    "process, and what these read from its environment, such as DATABASE_URL, on every worker; and SQLite only "
+    "where all of them run on one machine.",
     "unable to open database file": "The executors cannot open the SQLite file: it has to be on their machine.",
     "is not a Parquet file": "A file of the archive is damaged: it is no Parquet file; run mq_spark verify.",
     "PATH_NOT_FOUND": "A directory that should be read does not exist; run mq_spark verify.",
