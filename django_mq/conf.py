@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from math import isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from django.conf import settings as django_settings
 
@@ -43,6 +43,10 @@ MOST: dict[str, float] = {
     "backoff_multiplier": 1000,
     "history_days": 300_000,
 }
+#: The longest time that a setting may be: a timer, a socket and PostgreSQL's statement_timeout take little more.
+LONGEST_WAIT_SECONDS = 7 * 86400
+#: The largest body: PostgreSQL takes none of a gibibyte.
+LARGEST_BODY_BYTES = 2**30 - 2**20
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
@@ -205,11 +209,17 @@ class Settings:
             yield f"DATABASE names {self.DATABASE!r}, which is not in DATABASES"
         if not _is_mask(self.MASK):
             yield f"MASK is {self.MASK!r}; give a list of keys, or a function or its dotted path"
-        if self.REDIS_URL and not self.REDIS_URL.startswith(REDIS_SCHEMES):
-            yield f"REDIS_URL is not of the form {', '.join(REDIS_SCHEMES)}..."
+        if self.REDIS_URL:
+            yield from _url_problems(self.REDIS_URL)
+        if not is_storable(self.REDIS_PREFIX, NAME_LENGTH):
+            yield f"REDIS_PREFIX is {self.REDIS_PREFIX!r}; give a text of at most {NAME_LENGTH} characters"
         for field_ in fields(self):
             if field_.type in ("float", "int") and getattr(self, field_.name) <= 0:
                 yield f"{field_.name} is {getattr(self, field_.name)!r}; it must be positive"
+            if field_.name.endswith("_SECONDS") and getattr(self, field_.name) > LONGEST_WAIT_SECONDS:
+                yield f"{field_.name} is {getattr(self, field_.name)!r}; at most {LONGEST_WAIT_SECONDS}, a week"
+        if self.MAX_BODY_BYTES > LARGEST_BODY_BYTES:
+            yield f"MAX_BODY_BYTES is {self.MAX_BODY_BYTES!r}; at most {LARGEST_BODY_BYTES} can be stored"
         if 0 < self.SESSION_SECONDS < 2:
             yield f"SESSION_SECONDS is {self.SESSION_SECONDS!r}; below 2 seconds a busy machine loses its sessions"
 
@@ -219,7 +229,7 @@ class Settings:
                 yield f"QUEUES[{name!r}]: {WHAT_A_NAME_IS}"
             for problem in queue.problems():
                 yield f"QUEUES[{name!r}]: {problem}"
-            if name in self._dead_letters_of(queue):
+            if is_name(queue.dead_letter_queue) and name in self._dead_letters_of(queue):
                 yield f"QUEUES[{name!r}]: its dead letters would come back to it"
             if name == queue.expiry_queue:
                 yield f"QUEUES[{name!r}]: it is its own expiry_queue"
@@ -233,13 +243,13 @@ class Settings:
         """Return the queues that dead letters of this one reach."""
         reached: set[str] = set()
         target = queue.dead_letter_queue
-        while target and target not in reached:
+        while is_name(target) and target not in reached:
             reached.add(target)
             target = self.QUEUES[target].dead_letter_queue if target in self.QUEUES else None
         return reached
 
 
-def is_name(value: object) -> bool:
+def is_name(value: object) -> TypeGuard[str]:
     """Whether a queue can be called so, in every database."""
     return isinstance(value, str) and value != "" and is_storable(value, NAME_LENGTH)
 
@@ -269,6 +279,19 @@ def _wrong_types(settings: QueueSettings | Settings) -> Iterator[str]:
         fits = isinstance(value, TYPES[wanted]) and (wanted == "bool" or not isinstance(value, bool))
         if not fits or (isinstance(value, float) and not isfinite(value)):
             yield f"{item.name} is {value!r}; it must be of type {item.type}"
+
+
+def _url_problems(url: str) -> Iterator[str]:
+    if not url.startswith(REDIS_SCHEMES):
+        yield f"REDIS_URL is not of the form {', '.join(REDIS_SCHEMES)}..."
+        return
+    from redis.connection import parse_url  # noqa: PLC0415 - Redis only for those who use it
+
+    try:
+        parse_url(url)  # type: ignore[no-untyped-call]
+    except ValueError:
+        # Neither the URL nor the error: parts of a password may be in both.
+        yield "REDIS_URL cannot be read; in a user's name or a password write / as %2F, # as %23, [ as %5B"
 
 
 def _is_mask(given: Any) -> bool:
@@ -301,9 +324,9 @@ def unknown_names() -> list[str]:
     known = {item.name for item in fields(Settings)}
     options = {item.name for item in fields(QueueSettings)}
     given = raw()
-    names = sorted(set(given) - known)
+    names = sorted(str(name) for name in set(given) - known)
     for queue_name, queue in given.get("QUEUES", {}).items():
-        names += [f"QUEUES[{queue_name!r}][{option!r}]" for option in sorted(set(queue) - options)]
+        names += [f"QUEUES[{queue_name!r}][{option!r}]" for option in sorted(set(queue) - options, key=str)]
     return names
 
 

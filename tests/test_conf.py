@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq import conf
+from django_mq.checks import check_settings
 from django_mq.errors import ConfigurationError, ContradictoryOptions
 
 if TYPE_CHECKING:
@@ -83,11 +84,30 @@ def test_queues_that_are_no_dictionaries_are_refused(settings: Settings, queues:
         ({"POLL_SECONDS": "0.5"}, "POLL_SECONDS is '0.5'; it must be of type float"),
         ({"MAX_BODY_BYTES": True}, "MAX_BODY_BYTES is True; it must be of type int"),
         ({"AUTO_DECLARE": "no"}, "AUTO_DECLARE is 'no'; it must be of type bool"),
+        ({"REDIS_URL": "redis://h:abc/0"}, "REDIS_URL cannot be read"),
+        ({"REDIS_URL": "redis://["}, "REDIS_URL cannot be read"),
+        ({"REDIS_URL": "redis://h/0?socket_timeout=soon"}, "REDIS_URL cannot be read"),
+        ({"REDIS_PREFIX": "\ud800"}, "REDIS_PREFIX is"),
+        ({"SESSION_SECONDS": 1e300}, "at most 604800, a week"),
+        ({"POLL_SECONDS": 10**400}, "at most 604800, a week"),
+        ({"MAX_BODY_BYTES": 2**40}, "can be stored"),
+        ({1: 2}, "Unknown settings in DJANGO_MQ: 1"),
+        ({"QUEUES": {"orders": {"dead_letter_queue": ["dead"]}}}, "dead_letter_queue is"),
     ],
 )
 def test_an_impossible_setting_is_refused(settings: Settings, given: dict[str, Any], sentence: str) -> None:
+    settings.DJANGO_MQ = given
+
+    assert check_settings()
     with pytest.raises(ConfigurationError, match=sentence):
-        load(settings, **given)
+        conf.load()
+
+
+def test_what_is_said_of_a_url_tells_no_password(settings: Settings) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        load(settings, REDIS_URL="redis://:secret/secret@h:6379/0")
+
+    assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ class Question(Generic[T]):
         is told at once, so that a crowd that comes again and again does not fill a web server.
         """
         asked = self._latest(alias)
-        if not wait([asked.answer], max(0.0, patience_seconds - asked.seconds)).done:
+        left = min(max(0.0, patience_seconds - asked.seconds), threading.TIMEOUT_MAX)
+        if not wait([asked.answer], left).done:
             raise StoreUnavailable(f"The database has not answered within {patience_seconds:g} s.")
         return asked.answer.result()
 

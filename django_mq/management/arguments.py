@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentTypeError
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -20,10 +21,12 @@ class UsageError(CommandError):
 
 
 def at_least_one(text: str) -> int:
-    """Read a whole number, 1 or more."""
+    """Read a whole number, 1 or more, that a database and an iterator can count to."""
     number = int(text)
     if number < 1:
         raise ArgumentTypeError("must be 1 or more.")
+    if number > sys.maxsize:
+        raise ArgumentTypeError(f"must be at most {sys.maxsize}.")
     return number
 
 

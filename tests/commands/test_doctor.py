@@ -64,6 +64,10 @@ def orders(database: str) -> str:
     return "orders"
 
 
+def test_patience_has_no_upper_end(run: Run, orders: str) -> None:
+    assert Findings(run, "--timeout", "1e300").code == 0
+
+
 def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: str) -> None:
     shared_store(database).open_session(WORKER, deadline_seconds=60)
     publish(orders)

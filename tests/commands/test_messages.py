@@ -136,6 +136,12 @@ def test_a_time_that_is_none_is_refused(database: str, run: Run, arguments: list
     assert states(database) == {message: READY}
 
 
+@pytest.mark.parametrize("command", ["mq_download", "mq_browse orders", "mq_retry --type a", "mq_operations"])
+def test_a_limit_that_nothing_counts_to_is_refused(database: str, run: Run, command: str) -> None:
+    with pytest.raises(CommandError, match="--limit: must be at most"):
+        run(*command.split(), "--limit", "9" * 20)
+
+
 def test_messages_are_given_another_priority(database: str, run: Run) -> None:
     urgent = publish("orders", type="invoice", priority=1)
     publish("orders", type="reminder", priority=1)
