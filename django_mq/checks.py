@@ -46,7 +46,20 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
         return [_error(str(error), hint, "E006")]
     except (ConfigurationError, TypeError) as error:
         return [_error(str(error), "See docs/reference/settings.md for the values allowed.", "E003")]
-    return [*_check_mask(), *_check_store()]
+    return [*_check_mask(), *_check_store(), *_check_autocommit()]
+
+
+def _check_autocommit() -> list[checks.CheckMessage]:
+    """W002: Django commits nothing by itself."""
+    alias = conf.load().DATABASE
+    if connections[alias].settings_dict["AUTOCOMMIT"]:
+        return []
+    problem = (
+        f"AUTOCOMMIT is False in DATABASES[{alias!r}]: a message is there when your code commits, and no hint"
+        " tells workers of it. Transactional handlers are refused."
+    )
+    hint = "Leave AUTOCOMMIT out, and use transaction.atomic()."
+    return [checks.Warning(problem, hint=hint, id="django_mq.W002")]
 
 
 def _check_store() -> list[checks.CheckMessage]:

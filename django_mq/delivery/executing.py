@@ -216,10 +216,8 @@ def _wished_delay(error: BaseException) -> float | None:
 
 
 def _left_open(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the handler has switched autocommit off, and so left a transaction behind."""
-    return (
-        connection.connection is not None and not connection.autocommit and connection.settings_dict["AUTOCOMMIT"]
-    )
+    """Whether autocommit is off, by the handler or by the settings: what is not committed would join the next."""
+    return connection.connection is not None and not connection.autocommit
 
 
 def _failure(error: BaseException) -> Failure:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django.db import connections
 from django.utils.module_loading import autodiscover_modules
 
 from django_mq import conf
@@ -106,8 +107,13 @@ def consumer(
 
 
 def check_transactions(handlers: Iterable[Handler], alias: str) -> None:
-    """Raise ConfigurationError for a transactional handler of queues that are in no database."""
+    """Raise ConfigurationError for a transactional handler where Django commits no transactions."""
     for handler in handlers:
+        if handler.transactional and alias != MEMORY and not connections[alias].settings_dict["AUTOCOMMIT"]:
+            raise ConfigurationError(
+                f"{handler.name} is transactional, but AUTOCOMMIT is False in DATABASES[{alias!r}], and Django"
+                " would not commit its transaction; leave AUTOCOMMIT out."
+            )
         if handler.transactional and alias == MEMORY:
             raise ConfigurationError(
                 f"{handler.name} is transactional, but its queue is in memory, where there are no transactions;"

@@ -56,10 +56,11 @@ def publish(
     """Publish one message and return its id.
 
     The row joins the transaction that is open on the database alias: it exists if and only
-    if that commits. ``priority`` is 0 to 9, 9 first. The message is delivered not before
-    ``deliver_at`` (aware; a past time means at once, at the head of its level) or ``delay``
-    from now (a timedelta, or seconds), by the database's clock; it is dropped at
-    ``expires_at`` or ``ttl`` from now. With ``exchange``, a copy goes to every queue whose
+    if that commits. With autocommit switched off that is your own transaction, and no hint is
+    sent: workers find the message when they look. ``priority`` is 0 to 9, 9 first. The message
+    is delivered not before ``deliver_at`` (aware; a past time means at once, at the head of its
+    level) or ``delay`` from now (a timedelta, or seconds), by the database's clock; it is dropped
+    at ``expires_at`` or ``ttl`` from now. With ``exchange``, a copy goes to every queue whose
     binding matches ``routing_key``, and to none if none matches. A queue takes a ``dedup_id``
     once, as long as it remembers it: publishing it again raises DuplicateMessage.
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError
@@ -21,6 +22,7 @@ from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Iterator
 
     from django.core.management.base import CommandParser
 
@@ -54,7 +56,7 @@ class MQCommand(BaseCommand):
     def handle(self, *_: Any, **options: Any) -> None:
         try:
             alias = self._alias(options.pop("database", None))
-            with translating(connections[alias]):
+            with translating(connections[alias]), _committing(alias):
                 self._run(alias, **options)
             self.stdout.flush()
         except MQError as error:
@@ -89,6 +91,20 @@ class MQCommand(BaseCommand):
     def run(self, alias: str, **options: Any) -> None:
         """Do the work. Raises MQError."""
         raise NotImplementedError
+
+
+@contextmanager
+def _committing(alias: str) -> Iterator[None]:
+    """Commit what is written on a connection that the command opens, though ``AUTOCOMMIT`` be False."""
+    connection = connections[alias]
+    if connection.settings_dict["AUTOCOMMIT"] or connection.connection is not None:
+        yield
+        return
+    connection.set_autocommit(True)
+    try:
+        yield
+    finally:
+        connection.close()
 
 
 def _write_no_more() -> None:

@@ -362,7 +362,7 @@ class Store(Volatile, Spacious, ABC):
         return False
 
     def after_commit(self, callback: Callable[[], None]) -> None:
-        """Call back when the caller's transaction commits, not if it rolls back; at once where none is open."""
+        """Call back when the caller's transaction commits, at once outside one, never with autocommit off."""
         callback()
 
     def last_after_commit(self) -> Callable[[], None] | None:
@@ -379,7 +379,7 @@ class Store(Volatile, Spacious, ABC):
         return False
 
     def reconnect(self) -> bool:
-        """As ``disconnect``, but only a connection that has failed."""
+        """As ``disconnect``, but only a connection that cannot be used any more."""
         return False
 
     @abstractmethod

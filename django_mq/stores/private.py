@@ -32,9 +32,11 @@ _inherited: list[Any] = []
 def private_connection(alias: str) -> BaseDatabaseWrapper:
     """Return a new connection wrapper of its own, usable from any one thread at a time.
 
-    It opens lazily, and again by itself after ``close()``.
+    It opens lazily, and again by itself after ``close()``. It commits each statement, whatever the project's
+    ``AUTOCOMMIT`` says.
     """
     connection = connections.create_connection(alias)
+    connection.settings_dict = {**connection.settings_dict, "AUTOCOMMIT": True}
     connection.inc_thread_sharing()
     _open[connection] = threading.RLock()
     return connection

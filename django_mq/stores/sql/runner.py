@@ -124,12 +124,17 @@ class Runner(Store):
 
     @property
     def in_transaction(self) -> bool:
-        return bool(self.connection.in_atomic_block)
+        return bool(self.connection.in_atomic_block) or not self._commits_each_statement
+
+    @property
+    def _commits_each_statement(self) -> bool:
+        opened = self.connection.connection is not None
+        return bool(self.connection.autocommit if opened else self.connection.settings_dict["AUTOCOMMIT"])
 
     def after_commit(self, callback: Callable[[], None]) -> None:
-        if self.in_transaction:
+        if self.connection.in_atomic_block:
             transaction.on_commit(callback, using=self.connection.alias, robust=True)
-        else:
+        elif self._commits_each_statement:
             callback()
 
     def last_after_commit(self) -> Callable[[], None] | None:
@@ -143,7 +148,11 @@ class Runner(Store):
         return True
 
     def reconnect(self) -> bool:
-        return bool(self.connection.errors_occurred) and self.disconnect()
+        # Django's ``errors_occurred`` says nothing of that. The locks, temporary tables and variables of a
+        # connection that still works are the caller's.
+        if self.connection.connection is None or self.in_transaction or self.connection.is_usable():
+            return False
+        return self.disconnect()
 
     def change_marker(self) -> int | None:
         return None

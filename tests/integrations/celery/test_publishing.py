@@ -13,7 +13,8 @@ from celery import Task
 from celery.exceptions import Reject
 from django.contrib.auth.models import Group
 from django.db import DatabaseError, IntegrityError, connections, transaction
-from kombu import Connection, Producer
+from kombu import Connection, Consumer, Producer
+from kombu import Queue as KombuQueue
 
 from django_mq.delivery.editing import create_queue
 from django_mq.errors import BodyTooLarge, QueueClosed, QueueFull
@@ -24,6 +25,7 @@ from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import Wake
 from tests.support.apart import close_connections
+from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +58,43 @@ def test_a_message_exists_if_and_only_if_the_transaction_commits(
     with transaction.atomic(using=committed_database):
         app.send_task("note", ("committed",))
     assert [row.headers["argsrepr"] for row in rows()] == ["('committed',)"]
+
+
+def test_with_autocommit_off_a_message_exists_if_and_only_if_the_caller_commits(
+    app: Celery, rows: Rows, committed_database: str
+) -> None:
+    transaction.set_autocommit(False, using=committed_database)
+    app.send_task("note", ("rolled back",))
+    transaction.rollback(using=committed_database)
+    app.send_task("note", ("committed",))
+    transaction.commit(using=committed_database)
+    transaction.set_autocommit(True, using=committed_database)
+
+    assert [row.headers["argsrepr"] for row in rows()] == ["('committed',)"]
+
+
+def test_a_consumer_works_where_the_settings_switch_autocommit_off(
+    url: str, committed_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections[committed_database].close()
+    monkeypatch.setitem(connections[committed_database].settings_dict, "AUTOCOMMIT", False)
+    seen: list[Any] = []
+
+    with Connection(url) as connection, Producer(connection) as producer:
+        producer.publish("one", routing_key="things")
+        transaction.commit(using=committed_database)
+
+    def accept(message: Any) -> None:
+        seen.append(message.payload)
+        message.ack()
+
+    with Connection(url) as connection, Consumer(connection, [KombuQueue("things")], on_message=accept):
+        connection.drain_events(timeout=PATIENCE_SECONDS)
+    connections[committed_database].close()
+    monkeypatch.undo()
+
+    assert seen == ["one"]
+    assert not Message.objects.using(committed_database).exists()
 
 
 def test_the_queue_is_declared_anew_after_a_rolled_back_first_publish(
