@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from django_mq import conf
+from django_mq.engine.claim_bytes import ClaimBytes
+from django_mq.errors import StoreUnavailable
 from django_mq.stores.records import ClaimRequest
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ class Feeder:
         self.ruled = False
         #: Whether that claim brought nothing: what is ready there may be for others.
         self.ruled_out = False
+        # A claim that did not arrive in time is repeated with fewer bytes.
+        self._bytes = ClaimBytes()
         session.on_given_back = self._expect
 
     def _expect(self, seconds: float) -> None:
@@ -111,14 +116,21 @@ class Feeder:
             listed=self.listed,
             promote=self._promote,
             whole=self._whole,
+            max_bytes=self._bytes.amount,
         )
         # Cleared before asking: a hint that arrives while the database answers must survive.
         self._look = self._whole = False
+        begin = time.monotonic()
         try:
             result = self.session.exchange(request)
-        except BaseException:
+        except BaseException as error:
             self._look = self._promote = self._whole = True
+            if isinstance(error, StoreUnavailable):
+                self._bytes.failed()
             raise
+        if self._bytes.is_reduced:
+            size_bytes = sum(len(message.body) for message in result.claimed)
+            self._bytes.brought(size_bytes, time.monotonic() - begin, conf.load().STATEMENT_TIMEOUT_SECONDS)
         self._promote, self.sure = False, result.whole
         if result.claimed:
             self._served = result.claimed[-1].queue_name

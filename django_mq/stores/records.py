@@ -9,6 +9,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from django_mq.engine.claim_bytes import MOST_BYTES
 from django_mq.engine.conduct import Conduct
 
 if TYPE_CHECKING:
@@ -225,6 +226,7 @@ class ClaimRequest:
     the database the question; the answer's ``next_due_seconds`` is 0 if that was wrong.
     A store may remember how far the session has come in a queue, and begin there; ``whole``
     makes it begin at the head, for whoever was told that something has come back.
+    The bodies have at most ``max_bytes`` bytes together, unless the first one alone has more.
     """
 
     queues: tuple[str, ...]
@@ -233,6 +235,7 @@ class ClaimRequest:
     listed: bool = False
     promote: bool = True
     whole: bool = False
+    max_bytes: int = MOST_BYTES
 
 
 @dataclass(slots=True)

@@ -77,6 +77,7 @@ ONLY = {
     "lock_due": "as above",
     "promote": "as above",
     "candidates": "the first part of claim_across.sql: no query there joins the heads of several queues",
+    "bodies": "the last part of a claim: the size of what it locks is not known before",
     "find_lapsed": "the first part of release_lapsed.sql",
     "lock_lapsed": "the second",
     "stand_aside": "the first part of prioritise.sql: there is no sequence to ask for an id",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.api import publish
+from django_mq.api import publish, publish_many
 from django_mq.conf import QueueSettings
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.feeding import Feeder
@@ -16,10 +16,14 @@ from django_mq.delivery.session import Session
 from django_mq.errors import StoreUnavailable
 from django_mq.notifications.wake import Wake
 from django_mq.stores.registry import shared_store
+from tests.conftest import SERVED, hold_queues
+from tests.support.narrow import narrow
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pytest_django import Settings
 
 
 @pytest.fixture
@@ -158,3 +162,40 @@ def test_with_groups_the_next_is_claimed_with_the_settlement_of_the_one_before(
             feeder.session.accept(message)
 
     assert seen == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    "alias",
+    [pytest.param(alias, marks=pytest.mark.django_db(databases=[alias], transaction=True)) for alias in SERVED],
+)
+def test_a_claim_that_is_too_large_for_the_connection_is_repeated_with_fewer_bytes(
+    alias: str, settings: Settings
+) -> None:
+    hold_queues(settings, alias)
+    declare(shared_store(alias), "orders")
+    large = ["x" * 500_000] * 12  # a claim that breaks is far from its end, so that the server undoes it
+    publish_many([("orders", body) for body in large])
+    wake = Wake()
+    session = Session(alias, kind="native", wake=wake)
+    feeder = Feeder(session)
+    feeder.consume(("orders",))
+    connection = session.store.connection  # type: ignore[attr-defined]
+    came: list[bytes] = []
+
+    with narrow(connection.settings_dict, 3_000_000) as connection.settings_dict:
+        failures = 0
+        while len(came) < len(large) and failures < 10:
+            feeder.look()
+            try:
+                claimed = feeder.pump(credit=20, slots=20)
+            except StoreUnavailable:
+                failures += 1
+            else:
+                came += [message.body for message in claimed]
+                for message in claimed:
+                    session.accept(message)
+        session.close()
+        session.store.close()
+    wake.close()
+
+    assert (came == [b'"%s"' % body.encode() for body in large], failures > 0) == (True, True)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from django_mq.stores.sql import SQLStore
 
 ROWS = 20_000
+#: Bounds of a claim; ``share_bytes`` is MariaDB's.
+BYTES = {"max_bytes": 1000, "share_bytes": 100}
 MANY = {"ids": [1, 2], "claims": [1, 1], "counted": [True, True]}
 TEXTS = {"errors": ["", ""], "details": ["", ""], "tracebacks": ["", ""]}
 PAGE = {"after": 50, "level": 4, "place": 0, "limit": 10}
@@ -31,13 +33,14 @@ PAGE = {"after": 50, "level": 4, "place": 0, "limit": 10}
 #: Statement to its parameters and the index of the message table that must serve it. A primary key
 #: is ``pkey`` here: PostgreSQL's name ends so, and SQLite speaks of the INTEGER PRIMARY KEY.
 PLANS: dict[str, tuple[dict[str, Any], str]] = {
-    "claim": ({"queue": "q1", "session": 1, "claim": 1, "credit": 10, "slots": 1}, "ready"),
+    "claim": ({"queue": "q1", "session": 1, "claim": 1, "credit": 10, "slots": 1, **BYTES}, "ready"),
     "claim_across": (
         {
             "queues": ["q1", "q2"],
             "session": 1,
             "claim": 1,
             "credit": 10,
+            **BYTES,
             "slots": 1,
             "listed": False,
             "candidates": 40,
@@ -86,7 +89,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "walk": ({"queue_id": 1, **PAGE}, "ready"),
     "walk_groups": ({"queue_id": 1, "session": 1, "rivals": True, "busy": ["a"], **PAGE}, "ready"),
     "lock_chosen": ({"ids": [1, 2]}, "pkey"),
-    "claim_chosen": ({"ids": [1, 2], "session": 1, "claim": 1}, "pkey"),
+    "claim_chosen": ({"ids": [1, 2], "session": 1, "claim": 1, **BYTES}, "pkey"),
     "queue_consumers": ({"queue": "q1", "queue_id": 1, "session": 1}, "claimed"),
     "busy_groups": ({"queue_id": 1}, "retrying"),
     "older_values": ({"queue_id": 10**6, "key": "a", "newest": 1}, "value"),
@@ -283,7 +286,7 @@ def test_a_claim_reads_as_many_entries_as_it_takes(postgresql: SQLStore) -> None
 
 
 #: Its own, and those that are something else there than elsewhere.
-LOCKED = {"ids": [1, 2], "claim": 1}
+LOCKED = {"ids": [1, 2], "claim": 1, **BYTES}
 PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     name: PLANS[name]
     for name in (
@@ -297,6 +300,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     "append_many": ({"messages": '[{"queue_id": 1, "priority": 4}]'}, "pkey"),
     "written": ({"message_ids": ["0" * 32, "1" * 32]}, "once"),
     "claim_across": (LOCKED, "pkey"),
+    "bodies": ({"ids": [1, 2]}, "pkey"),
     "candidates": ({"queue": "q1", "candidates": 10}, "ready"),
     "in_flight": ({"queue_id": 1}, "ready"),
     "lease": ({**LOCKED, "session": 1}, "pkey"),

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.engine.arbiter import LEFT_SECONDS
+from django_mq.engine.claim_bytes import fitting
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.memory.broker import row_of
@@ -58,6 +59,7 @@ class Claiming(Runner):
         entries, left = self._entries(queues, records, session, request)
         seen = _first_ready(entries, request)
         chosen = _deliverable(seen, request.slots)
+        chosen = chosen[: fitting((len(row.message.body) for row in chosen), request.max_bytes)]
         ruled = any(record.has_rules for record in records.values())
         take_seats(session, chosen, records)
         times = [_seconds_until_due(queues, now)]
@@ -138,7 +140,7 @@ def _deliverable(seen: list[Row], slots: int) -> list[Row]:
 
 
 def _may_have_more(seen: list[Row], chosen: list[Row], request: ClaimRequest) -> bool:
-    """A claim cut by its limit, or before a suspect, has left something behind."""
+    """A claim cut by its limits, or before a suspect, has left something behind."""
     if not chosen:
         return False
     return len(seen) >= request.credit or len(chosen) < len(seen)

@@ -12,6 +12,8 @@ from django_mq.stores.mysql.running import Running
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+#: More bytes than a body can have.
+LONGEST = 2**62
 #: States of ``models.Message.Status``: scheduled and ready, and whatever nobody holds.
 WAITING, UNHELD = [0, 1], [0, 1, 3]
 
@@ -97,7 +99,7 @@ class Acting(Running):
 
     def claim_chosen(self, *, ids: list[int], **lease: int) -> Rows:
         """Read locked messages as they are, then lease them."""
-        found = super()._rows("claim_chosen", ids=ids, **lease)
+        found = super()._rows("claim_chosen", ids=ids, share_bytes=LONGEST, **lease)
         self._rows("lease", ids=ids, **lease)
         return found
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django_mq.engine.claim_bytes import fitting
 from django_mq.engine.conduct import Conduct
 from django_mq.errors import StoreError
 from django_mq.stores.features import Features
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import ClaimRequest, Heartbeat, NewMessage, Reaped, Renewal, Settlement
 
-#: Where a claim's rows say that a message is suspect.
-SUSPECT = [field.name for field in fields(Claimed)].index("suspect")
+#: Where a claim's rows say that a message is suspect, and where its body is.
+SUSPECT, BODY = ([field.name for field in fields(Claimed)].index(name) for name in ("suspect", "body"))
+#: Where it says how long the body is, which may be left out.
+SIZE = BODY + 1
 #: How long the deletion of a queue waits for open transactions that wrote messages. Nobody can
 #: publish meanwhile; afterwards StoreUnavailable says to try again.
 DELETION_WAIT_SECONDS = 2
@@ -138,22 +141,33 @@ class MySQLStore(Acting):
 
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> list[tuple[Any, ...]]:
         name, params = self._claim_statement(session_id, request)
+        # What the credit allows fits, if no body has more than its share. Larger ones are read once it is
+        # known which of them fit.
+        params["share_bytes"] = request.max_bytes // max(1, request.credit)
         locked = self._rows(name, **params) if name == "claim" else self._locked_across(request, params)
         chosen = _until_a_suspect(locked, request.slots)
+        chosen = self._with_bodies(chosen[: fitting((row[SIZE] for row in chosen), request.max_bytes)])
         if chosen:
             ids = [row[0] for row in chosen]
             self._rows("lease", ids=ids, session=session_id, claim=params["claim"])
         return [(*row, len(locked), rank) for rank, row in enumerate(chosen)]
 
+    def _with_bodies(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Return the rows without their sizes, with the bodies that were left out."""
+        missing = [row[0] for row in rows if row[BODY] is None]
+        bodies: dict[int, bytes] = dict(self._rows("bodies", ids=missing)) if missing else {}
+        return [(*row[:BODY], bodies.get(row[0], row[BODY])) for row in rows]
+
     def _locked_across(self, request: ClaimRequest, params: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Lock the best of several queues, as many as asked for; what others have locked is stepped over."""
         limit = params["candidates"]
+        given = {name: params[name] for name in ("claim", "share_bytes")}
         heads = [self._rows("candidates", queue=queue, candidates=limit) for queue in request.queues]
         ranked = merged(heads, listed=request.listed)
         locked: list[tuple[Any, ...]] = []
         while ranked and len(locked) < request.credit:
             wanted = request.credit - len(locked)
-            rows = {row[0]: row for row in self._rows("claim_across", ids=ranked[:wanted], claim=params["claim"])}
+            rows = {row[0]: row for row in self._rows("claim_across", **given, ids=ranked[:wanted])}
             locked += [rows[id_] for id_ in ranked[:wanted] if id_ in rows]
             ranked = ranked[wanted:]
         return locked

@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.arbiter import LEFT_SECONDS
+from django_mq.engine.claim_bytes import fitting
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange, Verdict
@@ -52,6 +53,7 @@ class Consuming(Steering, Ruling):
             self._rows("promote_due", queues=list(request.queues), limit=PROMOTE_LIMIT)
             found = self._choose(session_id, request)
             chosen = _until_a_suspect(found, request.slots)
+            chosen = chosen[: fitting((item.size_bytes for _, item in chosen), request.max_bytes)]
             claimed = self._lease_chosen(session_id, [item.id for _, item in chosen])
             self._take_seats(session_id, chosen)
             due = self._rows("next_due", queues=list(request.queues))[0][0]
@@ -99,6 +101,7 @@ class Consuming(Steering, Ruling):
             "claim": next(self._claims),
             "credit": request.credit,
             "slots": request.slots,
+            "max_bytes": request.max_bytes,
         }
         if len(request.queues) == 1:
             return "claim", params | {"queue": request.queues[0]}

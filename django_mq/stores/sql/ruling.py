@@ -34,6 +34,7 @@ class Candidate(NamedTuple):
     group: str | None
     level: int
     place: int
+    size_bytes: int
     owner: int | None = None
 
 

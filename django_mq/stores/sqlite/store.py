@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from django_mq.engine.claim_bytes import fitting
 from django_mq.stores.features import Features
 from django_mq.stores.records import Browsed, Claimed, Exchange
 from django_mq.stores.space import Space
@@ -46,8 +47,10 @@ PAIRS = {
     "prioritise": ("prioritise", "mark_tail"),
 }
 
-#: Where a claimed row says that it was held by a worker that died.
-SUSPECT_COLUMN = [field.name for field in fields(Claimed)].index("suspect")
+#: Where a claimed row says that it was held by a worker that died, and where its body is.
+SUSPECT_COLUMN, BODY_COLUMN = (
+    [field.name for field in fields(Claimed)].index(name) for name in ("suspect", "body")
+)
 
 
 class SQLiteStore(SQLStore):
@@ -154,13 +157,28 @@ class SQLiteStore(SQLStore):
 
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> list[tuple[Any, ...]]:
         name, params = self._claim_statement(session_id, request)
-        rows = self._rows(name, **params)
         if name == "claim":
-            rows = _until_a_suspect(rows, request.slots)
+            rows = self._first_rows(name, params, request.max_bytes)
+            rows = _chosen(rows, request.slots, request.max_bytes)
+        else:
+            rows = self._rows(name, **params)
         if rows:
             ids = [row[0] for row in rows]
             self._rows("lease", ids=ids, session=session_id, claim=params["claim"])
         return rows
+
+    def _first_rows(self, name: str, params: dict[str, Any], max_bytes: int) -> list[tuple[Any, ...]]:
+        """Return a statement's rows until their bodies have more bytes, that row included; two at least."""
+        found: list[tuple[Any, ...]] = []
+        total = 0
+        with self._alone(), translating(self.connection), self._cursor() as cursor:
+            # A row that is not asked for is not read.
+            for row in cursor.execute(self._text(name), self._params(params)):
+                found.append(row)
+                total += len(row[BODY_COLUMN])
+                if total > max_bytes and len(found) > 1:
+                    break
+        return found
 
     def _take_turn(self, name: str) -> None:
         """The transaction holds the write lock, which nobody shares."""
@@ -219,10 +237,11 @@ class SQLiteStore(SQLStore):
         return problems(self.connection.settings_dict, self._rows("journal_mode")[0][0])
 
 
-def _until_a_suspect(rows: list[tuple[Any, ...]], slots: int) -> list[tuple[Any, ...]]:
+def _chosen(rows: list[tuple[Any, ...]], slots: int, max_bytes: int) -> list[tuple[Any, ...]]:
     """Return what may be leased, each row with how many were seen: a suspect travels alone, and needs a slot."""
     seen = len(rows)
-    end = next((number for number, row in enumerate(rows) if row[SUSPECT_COLUMN]), seen)
+    fit = fitting((len(row[BODY_COLUMN]) for row in rows), max_bytes)
+    end = next((number for number, row in enumerate(rows[:fit]) if row[SUSPECT_COLUMN]), fit)
     if end == 0:
         end = min(seen, 1) if slots > 0 else 0
     # Only the first row is asked for the number.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -207,3 +207,49 @@ def test_a_reaped_session_is_told_so_even_when_nothing_is_there(store: Store, or
 
     with pytest.raises(SessionLost):
         claim(store, session)
+
+
+# Bytes
+
+
+@pytest.mark.parametrize("rule", [{}, {"strict": True}], ids=["plain", "constrained"])
+@pytest.mark.parametrize("beside", [(), ("mails",)], ids=["one queue", "across queues"])
+def test_a_claim_brings_no_more_bytes_than_asked_for(
+    store: Store, session: int, rule: dict[str, Any], beside: tuple[str, ...]
+) -> None:
+    declare(store, **rule)
+    for name in beside:
+        declare(store, name)
+    published = [publish(store, body=b"x" * size) for size in (40, 50, 11, 5, 200, 5)]
+    claims = [look(store, session, "orders", *beside, max_bytes=100) for _ in range(4)]
+
+    assert [ids(found.claimed) for found in claims] == [
+        published[:2],
+        published[2:4],
+        published[4:5],
+        published[5:],
+    ]
+    assert [len(message.body) for found in claims for message in found.claimed] == [40, 50, 11, 5, 200, 5]
+    assert [found.more for found in claims] == [True, True, True, False]
+
+
+def test_a_body_larger_than_its_share_of_the_bytes_comes_whole(store: Store, orders: str, session: int) -> None:
+    publish(store, body=b"x" * 60)
+    publish(store, body=b"y" * 3)
+
+    claimed = claim(store, session, credit=10, max_bytes=100)
+
+    assert [message.body for message in claimed] == [b"x" * 60, b"y" * 3]
+
+
+def test_a_suspect_is_claimed_alone_however_few_bytes_are_asked_for(
+    store: Store, orders: str, session: int
+) -> None:
+    published = [publish(store, body=b"x" * 60) for _ in range(2)]
+    claim(store, session, credit=1)
+    lose_worker(store, session)
+    heir = open_session(store, "heir")
+
+    assert claim(store, heir, max_bytes=1, slots=0) == []
+    assert ids(claim(store, heir, max_bytes=1)) == published[:1]
+    assert ids(claim(store, heir, max_bytes=1)) == published[1:]

@@ -33,6 +33,22 @@ def test_an_exchange_settles_and_claims_in_one_step(
     assert store.counts()[orders].total == 1
 
 
+@either
+def test_an_exchange_brings_no_more_bytes_than_asked_for(
+    store: Store, orders: str, session: int, promote: bool
+) -> None:
+    published = [publish(store, body=b"x" * 40) for _ in range(5)]
+    request = ClaimRequest(queues=(orders,), credit=10, promote=promote, max_bytes=100)
+    settled, found = [], []
+
+    for _ in range(3):
+        found.append(store.exchange(session, settled, request))
+        settled = [verdict(message, Verdict.ACCEPT) for message in found[-1].claimed]
+
+    assert [ids(result.claimed) for result in found] == [published[:2], published[2:4], published[4:]]
+    assert [result.more for result in found] == [True, True, False]
+
+
 def test_an_exchange_may_only_settle(store: Store, orders: str, session: int) -> None:
     publish(store)
     [message] = claim(store, session)

@@ -1,6 +1,6 @@
 -- Locks the first ready messages of one queue, unless the queue is paused; lease.sql takes them.
 -- Locks: the rows it returns, skipping locked ones. Index: django_mq_message_ready.
--- Returns: the messages, in delivery order.
+-- Returns: the messages, in delivery order, and their sizes; a body of more than its share is left out.
 SELECT {claimed_columns}
 FROM django_mq_message m FORCE INDEX (django_mq_message_ready)
 WHERE m.state = 1

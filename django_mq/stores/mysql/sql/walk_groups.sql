@@ -3,7 +3,7 @@
 -- Locks: nothing; whoever asks has the turn. Index: django_mq_message_ready, and django_mq_ownership_group for
 -- each that it passes.
 -- Returns: as walk.sql, and the session that the group belongs to, null if to none.
-SELECT m.id, m.priority, m.suspect, m.group_key, m.level, m.place,
+SELECT m.id, m.priority, m.suspect, m.group_key, m.level, m.place, octet_length(m.body),
     (SELECT o.session_id
      FROM django_mq_ownership o
      JOIN django_mq_workersession s ON s.id = o.session_id

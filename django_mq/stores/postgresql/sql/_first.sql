@@ -1,5 +1,5 @@
 head AS MATERIALIZED (
-    SELECT r.id, r.suspect, r.level, r.place
+    SELECT r.id, r.suspect, r.level, r.place, octet_length(r.body) AS size_bytes
     FROM django_mq_message r
     WHERE r.state = 1 AND r.queue_id = (
         SELECT id FROM django_mq_queue

@@ -24,10 +24,10 @@ candidates AS MATERIALIZED (
         WINDOW own AS (PARTITION BY q.id ORDER BY r.level DESC, r.place, r.id)
     ) walk
 ), locked AS MATERIALIZED (
-    SELECT free.id, free.suspect, ordered.rank
+    SELECT free.id, free.suspect, free.size_bytes, ordered.rank
     FROM (SELECT * FROM candidates ORDER BY rank) ordered
     CROSS JOIN LATERAL (
-        SELECT m.id, m.suspect FROM django_mq_message m
+        SELECT m.id, m.suspect, octet_length(m.body) AS size_bytes FROM django_mq_message m
         WHERE m.id = ordered.id AND m.state + 0 = 1
         FOR UPDATE SKIP LOCKED
     ) free
@@ -38,8 +38,10 @@ candidates AS MATERIALIZED (
         SELECT
             id, suspect, rank,
             row_number() OVER (ORDER BY rank) AS turn,
-            count(*) FILTER (WHERE suspect) OVER (ORDER BY rank) AS suspects
+            count(*) FILTER (WHERE suspect) OVER (ORDER BY rank) AS suspects,
+            sum(size_bytes) OVER (ORDER BY rank) AS total_bytes
         FROM locked
     ) ranked
-    WHERE suspects = 0 OR (suspect AND turn = 1 AND %(slots)s::int > 0)
+    WHERE (suspects = 0 AND (turn = 1 OR total_bytes <= %(max_bytes)s::bigint))
+       OR (suspect AND turn = 1 AND %(slots)s::int > 0)
 )

@@ -6,14 +6,14 @@
 -- Returns: the messages, in no order; the last columns are how many were seen, and the rank.
 WITH candidates AS MATERIALIZED (
     SELECT
-        walk.id, walk.suspect, walk.queue_name,
+        walk.id, walk.suspect, walk.size_bytes, walk.queue_name,
         row_number() OVER (
             ORDER BY CASE WHEN %(listed)s THEN walk.position ELSE 0 END,
                      walk.urgency DESC, walk.turn, walk.position
         ) AS rank
     FROM (
         SELECT
-            r.id, r.suspect, q.name AS queue_name, given.key AS position,
+            r.id, r.suspect, length(r.body) AS size_bytes, q.name AS queue_name, given.key AS position,
             row_number() OVER own AS turn,
             min(r.priority) OVER own AS urgency
         FROM json_each(%(queues)s) AS given
@@ -31,10 +31,14 @@ WITH candidates AS MATERIALIZED (
 ), chosen AS (
     SELECT id, queue_name, rank, (SELECT count(*) FROM candidates) AS seen
     FROM (
-        SELECT id, suspect, queue_name, rank, sum(suspect) OVER (ORDER BY rank) AS suspects
+        SELECT
+            id, suspect, queue_name, rank,
+            sum(suspect) OVER (ORDER BY rank) AS suspects,
+            sum(size_bytes) OVER (ORDER BY rank) AS total_bytes
         FROM candidates
     )
-    WHERE suspects = 0 OR (suspect AND rank = 1 AND %(slots)s > 0)
+    WHERE (suspects = 0 AND (rank = 1 OR total_bytes <= %(max_bytes)s))
+       OR (suspect AND rank = 1 AND %(slots)s > 0)
 )
 SELECT {claimed_columns}, chosen.seen, chosen.rank
 FROM chosen

@@ -1,0 +1,53 @@
+"""How many bytes of bodies one claim may bring.
+
+A claim that brings more than its connection carries within the statement timeout is cancelled, and
+would be cancelled again. So a claim is bounded by bytes as well as by credit, and the bound
+shrinks when a claim has failed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: The bound of a claim, in bytes of bodies.
+MOST_BYTES = 16 * 2**20
+#: A failed claim leaves one part in so many of the bound.
+SHRINK = 4
+#: The bound grows when a claim of its size took less than one part in so many of the timeout.
+QUICK = 4
+
+
+def fitting(sizes: Iterable[int], most_bytes: int) -> int:
+    """Return how many of the first bodies a claim brings: as many as fit, and the first in any case."""
+    number = total = 0
+    for size in sizes:
+        total += size
+        if number and total > most_bytes:
+            break
+        number += 1
+    return number
+
+
+class ClaimBytes:
+    """The bound of one worker's claims: ``amount``."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self.amount = most_bytes
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether a claim has failed, and none of the full size has been quick since."""
+        return self.amount < self._most_bytes
+
+    def failed(self) -> None:
+        """Reduce the bound, down to one message at a time."""
+        self.amount = max(1, self.amount // SHRINK)
+
+    def brought(self, size_bytes: int, seconds: float, timeout_seconds: float) -> None:
+        """Raise the bound if a claim that nearly filled it was far from its timeout."""
+        if 2 * size_bytes >= self.amount and seconds * QUICK < timeout_seconds:
+            self.amount = min(self._most_bytes, 2 * self.amount)

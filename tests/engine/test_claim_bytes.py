@@ -1,0 +1,34 @@
+"""How many bytes a claim may bring, and what a failed one makes of that."""
+
+from __future__ import annotations
+
+from django_mq.engine.claim_bytes import MOST_BYTES, ClaimBytes, fitting
+
+TIMEOUT_SECONDS = 30.0
+
+
+def test_as_many_fit_as_the_bytes_allow_and_the_first_in_any_case() -> None:
+    assert [fitting(sizes, 10) for sizes in ([], [4, 6, 1], [11, 0], [0, 10, 0], [5, 6])] == [0, 2, 1, 3, 1]
+
+
+def test_a_claim_that_fails_again_and_again_ends_at_one_message() -> None:
+    claims = ClaimBytes()
+
+    for _ in range(20):
+        claims.failed()
+
+    assert (claims.amount, fitting([1000, 1000], claims.amount)) == (1, 1)
+
+
+def test_the_bound_grows_again_with_claims_that_fill_it_quickly() -> None:
+    claims = ClaimBytes()
+    claims.failed()
+    claims.failed()
+
+    for seconds, part in ((20.0, 1), (1.0, 4)):  # slow, or too small to tell
+        claims.brought(claims.amount // part, seconds, TIMEOUT_SECONDS)
+    assert claims.amount == MOST_BYTES // 16
+    while claims.is_reduced:
+        claims.brought(claims.amount, 1.0, TIMEOUT_SECONDS)
+
+    assert claims.amount == MOST_BYTES
