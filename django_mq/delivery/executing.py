@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connections, transaction
 
@@ -73,9 +73,9 @@ class Attempt:
         self.deadline: float | None = None
         #: Settled by the time limit: the outcome that comes late is ignored.
         self.abandoned = False
-        #: The engine's entry and the dispatcher it came from; they belong to whoever dispatched the attempt.
+        #: The engine's entry, and the windows and the session it came from; for the worker that dispatched it.
         self.receipt: object = None
-        self.owner: object = None
+        self.owner: Any = None
 
     def run(self) -> Settlement:
         """Go through the steps; never raises."""

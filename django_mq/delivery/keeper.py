@@ -96,12 +96,15 @@ class Keeper:
         """
         wake_at = time.monotonic() + seconds
         stopping = self._stopping.wait(seconds)
-        if time.monotonic() - wake_at > self._deadline_seconds / 2:
-            self._upkeep.pause_after_outage()
+        self._judge_nobody_if_late(wake_at)
         return stopping
 
+    def _judge_nobody_if_late(self, expected_at: float) -> None:
+        if time.monotonic() - expected_at > self._deadline_seconds / 2:
+            self._upkeep.pause_after_outage()
+
     def _round(self) -> None:
-        session = self._session
+        session, begun_at = self._session, time.monotonic()
         session.mind()
         if session.settlements.stale(STALE_SECONDS):
             session.flush()
@@ -112,6 +115,7 @@ class Keeper:
         if session.over:
             session.close()
             return
+        self._judge_nobody_if_late(begun_at)
         self._upkeep.run_if_due(spare=session.id or 0)
 
     def _look(self, *, ready: bool) -> None:
@@ -123,8 +127,9 @@ class Keeper:
 
     def _renew(self) -> None:
         session = self._session
-        if session.id is None or session.lost or session.over or session.hopeless:
+        if session.id is None or session.over or session.hopeless:
             return
+        revivals = session.revivals
         busy, slots = session.measure()
         heartbeat = Heartbeat(
             deadline_seconds=self._deadline_seconds,
@@ -140,8 +145,7 @@ class Keeper:
         renewal = self.store.renew(session.id, heartbeat)
         self._expect_renewal()
         if renewal is None:
-            logger.error("Session %s was reaped: its messages were given to others", session.id)
-            session.lose()
+            session.revive(revivals)
             return
         session.instruct(renewal.instructions)
         self._upkeep.stand(eldest=renewal.eldest)

@@ -9,7 +9,7 @@ does upkeep, and writes settlements that nobody took along (a loop that has stop
 is blocked by a task). Each has a connection of its own.
 
     open ──> claims and settles ──> retired (settles only) ──> closed
-                  └── renewal refused ──> lost: every later verdict is void
+                  └── renewal refused ──> lost: a verdict counts only if nothing has become of its message since
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ import socket
 import threading
 import time
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django_mq import __version__, conf
 from django_mq.delivery import ownerless, settling
 from django_mq.delivery.keeper import Keeper
+from django_mq.delivery.revival import revive
 from django_mq.delivery.settlement_writer import SettlementWriter
 from django_mq.delivery.settling import Settlements
 from django_mq.engine.conduct import Conduct
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
     from django_mq.notifications.wake import Wake
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Claimed, ClaimRequest, ConsumerInfo
+    from django_mq.stores.records import Claimed, ClaimRequest, ConsumerInfo, Receipt
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -86,16 +88,19 @@ class Session:
         #: When the keeper has looked for this session, on the monotonic clock: the driver need not, for a while.
         self.looked_at = float("-inf")
         self.lost = False
+        #: How often the session was revived after it had been reaped.
+        self.revivals = 0
         self.retired = False
         # Whether what was claimed last may keep messages of its queue from others until it is settled.
         self._ruled = False
-        # Row ids claimed and not yet settled in the database.
-        self._held: set[int] = set()
+        # Claimed and not yet settled in the database.
+        self._held: set[Receipt] = set()
         # When to give back what an exchange of unknown outcome may have claimed, on the monotonic clock.
         self._doubts: list[float] = []
         self._keeper: Keeper | None = None
         self._writer = SettlementWriter(self)
         self._closing = threading.Lock()
+        self._reviving = threading.Lock()
 
     # Claiming and settling, by the driver.
 
@@ -106,13 +111,16 @@ class Session:
         nothing that was settled is forgotten, nothing that was claimed is lost.
         """
         self._ensure_open()
+        revivals = self.revivals
         batch = self.settlements.take()
         try:
             self.resync(self.store)
             result = self.store.exchange(self._id(), batch, request)
         except SessionLost:
-            self.lose()
-            raise
+            self.settlements.put_back(batch)
+            if not self.revive(revivals):
+                raise
+            return Exchange(more=request is not None)
         except BaseException:
             # A signal's handler may end the worker in the middle of this, too.
             self.settlements.put_back(batch)
@@ -120,7 +128,7 @@ class Session:
             self.store.close()
             raise
         self.written(batch, result.void)
-        self._held.update(message.id for message in result.claimed)
+        self._held.update((message.id, message.claim) for message in result.claimed)
         if result.claimed:
             self._ruled = result.ruled
         return result
@@ -128,7 +136,13 @@ class Session:
     def subscribe(self, queue: str) -> None:
         """Take an exclusive queue. Raises AccessRefused while another session has it, and StoreError."""
         self._ensure_open()
-        self.store.subscribe(self._id(), queue)
+        revivals = self.revivals
+        try:
+            self.store.subscribe(self._id(), queue)
+        except SessionLost:
+            if not self.revive(revivals):
+                raise
+            self.subscribe(queue)
 
     def _doubt(self) -> None:
         # Looked at once, and again when no statement of the lost connection can be running any
@@ -140,7 +154,7 @@ class Session:
         """Give back what an exchange of unknown outcome may have claimed. Raises StoreError."""
         if not self._doubts or time.monotonic() < self._doubts[0]:
             return
-        released = store.resync(self._id(), sorted(self._held))
+        released = store.resync(self._id(), sorted(id_ for id_, _ in list(self._held)))
         del self._doubts[0]
         if released:
             logger.warning("Gave back %s messages whose claim never arrived", released)
@@ -169,12 +183,12 @@ class Session:
 
     def let_go(self, message: Claimed) -> None:
         """A message was settled elsewhere, behind the same fence: hold it no more."""
-        self._held.discard(message.id)
+        self._held.discard((message.id, message.claim))
 
     def gave_back(self, batch: Iterable[Settlement]) -> None:
         """Hold messages no more whose settlements could not be written."""
         self.settlements.stop_failing()
-        self._held.difference_update(item.id for item in batch)
+        self._held.difference_update((item.id, item.claim) for item in batch)
 
     def flush(self) -> bool:
         """Write what is waiting, without claiming; False if that must wait. Never raises a StoreError."""
@@ -184,7 +198,7 @@ class Session:
         """Take note that these settlements are in the database, all but the void ones."""
         if batch:
             self.settlements.stop_failing()
-        self._held.difference_update(item.id for item in batch)
+        self._held.difference_update((item.id, item.claim) for item in batch)
         given_back = [item.delay_seconds for item in batch if item.verdict is RELEASE and item.id not in void]
         if given_back:
             self.on_given_back(min(given_back))
@@ -194,7 +208,9 @@ class Session:
             ready = len(batch) if self._ruled else len(given_back) - len(later)
             self._tell_others(News(ready, min(later, default=None), back=True))
         if void:
-            logger.warning("%s settlements were void: the lease had been lost", len(void))
+            logger.warning(
+                "%s settlements were void: their messages were claimed, moved or cancelled meanwhile", len(void)
+            )
 
     def _tell_others(self, news: News) -> None:
         """Announce in this session's queues what came back, or is due at another time, without a publisher."""
@@ -249,7 +265,13 @@ class Session:
         if self.id is not None:
             return
         self._close_former()
-        info = SessionInfo(
+        self.id = self.store.open_session(self._info(), deadline_seconds=conf.load().SESSION_SECONDS)
+        self._keeper = Keeper(self)
+        self._keeper.start()
+        _live.add(self)
+
+    def _info(self) -> SessionInfo:
+        return SessionInfo(
             name=self.name,
             kind=self.kind,
             host=socket.gethostname(),
@@ -258,10 +280,28 @@ class Session:
             queues=self.queues,
             credit=self.credit,
         )
-        self.id = self.store.open_session(info, deadline_seconds=conf.load().SESSION_SECONDS)
-        self._keeper = Keeper(self)
-        self._keeper.start()
-        _live.add(self)
+
+    def revive(self, revivals: int) -> bool:
+        """Go on after the session was reaped; False if a message is gone, and the driver must begin anew.
+
+        ``revivals`` is from before the session was missed: another thread may have revived it. Raises StoreError.
+        """
+        with self._reviving:
+            if self.revivals == revivals and not self.lost:
+                self._revive()
+        return not self.lost
+
+    def _revive(self) -> None:
+        session_id, keeper, held = self._id(), self._keeper, set(self._held)
+        info = replace(self._info(), told=self.instructions)
+        gone = revive(self.store if keeper is None else keeper.store, session_id, info, held)
+        self.revivals += 1
+        if gone is None:
+            gone, self.id = held, None  # it names another session now
+        self._held -= gone
+        self.lost = self.lost or bool(gone) or self.id is None
+        self.wake.set()
+        self.renew_soon()
 
     def _close_former(self) -> None:
         """Close sessions of this process that the database has refused to close. Raises StoreError."""
@@ -281,11 +321,6 @@ class Session:
             raise SessionLost
         return self.id
 
-    def lose(self) -> None:
-        """The row is gone: the messages belong to others now. Wakes the driver to begin anew."""
-        self.lost = True
-        self.wake.set()
-
     def forget(self) -> None:
         """Be nobody: in a forked child the session, its row and its thread are the parent's."""
         self.lost = True
@@ -297,7 +332,7 @@ class Session:
     @property
     def over(self) -> bool:
         """Whether a retired session has nothing left to wait for."""
-        return self.retired and (self.lost or not self._held)
+        return self.retired and not self._held
 
     def retire(self, unstarted: Iterable[Claimed] = ()) -> None:
         """Claim no more and give back what was not started; what is running may still settle.
@@ -332,7 +367,7 @@ class Session:
     def _close_row(self, session_id: int) -> None:
         self.store.close()  # it may be broken, and a new connection may not be
         try:
-            while not self.lost and (batch := self.settlements.take()):
+            while batch := self.settlements.take():
                 self.written(batch, self.store.settle(session_id, batch))
             released = self.store.close_session(session_id)
             if released or self._ruled:

@@ -76,7 +76,7 @@ class SettlementWriter:
         """Give back messages that could not be settled for too long; others may be able to handle them."""
         session = self._session
         session_id, seconds = session.id, session.settlements.failing_seconds()
-        if session_id is None or session.lost or seconds < settling.GIVE_UP_SECONDS:
+        if session_id is None or seconds < settling.GIVE_UP_SECONDS:
             return False
         try:
             with closing(private_store(session.alias)) as store:
@@ -113,7 +113,7 @@ class SettlementWriter:
     def _write(self, batch: list[Settlement]) -> None:
         session = self._session
         session_id, known = session.id, session.heartbeat_store or session.store
-        if session_id is None or session.lost:
+        if session_id is None:
             return
         if session.settlements.failing_seconds() < settling.RECONNECT_SECONDS:
             void = known.exchange(session_id, batch, None).void

@@ -20,6 +20,7 @@ from django_mq.delivery.celery_tasks import carries_task, pause_seconds
 from django_mq.delivery.dispatching import Dispatcher, Window
 from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.handlers import check_transactions
+from django_mq.delivery.ownerless import unknown_slots
 from django_mq.delivery.policies import Policies
 from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
 from django_mq.delivery.pool import Pool
@@ -73,6 +74,8 @@ class Worker:
         self._queues_with_tasks: set[str] = set()
         self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
         self._smallest_credit = min(handler.credit for handler in self._handlers)
+        # Lost sessions of which something still runs.
+        self._late: list[Session] = []
         self._begin()
         self._pool = Pool(
             threads,
@@ -87,6 +90,7 @@ class Worker:
             Window(handler, partial(self._policies.of, handler.queue)) for handler in self._handlers
         )
         self.session = Session(self._alias, kind="native", wake=self.wake, name=self._name)
+        self._shift = self.dispatcher, self.session
         self.session.queues = tuple(self.dispatcher.windows)
         self.session.credit = sum(handler.credit for handler in self._handlers)
         self.session.describe = self._describe
@@ -119,21 +123,22 @@ class Worker:
 
     def _next_attempt(self) -> Attempt | None:
         # Asked anew each time: a lost session brings new windows.
-        dispatcher = self.dispatcher
+        dispatcher, session = shift = self._shift
+        if session.lost:
+            return None
         attempt = dispatcher.next_attempt()
         if attempt is not None:
-            attempt.owner = dispatcher
-            attempt.lease = self.session.lease
+            attempt.owner = shift
+            attempt.lease = session.lease
         return attempt
 
     def _on_done(self, attempt: Attempt, settlement: Settlement) -> None:
-        if attempt.owner is not self.dispatcher:
-            return  # its session was lost while it began: the message belongs to others
-        self.dispatcher.finish(attempt)
+        dispatcher, session = attempt.owner
+        dispatcher.finish(attempt)
         if attempt.settled:
-            self.session.let_go(attempt.claimed)
+            session.let_go(attempt.claimed)
         else:
-            self.session.settle(settlement)
+            session.settle(settlement)
         # Waking costs a system call: only a driver that sleeps needs it, and only for a batch.
         # Of a group, or where few may be in flight, the next one waits for this very settlement.
         if self._waiting and (self._feeder.ruled or len(self.session.settlements) >= self._refill()):
@@ -155,9 +160,8 @@ class Worker:
     @property
     def unfinished(self) -> int:
         """How many messages are being handled, or about to be."""
-        if self.session.lost:
-            return self._pool.running
-        return self.session.held - len(self.session.settlements)
+        sessions = [*self._late, self.session]
+        return sum(session.held - len(session.settlements) for session in sessions)
 
     # The loop.
 
@@ -337,13 +341,12 @@ class Worker:
     # Ends.
 
     def _begin_anew(self) -> None:
-        """The lost session's messages belong to others: forget them, and ignore what still runs."""
-        self.dispatcher.empty()
-        lost = self.session
+        """Open another session; the lost one gives back what was not begun, and settles what still runs."""
+        lost, unstarted = self.session, self.dispatcher.empty()
+        lost.describe, lost.measure = tuple, unknown_slots
         self._begin()
-        self._pool.disown()
-        lost.close()
-        self._end_if_exhausted()
+        lost.retire(unstarted)
+        self._late = [session for session in [*self._late, lost] if not session.over]
 
     def _shut_down(self) -> None:
         self._standby.leave()
@@ -357,5 +360,6 @@ class Worker:
             self.session.flush()
         self._pool.disown()
         self._listener.close()
-        self.session.close()
+        for session in [*self._late, self.session]:
+            session.close()
         self.wake.close()

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from django_mq.stores.records import Chores, Exchange, Settlement, Verdict
+from django_mq.stores.sessions import Sessions
 from django_mq.stores.space import Spacious
 from django_mq.stores.volatile import Volatile
 
@@ -21,24 +22,20 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
-    from django_mq.engine.conduct import Conduct
     from django_mq.stores.features import Features
     from django_mq.stores.records import (
         Browsed,
         ClaimRequest,
         Counts,
         Failure,
-        Heartbeat,
         NewMessage,
         QueueRecord,
         Reaped,
-        Renewal,
-        SessionInfo,
         Times,
     )
 
 
-class Store(Volatile, Spacious, ABC):
+class Store(Sessions, Volatile, Spacious, ABC):
     """All that may happen to durable messages."""
 
     features: Features
@@ -112,51 +109,10 @@ class Store(Volatile, Spacious, ABC):
         so that they cannot overshoot together; messages into other queues need not come here.
         """
 
-    # Worker sessions.
-
-    @abstractmethod
-    def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
-        """Open a session and return its id, which is never used again."""
-
-    @abstractmethod
-    def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
-        """Move the deadline; None means the session was reaped and holds nothing any more."""
-
-    def guard(self, session_id: int, *, deadline_seconds: float) -> bool:  # noqa: ARG002 - for those who can
-        """Let this connection stand for the session: when it ends, ``hasten`` shortens the deadline.
-
-        Moves the deadline, too. False asks to be called again soon: the session's former
-        connection is not quite gone. True where there is nothing to wait for, be it
-        because the database cannot notice.
-        """
-        return True
+    # Consuming.
 
     def bound_lock_waits(self, seconds: float) -> None:
         """Wait for a lock only so long from the next connection on, where statements wait longer otherwise."""
-
-    def has_hung_up(self) -> bool:
-        """Whether the connection that stands for a session ended, as far as can be seen without asking."""
-        return False
-
-    @abstractmethod
-    def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
-        """Tell a session, at its next heartbeat, what to do; None leaves it at what it was told before.
-
-        ``credit`` 0 gives its consumers their own again. Returns whether there is such a session.
-        """
-
-    @abstractmethod
-    def close_session(self, session_id: int) -> int:
-        """Give back, uncounted, what the session still holds, and forget it. Returns how many were given back."""
-
-    @abstractmethod
-    def subscribe(self, session_id: int, name: str) -> None:
-        """Give the session an exclusive queue before it takes a message; where all are welcome, do nothing.
-
-        Raises AccessRefused while another session has the queue, UnknownQueue, and SessionLost.
-        """
-
-    # Consuming.
 
     def exchange(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
@@ -179,7 +135,12 @@ class Store(Volatile, Spacious, ABC):
 
     @abstractmethod
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
-        """Write the verdicts; return the row ids of those that were void because the lease was lost."""
+        """Write the verdicts; return the row ids of those that were void because the lease was lost.
+
+        A message that was given back because the session's deadline had passed is settled all the same,
+        even after the session's end, as long as it carries the token of the session's claim: it was not
+        claimed, moved or cancelled since.
+        """
 
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         """Give messages back, uncounted, for which no verdict can be written, and write no other table.

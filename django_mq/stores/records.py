@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from itertools import repeat
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
 from django_mq.engine.claim_bytes import MOST_BYTES
@@ -156,6 +156,10 @@ class Claimed:
     body: bytes
 
 
+#: What names one claim of one message: the row's id and the claim's token.
+Receipt: TypeAlias = tuple[int, int]
+
+
 class Verdict(Enum):
     """How a delivery ends."""
 
@@ -259,6 +263,18 @@ class Exchange:
     ruled: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """What an operator has told a session; ``credit``: of each of its consumers, None for their own."""
+
+    conduct: Conduct = Conduct.WORK
+    credit: int | None = None
+
+
+#: What a session is told that nobody has told anything.
+AS_EVER = Instructions()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:
     """What a worker says of itself when it opens a session."""
@@ -270,6 +286,8 @@ class SessionInfo:
     version: str
     queues: tuple[str, ...] = ()
     credit: int = 0
+    #: What an operator had told it, when it is opened again.
+    told: Instructions = AS_EVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,18 +301,6 @@ class ConsumerInfo:
     credit_limit: int = 0
     credit_used: int = 0
     delivered: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Instructions:
-    """What an operator has told a session; ``credit``: of each of its consumers, None for their own."""
-
-    conduct: Conduct = Conduct.WORK
-    credit: int | None = None
-
-
-#: What a session is told that nobody has told anything.
-AS_EVER = Instructions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,7 @@ ONLY = {
     "hold_queues": "the second half of append.sql's lock, for a statement that names many queues",
     "settle_finished": "lock_held.sql, remember_finished.sql and drop_messages.sql there",
     "lock_held": "the first half of every settlement",
+    "lock_given_back": "the first half of retake.sql",
     "remove": "lock_unheld.sql, remember_removed.sql and drop_messages.sql there",
     "lock_unheld": "the first half of whatever changes messages that nobody holds",
     "drop_messages": "the last part of a settlement, a removal and a move",

@@ -198,25 +198,68 @@ def test_a_reaped_sessions_late_verdict_is_void(alias: str, open_session: Open) 
     assert states(alias) == []
 
 
-def test_a_lost_session_says_so_and_wakes_its_driver(alias: str, open_session: Open) -> None:
+@pytest.mark.usefixtures("idle_keeper")
+def test_a_verdict_that_comes_after_the_session_was_reaped_counts(alias: str, open_session: Open) -> None:
+    publish("orders", 1)
+    slow = open_session()
+    (late,) = claim(slow)
+    reap(alias, slow)
+
+    slow.accept(late)
+    slow.flush()
+
+    assert states(alias) == []
+
+
+@pytest.mark.usefixtures("absent_keeper")
+def test_a_reaped_session_goes_on_with_what_nobody_else_has_claimed(alias: str, open_session: Open) -> None:
+    publish("orders", 1)
+    publish("orders", 2)
     session = open_session()
-    claim(session)
+    held = claim(session)
+    name = session.id
     reap(alias, session)
+
+    assert claim(session) == []
+
+    assert (session.lost, session.id, session.held) == (False, name, 2)
+    assert states(alias) == [STATUS.CLAIMED] * 2
+    for message in held:
+        session.accept(message)
+    session.flush()
+    assert states(alias) == []
+
+
+@pytest.mark.usefixtures("absent_keeper")
+def test_a_reaped_session_is_lost_when_another_has_claimed_its_messages(alias: str, open_session: Open) -> None:
+    publish("orders", 1)
+    publish("orders", 2)
+    session, other = open_session(), open_session()
+    mine = claim(session)
+    reap(alias, session)
+    (taken,) = claim(other)
 
     with pytest.raises(SessionLost):
         claim(session)
 
     assert session.lost
     assert session.wake.wait(0)
+    # What is left may still be settled.
+    assert session.held == 1
+    session.retire([])
+    session.accept(mine[0] if mine[0].id != taken.id else mine[1])
+    assert states(alias) == [STATUS.CLAIMED]
 
 
 def test_the_keeper_notices_that_the_session_was_reaped(alias: str, open_session: Open, settings: Any) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2, "UPKEEP_SECONDS": 60}
+    publish("orders", 1)
     session = open_session()
     claim(session)
     reap(alias, session)
 
-    wait_until(lambda: session.lost)
+    wait_until(lambda: session.revivals)
+    assert states(alias) == [STATUS.CLAIMED]
 
 
 def test_the_keeper_renews_the_session(alias: str, open_session: Open, settings: Any) -> None:

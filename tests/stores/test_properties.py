@@ -59,6 +59,8 @@ class Pair:
     session: int = 0
     held: list[Claimed] = field(default_factory=list)
     settled: list[tuple[int, Claimed]] = field(default_factory=list)
+    #: Row ids of what a reaped session held, and the session and token of the claim that the row still carries.
+    carrying: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def publish(self, priority: int, delay: int) -> None:
         given = {"delay_seconds": delay * STEP_SECONDS} if delay else {}
@@ -71,6 +73,7 @@ class Pair:
 
         assert ids(messages) == expected
         for message in messages:
+            self.carrying.pop(message.id, None)
             entry = self.model.entries[message.id]
             assert (message.attempts, message.suspect) == (entry.attempts - entry.suspect, entry.suspect)
         self.held += messages
@@ -105,13 +108,19 @@ class Pair:
     def late_verdict(self, number: int) -> None:
         if self.settled:
             session, message = self.settled[number % len(self.settled)]
-            assert self.store.settle(session, [verdict(message, Verdict.ACCEPT)]) == {message.id}
+            counts = self.carrying.get(message.id) == (session, message.claim)
+            void = self.store.settle(session, [verdict(message, Verdict.ACCEPT)])
+            assert void == (frozenset() if counts else {message.id})
+            if counts:
+                del self.carrying[message.id]
+                self.model.remove(message.id)
 
     def cancel(self, number: int) -> None:
         waiting = [entry for entry in self.model.entries.values() if entry.state != "claimed"]
         if waiting:
             chosen = waiting[number % len(waiting)].id
             assert self.store.cancel([chosen]) == 1
+            self.carrying.pop(chosen, None)
             self.model.remove(chosen)
 
     def pass_time(self, steps: int) -> None:
@@ -126,6 +135,7 @@ class Pair:
         self.store.renew(self.session, Heartbeat(deadline_seconds=-1))
         self.store.reap()
         self.model.lose_worker()
+        self.carrying |= {message.id: (self.session, message.claim) for message in self.held}
         self.begin_session()
 
     def crash(self, credit: int) -> None:
@@ -143,7 +153,9 @@ class Pair:
         self.session = open_session(self.store, deadline_seconds=DEADLINE_SECONDS)
 
     def retry(self) -> None:
-        self.store.retry_dead([entry.id for entry in self.model.in_state("dead")])
+        dead = [entry.id for entry in self.model.in_state("dead")]
+        self.store.retry_dead(dead)
+        self.carrying = {id_: claim for id_, claim in self.carrying.items() if id_ not in dead}
         self.model.retry()
 
     def deliver_now(self) -> None:

@@ -113,7 +113,7 @@ class Claiming(Runner):
         else:
             row.queue.engine.take(row.entry, consumer)
         self.broker.expiring.remove(row.entry)
-        row.session_id, row.claimed_at = session.number, now
+        row.session_id, row.claimed_at, row.ended = session.number, now, None
         return row.claimed(now)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.engine.message import Message
 from django_mq.engine.states import CLAIMED
@@ -14,10 +14,20 @@ if TYPE_CHECKING:
 
     from django_mq.engine.entry import Entry
     from django_mq.stores.memory.queue import BrokerQueue
+    from django_mq.stores.memory.session import WorkerSession
     from django_mq.stores.records import NewMessage
 
 #: The mark of a claimed message that a later value has replaced.
 BY_LATER_VALUE = "replaced"
+
+
+class EndedClaim(NamedTuple):
+    """A claim whose session was reaped: a late settlement may still name it."""
+
+    session_id: int
+    claim_number: int
+    suspect: bool
+    session: WorkerSession
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -42,6 +52,8 @@ class Row:
     value_key: str | None = None
     dead_reason: str = ""
     dead_at: datetime | None = None
+    #: The claim that ended with its session's deadline, until something else becomes of the message.
+    ended: EndedClaim | None = None
 
     @property
     def id(self) -> int:

@@ -46,6 +46,7 @@ class WorkerSession:
         for queue, consumer in self._consumers.items():
             queue.engine.remove_consumer(consumer)
             queue.left(self.number)
+        self._consumers.clear()
 
     def subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
         """Its consumers of the queue, as of its last heartbeat."""

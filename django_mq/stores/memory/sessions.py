@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django_mq.engine.states import DEAD, SCHEDULED
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.memory.session import WorkerSession
@@ -11,9 +12,11 @@ from django_mq.stores.records import Instructions, Renewal
 from django_mq.stores.times import later
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django_mq.engine.conduct import Conduct
     from django_mq.stores.memory.row import Row
-    from django_mq.stores.records import Heartbeat, SessionInfo
+    from django_mq.stores.records import Heartbeat, Receipt, SessionInfo
 
 
 class Sessions(Runner):
@@ -24,6 +27,42 @@ class Sessions(Runner):
         number = next(self.broker.session_numbers)
         self.broker.sessions[number] = WorkerSession(number, info, later(self._now(), deadline_seconds))
         return number
+
+    @locked
+    def revive(
+        self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float
+    ) -> frozenset[int] | None:
+        if session_id in self.broker.sessions:
+            return None
+        session = WorkerSession(session_id, info, later(self._now(), deadline_seconds))
+        session.instructions = info.told
+        self.broker.sessions[session_id] = session
+        carrying = [row for id_, claim in held if (row := self._given_back(session_id, id_, claim)) is not None]
+        for row in carrying:
+            self._retake(row, session)
+        return frozenset(row.id for row in carrying)
+
+    def _given_back(self, session_id: int, id_: int, claim: int) -> Row | None:
+        """Return the row that this claim of a reaped session held, if nothing has become of it since."""
+        row = self.broker.rows.get(id_)
+        return row if row is not None and row.ended is not None and row.ended[:2] == (session_id, claim) else None
+
+    def _retake(self, row: Row, session: WorkerSession) -> None:
+        """Let the session hold the row again, by the same claim, as it did before its deadline."""
+        entry, engine, attempts = row.entry, row.queue.engine, row.entry.attempts
+        ended, row.ended = row.ended, None
+        if ended is None:
+            return
+        if entry.state is DEAD:
+            engine.redrive(entry)
+            row.dead_reason, row.dead_at = "", None
+        elif entry.state is SCHEDULED:
+            engine.deliver_now(entry)
+        # A suspect's attempt was counted at its claim; to take the entry counts both again.
+        entry.attempts, entry.claim_number = attempts - ended.suspect, ended.claim_number - 1
+        engine.take(entry, session.consumer_of(row.queue))
+        self.broker.expiring.remove(entry)
+        row.session_id, row.suspect = session.number, ended.suspect
 
     @locked
     def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:

@@ -40,7 +40,21 @@ class Settling(Claiming, Dying):
         session = self.broker.sessions.get(session_id)
         in_order = sorted(settlements, key=lambda item: ORDER.index(item.verdict))
         settled = [] if session is None else [item for item in in_order if self._settle(session, item)]
-        return frozenset(item.id for item in settlements) - {item.id for item in settled}
+        done = {item.id for item in settled}
+        done.update(item.id for item in in_order if item.id not in done and self._settle_late(session_id, item))
+        return frozenset(item.id for item in settlements) - done
+
+    def _settle_late(self, session_id: int, settlement: Settlement) -> bool:
+        """Settle what was given back after the session's deadline, if nothing has become of it since."""
+        row = self._given_back(session_id, settlement.id, settlement.claim)
+        if row is None or row.ended is None:
+            return False
+        session = self.broker.sessions.get(session_id) or row.ended.session
+        self._retake(row, session)
+        done = self._settle(session, settlement)
+        if session_id not in self.broker.sessions:
+            session.unsubscribe()
+        return done
 
     def _settle(self, session: WorkerSession, settlement: Settlement) -> bool:
         row = self.broker.rows.get(settlement.id)

@@ -99,7 +99,7 @@ class Steering(Arriving):
         scheduled = old.state is SCHEDULED and row.deliver_at is not None
         row.queue.engine.remove(old)
         row.value_key = row.value_key if row.queue is queue else None
-        row.queue = queue
+        row.queue, row.ended = queue, None
         row.entry = Entry(
             engine_message(row.message, row.deliver_at),
             level=level_of(row.message.priority, queue.engine.placement.levels),
@@ -164,7 +164,7 @@ class Steering(Arriving):
         for row in dead:
             row.queue.engine.redrive(row.entry)
             row.entry.redelivered = True
-            row.expires_at, row.dead_reason, row.dead_at = None, "", None
+            row.expires_at, row.dead_reason, row.dead_at, row.ended = None, "", None, None
             self._keep_latest(row)
         return len(dead)
 

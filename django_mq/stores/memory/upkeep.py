@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.dying import Dying
+from django_mq.stores.memory.row import EndedClaim
 from django_mq.stores.memory.runner import locked
 from django_mq.stores.records import WORKER_LOST, Reaped
 
@@ -54,6 +55,7 @@ class Upkeep(Dying):
         """Give back what a dead session held; True if it was a suspect that is buried now."""
         consumer, engine = session.consumer_of(row.queue), row.queue.engine
         row.entry.redelivered = True
+        row.ended = EndedClaim(session.number, row.entry.claim_number, row.suspect, session)
         if row.suspect:
             self._record_loss(row, session)
         if not row.suspect:

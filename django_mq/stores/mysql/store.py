@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from decimal import Decimal
 
-    from django_mq.stores.records import ClaimRequest, Heartbeat, NewMessage, Reaped, Renewal, Settlement
+    from django_mq.stores.records import (
+        ClaimRequest,
+        Heartbeat,
+        NewMessage,
+        Reaped,
+        Receipt,
+        Renewal,
+        SessionInfo,
+        Settlement,
+    )
 
 #: Where a claim's rows say that a message is suspect, and where its body is.
 SUSPECT, BODY = ([field.name for field in fields(Claimed)].index(name) for name in ("suspect", "body"))
@@ -187,23 +196,42 @@ class MySQLStore(Acting):
 
     @retried
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
-        given = frozenset(item.id for item in settlements)
-        with self._transaction():
-            held = set(self._rows("lock_held", ids=sorted(given), session=session_id)) if given else set()
-            mine = [item for item in settlements if (item.id, item.claim) in held]
-            expired = [item.id for item in mine if item.verdict is Verdict.EXPIRE]
-            leaving = {row[0] for row in self._rows("leaving", ids=expired)} if expired else set()
-            if leaving:
-                self._rows("settle_dead", ids=sorted(leaving), reason="expired", counted=False)
-                self._send_expired(sorted(leaving))
-            for verdict, outcome in FINISHING:
-                over = [item.id for item in mine if item.verdict is verdict and item.id not in leaving]
-                self._finish(over, outcome, "remember_finished")
-            self._give_back(mine)
-            self._mark_dead(mine)
-            done = {item.id for item in mine}
-            self._after_settling(settlements, done, session_id)
-        return given - done
+        return super().settle(session_id, settlements)
+
+    @retried
+    def revive(
+        self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float
+    ) -> frozenset[int] | None:
+        return super().revive(session_id, info, held, deadline_seconds=deadline_seconds)
+
+    def _reopen(self, **columns: Any) -> bool:
+        return bool(self._written("reopen_session", **columns))
+
+    def _retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
+        given = sorted({id_ for id_, _ in receipts})
+        carrying = set(self._rows("lock_given_back", ids=given, session=session_id)).intersection(receipts)
+        ids = {id_ for id_, _ in carrying}
+        if ids:
+            self._rows("retake", ids=sorted(ids), session=session_id)
+        return ids
+
+    def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
+        ids = sorted({item.id for item in settlements})
+        held = set(self._rows("lock_held", ids=ids, session=session_id)) if ids else set()
+        mine = [item for item in settlements if (item.id, item.claim) in held]
+        expired = [item.id for item in mine if item.verdict is Verdict.EXPIRE]
+        leaving = {row[0] for row in self._rows("leaving", ids=expired)} if expired else set()
+        if leaving:
+            self._rows("settle_dead", ids=sorted(leaving), reason="expired", counted=False)
+            self._send_expired(sorted(leaving))
+        for verdict, outcome in FINISHING:
+            over = [item.id for item in mine if item.verdict is verdict and item.id not in leaving]
+            self._finish(over, outcome, "remember_finished")
+        self._give_back(mine)
+        self._mark_dead(mine)
+        done = {item.id for item in mine}
+        self._after_settling(mine, done, session_id)
+        return done
 
     @retried
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:

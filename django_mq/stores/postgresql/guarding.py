@@ -45,6 +45,10 @@ class Guarding(SQLStore):
         told = Instructions(Conduct(conduct), credit)
         return Renewal(eldest=bool(eldest), ready=bool(ready), instructions=told)
 
+    def revive(self, session_id: int, *given: Any, **more: Any) -> frozenset[int] | None:
+        self._guarding = None  # the row says no more that the connection stands for it
+        return super().revive(session_id, *given, **more)
+
     def guard(self, session_id: int, *, deadline_seconds: float) -> bool:
         self.connection.ensure_connection()
         driver = self.connection.connection

@@ -202,10 +202,8 @@ class PostgreSQLStore(Guarding):
         connection = self.connection
         connection.validate_no_broken_transaction()
         # A pool may tidy up between two uses.
-        pooled = connection.settings_dict.get("OPTIONS", {}).get("pool")
-        if self._is_watched or pooled:
-            return False
-        return may_prepare(connection.connection, lambda: int(self._rows("backend")[0][0]))
+        spared = self._is_watched or connection.settings_dict.get("OPTIONS", {}).get("pool")
+        return not spared and may_prepare(connection.connection, lambda: int(self._rows("backend")[0][0]))
 
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if is_worth_copying(messages):
@@ -259,8 +257,10 @@ class PostgreSQLStore(Guarding):
             return super().exchange(session_id, settlements, request)
         with self._alone(), translating(self.connection):
             if request is not None and accepted and not request.promote:
-                return self._one_statement(session_id, settlements, request)
-            return self._one_round_trip(session_id, settlements, request)
+                result = self._one_statement(session_id, settlements, request)
+            else:
+                result = self._one_round_trip(session_id, settlements, request)
+        return self._settle_late(session_id, settlements, result)
 
     def _one_statement(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest

@@ -12,6 +12,7 @@ from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange, Verdict
 from django_mq.stores.sql.ruling import Ruling
+from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED, Steering
 from django_mq.stores.texts import storable, told
 
@@ -28,7 +29,7 @@ PROMOTE_LIMIT = 1000
 SEEN_COLUMN = len(fields(Claimed))
 
 
-class Consuming(Steering, Ruling):
+class Consuming(Sessions, Steering, Ruling):
     """Claim in strict order, settle behind the fence."""
 
     def exchange(
@@ -141,13 +142,26 @@ class Consuming(Steering, Ruling):
         return Claimed(*row[:SEEN_COLUMN])
 
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
-        given = frozenset(item.id for item in settlements)
         with self._transaction():
-            done, settlements = self._let_leave(session_id, settlements)
-            for name, params in self._settle_statements(session_id, settlements):
-                done.update(row[0] for row in self._rows(name, **params))
-            self._after_settling(settlements, done, session_id)
-        return given - done
+            done = self._settle_held(session_id, settlements)
+            late = [item for item in settlements if item.id not in done]
+            if late and (retaken := self._retake(session_id, [(item.id, item.claim) for item in late])):
+                done |= self._settle_held(session_id, [item for item in late if item.id in retaken])
+        return frozenset(item.id for item in settlements) - done
+
+    def _settle_late(self, session_id: int, settlements: Sequence[Settlement], result: Exchange) -> Exchange:
+        """Settle what came too late for an exchange and counts all the same; that is seldom, and asked apart."""
+        if result.void:
+            result.void = self.settle(session_id, [item for item in settlements if item.id in result.void])
+        return result
+
+    def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
+        """Settle what the session holds; return the ids."""
+        done, settlements = self._let_leave(session_id, settlements)
+        for name, params in self._settle_statements(session_id, settlements):
+            done.update(row[0] for row in self._rows(name, **params))
+        self._after_settling(settlements, done, session_id)
+        return done
 
     def _let_leave(self, session_id: int, settlements: Sequence[Settlement]) -> tuple[set[int], list[Settlement]]:
         """Send the expired to their expiry queues; return who went, and the verdicts that are left."""

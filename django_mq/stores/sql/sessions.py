@@ -11,9 +11,9 @@ from django_mq.stores.sql.runner import Runner
 from django_mq.stores.texts import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from django_mq.stores.records import ConsumerInfo, Heartbeat, SessionInfo
+    from django_mq.stores.records import ConsumerInfo, Heartbeat, Receipt, SessionInfo
 
 
 #: What of a ConsumerInfo becomes a parameter of the statement.
@@ -32,18 +32,32 @@ class Sessions(Runner):
     """Open, renew and close worker sessions."""
 
     def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
-        rows = self._rows(
-            "open_session",
-            name=storable(info.name, 255),
-            kind=info.kind,
-            host=storable(info.host, 255),
-            pid=info.pid,
-            version=info.version,
-            queues=json.dumps(list(info.queues)),
-            credit=info.credit,
-            deadline_seconds=deadline_seconds,
-        )
+        rows = self._rows("open_session", **_columns(info), deadline_seconds=deadline_seconds)
         return int(rows[0][0])
+
+    def revive(
+        self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float
+    ) -> frozenset[int] | None:
+        with self._transaction():
+            opened = self._reopen(
+                session=session_id,
+                deadline_seconds=deadline_seconds,
+                conduct=info.told.conduct.value,
+                given_credit=info.told.credit,
+                **_columns(info),
+            )
+            if not opened:
+                return None
+            self._shown = None
+            return frozenset(self._retake(session_id, held)) if held else frozenset()
+
+    def _reopen(self, **columns: Any) -> bool:
+        return bool(self._rows("reopen_session", **columns))
+
+    def _retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
+        """Claim again what carries the token of the session's claim; return the ids of what it holds of them."""
+        ids, claims = map(list, zip(*receipts, strict=True))
+        return {row[0] for row in self._rows("retake", session=session_id, ids=ids, claims=claims)}
 
     #: The session and the consumers that this store has written last.
     _shown: tuple[int, tuple[ConsumerInfo, ...]] | None = None
@@ -101,3 +115,15 @@ class Sessions(Runner):
         lost = [row[0] for row in self._rows("lost_owners")]
         self._rows("drop_ownerships", sessions=[*ids, *lost])
         self._rows("drop_sessions", sessions=ids)
+
+
+def _columns(info: SessionInfo) -> dict[str, Any]:
+    return {
+        "name": storable(info.name, 255),
+        "kind": info.kind,
+        "host": storable(info.host, 255),
+        "pid": info.pid,
+        "version": info.version,
+        "queues": json.dumps(list(info.queues)),
+        "credit": info.credit,
+    }

@@ -229,11 +229,101 @@ def test_a_second_verdict_is_void(store: Store, session: int, held: Claimed, how
 
 
 @VERDICTS
-def test_a_reaped_session_s_verdict_is_void(store: Store, session: int, held: Claimed, how: Verdict) -> None:
+def test_a_reaped_session_s_verdict_counts_as_long_as_nothing_becomes_of_the_message(
+    store: Store, session: int, held: Claimed, how: Verdict
+) -> None:
     lose_worker(store, session)
 
+    assert settle(store, session, held, how) == frozenset()
+    counts = store.counts()["orders"]
+    assert (counts.total, counts.ready, counts.dead) == {
+        Verdict.RELEASE: (1, 1, 0),
+        Verdict.DEAD: (1, 0, 1),
+    }.get(how, (0, 0, 0))
+
+
+@VERDICTS
+def test_a_late_verdict_counts_once(store: Store, session: int, held: Claimed, how: Verdict) -> None:
+    lose_worker(store, session)
+    settle(store, session, held, how)
+
     assert settle(store, session, held, how) == {held.id}
+
+
+@pytest.mark.parametrize("times", [0, 1], ids=["first claim", "claim of a suspect"])
+def test_a_late_failure_counts_as_one_that_is_in_time(store: Store, orders: str, times: int) -> None:
+    publish(store)
+    for _ in range(times):
+        dead = open_session(store)
+        claim(store, dead)
+        lose_worker(store, dead)
+    slow = open_session(store)
+    [late] = claim(store, slow)
+    lose_worker(store, slow)
+
+    settle(store, slow, late, Verdict.RELEASE, counted=True)
+
+    [again] = claim(store, open_session(store))
+    assert (again.attempts, again.suspect) == (1, False)
+
+
+def test_a_message_that_was_buried_with_its_worker_is_gone_when_its_late_success_comes(store: Store) -> None:
+    declare(store, max_attempts=1)
+    publish(store)
+    for _ in range(2):
+        session = open_session(store)
+        [late] = claim(store, session)
+        lose_worker(store, session)
+    assert store.counts()["orders"].dead == 1
+
+    assert settle(store, session, late, Verdict.ACCEPT) == frozenset()
+    assert store.counts()["orders"].total == 0
+
+
+def test_a_late_verdict_with_another_claim_s_token_is_void(store: Store, session: int, held: Claimed) -> None:
+    lose_worker(store, session)
+
+    void = store.settle(session, [Settlement(held.id, held.claim + 1, Verdict.ACCEPT)])
+
+    assert void == {held.id}
     assert store.counts()["orders"].ready == 1
+
+
+def test_a_late_verdict_travels_with_others_in_one_exchange(store: Store, session: int, held: Claimed) -> None:
+    lose_worker(store, session)
+
+    result = store.exchange(session, [verdict(held, Verdict.ACCEPT)], None)
+
+    assert result.void == frozenset()
+    assert store.counts()["orders"].total == 0
+
+
+@pytest.mark.parametrize("act", ["claimed and given back", "moved there and back", "cancelled", "retried"])
+def test_a_late_verdict_is_void_once_something_became_of_the_message(store: Store, act: str) -> None:
+    declare(store, max_attempts=1)
+    declare(store, "others")
+    id_ = publish(store)
+    for _ in range(2 if act == "retried" else 1):
+        session = open_session(store)
+        [late] = claim(store, session)
+        lose_worker(store, session)
+    match act:
+        case "claimed and given back":
+            other = open_session(store)
+            [again] = claim(store, other)
+            settle(store, other, again, Verdict.RELEASE)
+        case "moved there and back":
+            store.move([id_], "others")
+            moved = store.browse("others", states=[State.READY.value])
+            store.move([message.id for message in moved], "orders")
+        case "cancelled":
+            store.cancel([id_])
+        case _:
+            assert store.retry_dead([id_]) == 1
+    before = store.counts()["orders"]
+
+    assert settle(store, session, late, Verdict.ACCEPT) == {late.id}
+    assert store.counts()["orders"].total == before.total
 
 
 @VERDICTS

@@ -4,7 +4,8 @@
 -- Returns: one row per message.
 UPDATE OR IGNORE django_mq_message AS m
 SET id = {tail} + moving.rank, queue_id = moving.target_id, value_key = NULL, state = moving.state, level = moving.level,
-    place = moving.place, attempts = 0, suspect = 0, deliver_at = moving.deliver_at, dead_reason = '', dead_at = NULL
+    place = moving.place, attempts = 0, suspect = 0, deliver_at = moving.deliver_at, dead_reason = '', dead_at = NULL,
+    claim = NULL
 FROM (
     SELECT
         n.id, q.id AS target_id, min(n.state, 1) AS state, {level} AS level,

@@ -5,7 +5,7 @@
 -- Returns: one row per message.
 UPDATE OR IGNORE django_mq_message AS m
 SET id = {tail} + moving.rank, queue_id = moving.target_id, value_key = NULL, state = 1, level = moving.level,
-    place = 0, attempts = 0, redelivered = 0, suspect = 0, published_at = {now}, deliver_at = NULL, expires_at = moving.expires_at, dead_at = NULL,
+    place = 0, attempts = 0, redelivered = 0, suspect = 0, published_at = {now}, deliver_at = NULL, expires_at = moving.expires_at, dead_at = NULL, claim = NULL,
     headers = json_set(
         CASE WHEN json_valid(m.headers) THEN m.headers ELSE json_object('x-damaged-headers', m.headers) END,
         '$."x-origin-queue"', moving.origin_name, '$."x-origin-attempts"', m.attempts,
