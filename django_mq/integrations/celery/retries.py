@@ -1,11 +1,12 @@
-"""A task's own retries: they outlive the transaction that the exception of ``self.retry()`` rolls back.
+"""What a task publishes last: its own retry, which outlives the transaction that its exception rolls back.
 
 Where the database takes a second writer, the publisher writes a retry at once, on a private
 connection. SQLite takes none: the write would wait for the transaction that waits for it. So it
 waits for the end of the task's body, and with it of every transaction that the body opened.
 
 Celery acknowledges a task that asked for a retry, and logs what a signal's receiver raises. So
-these writes are part of the body: a retry that could not be written gives its message back.
+these writes are part of the body: a retry that could not be written gives its message back. So does
+a task that has succeeded while the database takes no connections, where others are to follow it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from celery import Task, signals
 from celery.app.trace import task_has_custom
 from celery.exceptions import Reject
+from kombu.utils.functional import retry_over_time
 
-from django_mq.errors import InvalidMessage, MQError
+from django_mq.errors import InvalidMessage, MQError, StoreError, StoreUnavailable
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -27,7 +29,12 @@ if TYPE_CHECKING:
 
     from celery import Celery
 
+    from django_mq.stores.base import Store
+
 logger = logging.getLogger("django_mq.celery")
+
+#: What of Celery's policy of publishing says how often, and after how many seconds, to try again.
+PATIENCE = ("max_retries", "interval_start", "interval_step", "interval_max")
 
 
 class _Deferred(threading.local):
@@ -70,40 +77,74 @@ def write_deferred(**_: Any) -> None:
 signals.task_postrun.connect(write_deferred, dispatch_uid="django_mq.retries")
 
 
-def install(app: Celery) -> None:
+def install(app: Celery, alias: str) -> None:
     """Cover all tasks of an app, before a worker prepares to run them."""
     for task in app.tasks.values():
-        cover(task)
+        cover(task, alias)
 
 
-def cover(task: Any) -> None:
-    """Have a task whose own retry cannot be published give its message back, or fail if it has none any more."""
+def cover(task: Any, alias: str) -> None:
+    """Have a task give its message back if its retry, or what follows it, cannot be published.
+
+    A task that has been acknowledged has no message: it fails.
+    """
     owner, name = (type(task), "__call__") if task_has_custom(task, "__call__") else (task, "run")
-    setattr(owner, name, _covered(getattr(owner, name), task))
+    setattr(owner, name, _covered(getattr(owner, name), task, alias))
 
 
-def _covered(body: Callable[..., Any], task: Any) -> Callable[..., Any]:
+def _covered(body: Callable[..., Any], task: Any, alias: str) -> Callable[..., Any]:
     @wraps(body)
     def run(*args: Any, **options: Any) -> Any:
         try:
             try:
-                return body(*args, **options)
+                result = body(*args, **options)
             finally:
                 _write_or_refuse(task)
         except Reject as reject:
             error = _unpublished(reject)
             if error is None:
                 raise
-            raise _refusal(task, error) from error
+            raise _refusal(task, error, "its retry") from error
+        if task.acks_late and _is_followed(task.request):
+            _look_or_refuse(task, alias)
+        return result
 
     return run
+
+
+def _is_followed(request: Any) -> bool:
+    """Whether Celery publishes other tasks when the body has succeeded."""
+    return bool(request.callbacks or request.chain or request.chord) and not request.is_eager
+
+
+def _look_or_refuse(task: Any, alias: str) -> None:
+    """Look whether the database can be reached, as patiently as Celery publishes.
+
+    If Celery cannot publish what follows, the task has failed and is acknowledged: the chain ends. Django
+    keeps the connection that this look may open until Celery has published.
+    """
+    store = shared_store(alias)
+    policy = task.app.conf.task_publish_retry_policy if task.app.conf.task_publish_retry else {}
+    limits = {"max_retries": 0, "interval_start": 0} | {name: policy[name] for name in PATIENCE if name in policy}
+    try:
+        retry_over_time(lambda: _look(store), StoreUnavailable, **limits)
+    except StoreError as error:
+        raise _refusal(task, error, "what follows it") from error
+
+
+def _look(store: Store) -> None:
+    try:
+        store.queue("")
+    except StoreUnavailable:
+        store.reconnect()  # for the next look
+        raise
 
 
 def _write_or_refuse(task: Any) -> None:
     try:
         write_deferred()
     except Exception as error:
-        raise _refusal(task, error) from error
+        raise _refusal(task, error, "its retry") from error
 
 
 def _unpublished(reject: Reject) -> Exception | None:
@@ -121,8 +162,8 @@ def _raised_by_retry(reject: Reject) -> bool:
     return trace is not None and trace.tb_frame.f_code is Task.retry.__code__
 
 
-def _refusal(task: Any, error: Exception) -> Exception:
-    """Return what a body raises whose retry could not be published."""
+def _refusal(task: Any, error: Exception, what: str) -> Exception:
+    """Return what the body of a task raises that could not publish something."""
     outcome = "its message goes back" if task.acks_late else "it was acknowledged when it began, and has failed"
-    logger.error("Task %s could not publish its retry: %s; %s.", task.request.id, error, outcome)
+    logger.error("Task %s could not publish %s: %s; %s.", task.request.id, what, error, outcome)
     return Reject(error, requeue=True) if task.acks_late else error

@@ -63,5 +63,5 @@ def install(sender: Any, **_: Any) -> None:
     loops.forget_left()
     sender.app.steps["consumer"].add(MQStep)
     failures.connect(transport.alias)
-    retries.install(sender.app)
+    retries.install(sender.app, transport.alias)
     revoking.install(transport.alias)

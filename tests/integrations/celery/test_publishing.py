@@ -16,6 +16,7 @@ from django.db import DatabaseError, IntegrityError, connections, transaction
 from kombu import Connection, Consumer, Producer
 from kombu import Queue as KombuQueue
 
+from django_mq import conf
 from django_mq.delivery.editing import create_queue
 from django_mq.errors import BodyTooLarge, QueueClosed, QueueFull
 from django_mq.integrations.celery import apart, retries
@@ -296,7 +297,7 @@ def run_one(app: Celery, task: Any, **more: Any) -> Any:
     """Run a task as a worker's pool does; return what the pool's parent is told."""
     from celery.app.trace import build_tracer
 
-    retries.cover(task)
+    retries.cover(task, conf.load().DATABASE)
     request = {"id": str(uuid4()), "args": [], "kwargs": {}, "retries": 0, "is_eager": False, **more}
     tracer = build_tracer(task.name, task, app=app)
     return tracer(request["id"], [], {}, request)
@@ -438,6 +439,14 @@ def test_a_retry_outlives_the_roll_back_after_another_task_was_applied_in_its_tr
 
     [row] = rows()
     assert row.headers["retries"] == 1
+
+
+def test_a_task_that_may_give_its_message_back_publishes_what_follows_it(app: Celery, rows: Rows) -> None:
+    task = app.task(_nothing, name=f"first {uuid4()}", shared=False, acks_late=True)
+
+    run_one(app, task, chain=[app.signature("note", immutable=True)])
+
+    assert [row.type for row in rows()] == ["note"]
 
 
 class CallingTask(Task):  # type: ignore[type-arg]  # generic in the stubs only

@@ -84,3 +84,11 @@ def fatal_once(task: Any, name: Any) -> None:
 def failing(task: Any, name: Any) -> None:
     note(task, name)
     raise ValueError(name)
+
+
+@app.task(bind=True, name="retrying", acks_late=True)
+def retrying(task: Any, name: Any, gate: str) -> None:
+    note(task, name)
+    diary.wait_at(gate)
+    if task.request.retries == 0:
+        raise task.retry(countdown=0)

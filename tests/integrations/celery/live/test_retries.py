@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
 
+import psycopg
 import pytest
+from celery import chain
 
 from django_mq.models import Queue
+from tests.journeys.conftest import LONGER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.journeys.conftest import Sites
     from tests.journeys.site import Site
 
 pytestmark = pytest.mark.once
@@ -24,4 +32,52 @@ def test_a_task_whose_retry_is_refused_runs_again_until_it_is_not(site: Site, po
         site.wait_for_diary(2, name="job", retries=0)
         queue.update(closed=False)
         site.wait_for_diary(name="job", retries=1)
+        site.wait_until_settled()
+
+
+@pytest.fixture
+def on_postgresql(sites: Sites) -> Iterator[Site]:
+    """A site on PostgreSQL, the only database that can be told to refuse new connections."""
+    with sites("postgresql", **LONGER) as made:
+        made.declare("celery", max_attempts=0)
+        yield made
+
+
+@contextmanager
+def refusing_connections(site: Site) -> Iterator[None]:
+    """Connections that are open stay open: the worker's own, but not those of its children's tasks."""
+    url = urlsplit(site.url)
+    name = url.path.strip("/")
+    with psycopg.connect(urlunsplit(url._replace(path="/postgres")), autocommit=True) as server:
+        server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+        try:
+            yield
+        finally:
+            server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+
+
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
+def test_a_chain_outlives_a_database_that_refuses_connections(on_postgresql: Site, pool: str) -> None:
+    site = on_postgresql
+    with site.worker("-c", "1", "-P", pool) as worker:
+        first, second = site.app.signature("gated", ("first", "gate")), site.app.signature("note", ("second",))
+        chain(first, second.set(immutable=True)).apply_async(ignore_result=True)
+        site.wait_for_diary(phase="begun")
+        with refusing_connections(site):
+            site.open("gate")
+            site.wait_for_diary(2, phase="done")
+        site.wait_for_diary(name="second")
+        site.wait_until_settled()
+        assert worker.stop() == 0
+
+
+def test_a_retry_outlives_a_database_that_refuses_connections(on_postgresql: Site) -> None:
+    site = on_postgresql
+    with site.worker("-c", "1"):
+        site.send("retrying", "job", "gate")
+        site.wait_for_diary(retries=0)
+        with refusing_connections(site):
+            site.open("gate")
+            site.wait_for_diary(2, retries=0)
+        site.wait_for_diary(retries=1)
         site.wait_until_settled()
