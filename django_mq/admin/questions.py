@@ -13,6 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import alias
 from django_mq.delivery.instructing import MOST_CREDIT
+from django_mq.delivery.validation import aware
+from django_mq.errors import InvalidMessage
 from django_mq.models import Queue
 
 
@@ -71,6 +73,10 @@ class Time(forms.Form):
         given: datetime = self.cleaned_data["deliver_at"]
         if timezone.is_naive(given):  # a site without time zones
             given = timezone.make_aware(given)
+        try:
+            given = aware(given, "deliver_at")
+        except InvalidMessage:
+            raise forms.ValidationError(self.fields["deliver_at"].error_messages["invalid"]) from None
         if given <= datetime.now(UTC):
             raise forms.ValidationError(_("This time is over: to deliver at once, use “Deliver now”."))
         return given

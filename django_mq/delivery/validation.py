@@ -16,6 +16,8 @@ from django_mq.errors import BodyTooLarge, InvalidMessage, UnknownQueue
 
 #: Longest type, correlation id and group key, in characters; the columns' length.
 TEXT_LENGTH = 255
+#: Times before and after these are not taken: in some time zone they are beyond the calendar.
+EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 #: How JSON spells a null character or a surrogate; whole pairs of those are fine.
 UNSTORABLE_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
@@ -76,10 +78,9 @@ def aware(value: Any, name: str) -> datetime:
         if conf.uses_time_zones():
             raise InvalidMessage(f"{name} is a naive datetime; use timezone.now() or timezone.make_aware().")
         value = timezone.make_aware(value, timezone.get_default_timezone())
-    try:
-        time: datetime = value.astimezone(UTC)
-    except OverflowError:
-        raise InvalidMessage(f"{name} is {value}; that is beyond the calendar.") from None
+    if not EARLIEST <= value <= LATEST:
+        raise InvalidMessage(f"{name} is {value}; that is beyond the calendar of some time zone.")
+    time: datetime = value.astimezone(UTC)
     return time
 
 

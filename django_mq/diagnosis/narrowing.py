@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
+from django_mq.delivery.times import read_time
 from django_mq.diagnosis import indexed
 from django_mq.diagnosis.indexed import in_state
 from django_mq.diagnosis.terms import matching
+from django_mq.errors import InvalidMessage
 from django_mq.models import Attempt, Message, Queue
 
 if TYPE_CHECKING:
@@ -98,9 +98,8 @@ def by_age(rows: QuerySet[Any], value: str, now: datetime) -> QuerySet[Any]:
 def moment(text: str) -> datetime | None:
     """Return the time that a text says, in the site's time zone unless it says another; None if it says none."""
     try:
-        found = parse_datetime(text.strip().replace(" ", "T", 1))
-        return timezone.make_aware(found) if found and timezone.is_naive(found) else found
-    except (ValueError, OverflowError):
+        return read_time(text.strip().replace(" ", "T", 1), "")
+    except InvalidMessage:
         return None
 
 

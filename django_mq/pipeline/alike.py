@@ -26,8 +26,8 @@ ID, TIMES = "message_id", ("deliver_at", "expires_at")
 OWN = (ID, *TIMES)
 #: As ids are spelled in nearly all cases; other spellings are for those who read them one by one.
 USUAL_ID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
-#: The first and the last moment of Python's calendar, in microseconds since 1970.
-FIRST_MOMENT, LAST_MOMENT = -62_135_596_800_000_000, 253_402_300_799_999_999
+#: EARLIEST and LATEST of delivery/validation.py, in microseconds since 1970.
+FIRST_MOMENT, LAST_MOMENT = -62_135_510_400_000_000, 253_402_128_000_000_000
 #: A group of fewer rows is not worth its own statement.
 WORTH_ROWS = 8
 

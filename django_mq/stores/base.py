@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Reaped,
         Times,
     )
+    from django_mq.stores.waiting import WaitingMessage
 
 
 class Store(Sessions, Volatile, Spacious, ABC):
@@ -257,8 +258,8 @@ class Store(Sessions, Volatile, Spacious, ABC):
         """Remove messages that nobody holds."""
 
     @abstractmethod
-    def correlated(self, ids: Sequence[str]) -> list[int]:
-        """Return the ids of waiting messages whose correlation id, or whose message id, is one of these."""
+    def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:
+        """Return the waiting messages whose correlation id, or whose message id, is one of these."""
 
     @abstractmethod
     def release_held(self, ids: Sequence[int]) -> int:

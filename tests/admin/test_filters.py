@@ -50,6 +50,16 @@ def test_messages_are_found_by_a_span_of_time(site: str, browse: Client, make: M
     assert len(types_of(browse, since="yesterday", until="9999-99-99T99:99")) == 4
 
 
+def test_a_span_to_the_ends_of_the_calendar_finds_everything(
+    site: str, settings: Settings, browse: Client, make: Make
+) -> None:
+    make.message(type="here")
+    for zone in ("Asia/Tokyo", "America/New_York"):
+        settings.TIME_ZONE = zone
+
+        assert types_of(browse, since="0001-01-01T00:00", until="9999-12-31T23:59:59") == ["here"]
+
+
 def test_a_span_keeps_the_other_filters_and_says_what_is_no_time(site: str, browse: Client, make: Make) -> None:
     make.message()
 

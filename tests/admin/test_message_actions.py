@@ -239,7 +239,7 @@ def test_messages_are_rescheduled_to_a_time_in_the_sites_zone(site: str, browse:
     assert set(found) == {datetime(2131, 5, 31, 18, tzinfo=timezone.get_current_timezone())}
 
 
-@pytest.mark.parametrize("given", ["", "tomorrow", "1999-01-01T00:00"])
+@pytest.mark.parametrize("given", ["", "tomorrow", "1999-01-01T00:00", "9999-12-31T23:59"])
 def test_a_time_that_is_over_or_none_is_asked_again(site: str, browse: Client, make: Make, given: str) -> None:
     message = make.message(READY)
 

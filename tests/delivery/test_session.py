@@ -371,6 +371,31 @@ def test_a_keeper_that_writes_while_the_session_closes_loses_nothing(alias: str,
     assert states(alias) == []
 
 
+@pytest.mark.usefixtures("absent_keeper")
+def test_a_message_that_is_claimed_again_while_the_heartbeat_gives_it_back_is_held(
+    alias: str, open_session: Open
+) -> None:
+    publish("orders", 1)
+    session = open_session()
+    (first,) = claim(session)
+    kept = session._keeper
+    assert isinstance(kept, Keeper)
+    again: list[Claimed] = []
+
+    class Overtaken(type(kept.store)):  # type: ignore[misc]
+        def exchange(self, *args: Any) -> Any:
+            result = super().exchange(*args)
+            again.extend(claim(session))
+            return result
+
+    kept.store.__class__ = Overtaken
+    session.settlements.add(Settlement(first.id, first.claim, Verdict.RELEASE))
+    session.flush()
+
+    assert [message.id for message in again] == [first.id]
+    assert session.held == 1
+
+
 def test_a_keeper_survives_a_defect(alias: str, open_session: Open, caplog: pytest.LogCaptureFixture) -> None:
     session = open_session()
     claim(session)

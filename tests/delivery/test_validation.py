@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.api import publish
+from django_mq.delivery import validation
 from django_mq.errors import BodyNotSerialisable, BodyTooLarge, InvalidMessage
 from django_mq.models import Message
+from django_mq.pipeline import alike
 
 if TYPE_CHECKING:
     from pytest_django import Settings
@@ -35,6 +37,8 @@ CIRCLE.append(CIRCLE)
         ({"expires_at": NAIVE}, "expires_at is a naive datetime"),
         ({"deliver_at": "tomorrow"}, "deliver_at must be a datetime, not str"),
         ({"deliver_at": LATEST}, "beyond the calendar"),
+        ({"deliver_at": datetime.max.replace(tzinfo=UTC)}, "beyond the calendar of some time zone"),
+        ({"expires_at": datetime.min.replace(tzinfo=UTC)}, "beyond the calendar of some time zone"),
         ({"deliver_at": NOON, "delay": 5}, "Give deliver_at or delay, not both"),
         ({"expires_at": NOON, "ttl": 5}, "Give expires_at or ttl, not both"),
         ({"delay": -1}, "delay is -1; use 0 or more seconds"),
@@ -122,3 +126,10 @@ def test_unusual_input_is_taken(database: str, orders: str, given: dict[str, Any
     publish(orders, **given)
 
     assert Message.objects.using(database).count() == 1
+
+
+def test_the_pipeline_takes_the_same_times() -> None:
+    bounds = [timedelta(microseconds=moment) for moment in (alike.FIRST_MOMENT, alike.LAST_MOMENT)]
+
+    known = [validation.EARLIEST, validation.LATEST]
+    assert [datetime(1970, 1, 1, tzinfo=UTC) + bound for bound in bounds] == known

@@ -171,7 +171,7 @@ def _short(value: Any, name: str) -> str | None:
 
 def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str, Any]:
     """Return the Kombu message dictionary of a claimed row. Raises CorruptMessage."""
-    properties = _decode_properties(claimed.properties)
+    properties = decode_properties(claimed.properties)
     priority = 0 if UNSAID in properties else priority
     info = properties.setdefault("delivery_info", {})
     info.update(redelivered=claimed.redelivered or claimed.attempts > 0, priority=priority)
@@ -203,7 +203,8 @@ def _due(headers: dict[str, Any]) -> dict[str, Any]:
     return headers | {"eta": None} if due_at is not None and due_at > datetime.now(UTC) else headers
 
 
-def _decode_properties(text: str | None) -> dict[str, Any]:
+def decode_properties(text: str | None) -> dict[str, Any]:
+    """Return the properties of a row. Raises CorruptMessage when they are not a JSON object."""
     try:
         properties = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:

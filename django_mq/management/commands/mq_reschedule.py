@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery import steering
 from django_mq.delivery.times import read_time
+from django_mq.delivery.validation import aware
 from django_mq.engine.states import READY, SCHEDULED
 from django_mq.management.arguments import UsageError, more_than_zero
 from django_mq.management.messages import MessageCommand
@@ -45,7 +46,7 @@ class Command(MessageCommand):
     @staticmethod
     def _later(seconds: float) -> datetime:
         try:
-            return datetime.now(UTC) + timedelta(seconds=seconds)
+            return aware(datetime.now(UTC) + timedelta(seconds=seconds), "--delay")
         except OverflowError:
             raise UsageError(f"--delay {seconds:g} reaches beyond the year 9999.") from None
 

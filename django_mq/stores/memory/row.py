@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django_mq.engine.message import Message
 from django_mq.engine.states import CLAIMED
 from django_mq.stores.records import Browsed, Claimed
+from django_mq.stores.waiting import WaitingMessage
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -100,6 +101,20 @@ class Row:
             published_at=self.published_at,
             deliver_at=self.deliver_at,
             expires_at=self.expires_at,
+            content_type=message.content_type,
+            content_encoding=message.content_encoding,
+            headers=message.headers,
+            properties=message.properties,
+            body=message.body,
+        )
+
+    def waiting(self) -> WaitingMessage:
+        """The row as it was published."""
+        message = self.message
+        return WaitingMessage(
+            id=self.id,
+            queue_name=self.queue.name,
+            message_id=message.message_id,
             content_type=message.content_type,
             content_encoding=message.content_encoding,
             headers=message.headers,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.memory.row import Row
     from django_mq.stores.records import Failure
+    from django_mq.stores.waiting import WaitingMessage
 
 
 class Steering(Arriving):
@@ -45,11 +46,13 @@ class Steering(Arriving):
         return len(unheld)
 
     @locked
-    def correlated(self, ids: Sequence[str]) -> list[int]:
+    def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:
         wanted = {*ids, *(made for given in ids if (made := uuid_of(given)) is not None)}
         waiting = [row for row in self.broker.rows.values() if row.entry.state in (SCHEDULED, READY)]
         return [
-            row.id for row in waiting if row.message.correlation_id in wanted or row.message.message_id in wanted
+            row.waiting()
+            for row in waiting
+            if row.message.correlation_id in wanted or row.message.message_id in wanted
         ]
 
     @locked

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django_mq.stores.records import Verdict
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.runner import Runner
 from django_mq.stores.texts import storable, told, uuid_of
+from django_mq.stores.waiting import WaitingMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
-    from uuid import UUID
 
     from django_mq.stores.records import Failure
 
@@ -76,11 +77,12 @@ class Steering(Runner):
         with self._transaction():
             return self._remove(ids, CANCELLED)
 
-    def correlated(self, ids: Sequence[str]) -> list[int]:
+    def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:
         hexes = [made.hex for given in ids if (made := uuid_of(given)) is not None]
         found = self._rows("find_correlated", correlation_ids=list(ids)) if ids else []
         found += self._rows("find_identified", message_ids=hexes) if hexes else []
-        return list(dict.fromkeys(row[0] for row in found))
+        by_id = {id_: (queue, UUID(str(made)), *rest) for id_, queue, made, *rest in found}
+        return [WaitingMessage(id_, *rest) for id_, rest in by_id.items()]
 
     def release_held(self, ids: Sequence[int]) -> int:
         return len(self._rows("release_held", ids=list(ids)))

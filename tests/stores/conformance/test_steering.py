@@ -65,9 +65,25 @@ def test_waiting_messages_are_found_by_their_correlation_id(store: Store, orders
     publish(store, correlation_id="nobody's")
     publish(store)
 
-    assert sorted(store.correlated(["task", "other", "unknown"])) == [ready, scheduled]
+    assert waiting_ids(store, ["task", "other", "unknown"]) == [ready, scheduled]
     assert store.correlated([]) == []
-    assert held not in store.correlated(["task"])
+    assert held not in waiting_ids(store, ["task"])
+
+
+def waiting_ids(store: Store, ids: list[str]) -> list[int]:
+    return sorted(waiting.id for waiting in store.correlated(ids))
+
+
+def test_a_waiting_message_is_read_as_it_was_published(store: Store, orders: str) -> None:
+    message_id = uuid4()
+    text = {"headers": '{"a": 1}', "properties": '{"reply_to": "b"}', "content_type": "application/json"}
+    publish(store, message_id=message_id, body=b"\xff\x00", content_encoding="binary", **text)
+
+    [waiting] = store.correlated([str(message_id)])
+
+    assert (waiting.queue_name, waiting.message_id, bytes(waiting.body)) == (orders, message_id, b"\xff\x00")
+    assert {name: getattr(waiting, name) for name in text} == text
+    assert waiting.content_encoding == "binary"
 
 
 def test_waiting_messages_are_found_by_their_message_id(store: Store, orders: str, session: int) -> None:
@@ -78,7 +94,7 @@ def test_waiting_messages_are_found_by_their_message_id(store: Store, orders: st
     later = publish(store, message_id=scheduled, delay_seconds=60)
     publish(store)
 
-    assert sorted(store.correlated([str(held), str(ready), scheduled.hex, str(uuid4()), "no id"])) == [row, later]
+    assert waiting_ids(store, [str(held), str(ready), scheduled.hex, str(uuid4()), "no id"]) == [row, later]
 
 
 def test_releasing_takes_a_message_from_its_session(store: Store, orders: str, session: int) -> None:

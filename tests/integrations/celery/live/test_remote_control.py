@@ -11,7 +11,7 @@ from django_mq.delivery.instructing import instruct
 from django_mq.engine.conduct import Conduct
 from django_mq.models import Consumer
 from tests.integrations.celery.live.hearing import publish_until
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from tests.journeys.site import Site
@@ -43,6 +43,21 @@ def test_a_revoked_task_in_the_backlog_never_runs_and_the_others_do(site: Site) 
         site.wait_until_settled()
 
     assert sorted(line["name"] for line in site.diary()) == ["a", "c"]
+
+
+def test_each_revoked_task_is_reported_once_whichever_worker_removes_it(site: Site) -> None:
+    include = ("-c", "1", "--include", "tests.integrations.celery.live.revocations")
+    with site.worker(*include, name="one") as one, site.worker(*include, name="two") as two:
+        ids = [site.send("note", number, countdown=3600) for number in range(5)]
+        ids += [site.send("note", number, queue="nobody's") for number in range(5)]
+
+        site.app.control.revoke(ids)
+        site.wait_until_settled()
+        site.wait_for_diary(len(ids), revoked="note")
+        for worker in (one, two):  # an answer comes after everything that the command before it did
+            assert site.app.control.ping([worker.name], timeout=PATIENCE_SECONDS, limit=1)
+
+    assert sorted(line["id"] for line in site.diary()) == sorted(ids)
 
 
 def test_a_running_task_is_terminated(site: Site) -> None:

@@ -1,0 +1,111 @@
+"""What a worker says of the waiting messages that it removes because their tasks were revoked."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from celery import signals
+from celery.worker import state as worker_state
+from celery.worker.control import Panel
+
+from django_mq.delivery.publishing import publish
+from django_mq.integrations.celery import revoking
+from django_mq.integrations.celery.native import DELIVER
+from django_mq.models import Message
+from django_mq.stores.registry import shared_store
+from tests.stores.builders import declare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from celery import Celery
+
+    from tests.integrations.celery.conftest import Rows
+
+
+class Events:
+    """Stands where a worker has its dispatcher of events."""
+
+    enabled = True
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str]] = []
+
+    def send(self, kind: str, **fields: Any) -> None:
+        self.sent.append((kind, fields["uuid"]))
+
+
+class Revoker:
+    """A worker, as far as the remote control command ``revoke`` needs one."""
+
+    def __init__(self, app: Celery) -> None:
+        self.events = Events()
+        self.signals: list[tuple[str, str, bool]] = []
+        self._state = SimpleNamespace(
+            app=app, hostname="worker", consumer=SimpleNamespace(event_dispatcher=self.events)
+        )
+
+    def revoke(self, *task_ids: str) -> None:
+        Panel.data["revoke"](self._state, list(task_ids))
+
+    def note(self, sender: Any, request: Any, expired: bool, **_: Any) -> None:
+        self.signals.append((sender.name, request.id, expired))
+
+
+@pytest.fixture
+def revoker(app: Celery, committed_database: str) -> Iterator[Revoker]:
+    command = Panel.data["revoke"]
+    app.conf.worker_send_task_events = True
+    app.tasks["note"].send_events = True
+    worker = Revoker(app)
+    signals.task_revoked.connect(worker.note, weak=False)
+    revoking.install(committed_database)
+    yield worker
+    signals.task_revoked.disconnect(worker.note)
+    Panel.data["revoke"] = command
+    worker_state.revoked.clear()
+
+
+def test_a_waiting_task_that_is_revoked_is_reported_once(app: Celery, revoker: Revoker, rows: Rows) -> None:
+    ready, later, kept = (str(uuid4()) for _ in range(3))
+    app.send_task("note", ("ready",), task_id=ready)
+    app.send_task("note", ("later",), task_id=later, countdown=3600)
+    app.send_task("note", ("kept",), task_id=kept)
+
+    revoker.revoke(ready, later)
+    revoker.revoke(ready, later)  # as another worker hears the same command
+
+    assert sorted(revoker.signals) == sorted(("note", id_, False) for id_ in (ready, later))
+    assert sorted(revoker.events.sent) == sorted(("task-revoked", id_) for id_ in (ready, later))
+    assert [row.correlation_id for row in rows()] == [kept]
+
+
+def test_a_waiting_message_of_a_handler_is_reported_as_its_run_would_be(
+    app: Celery, revoker: Revoker, rows: Rows, committed_database: str
+) -> None:
+    declare(shared_store(committed_database), "orders")
+    message_id = str(publish("orders", "any body"))
+
+    revoker.revoke(message_id)
+
+    assert revoker.signals == [(DELIVER, message_id, False)]
+    assert not rows()
+
+
+def test_what_cannot_be_reported_is_removed_all_the_same(
+    app: Celery, revoker: Revoker, rows: Rows, committed_database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    unknown, corrupt, known = (str(uuid4()) for _ in range(3))
+    app.send_task("no such task", task_id=unknown)
+    app.send_task("note", task_id=corrupt)
+    Message.objects.using(committed_database).filter(correlation_id=corrupt).update(body=b"\xff")
+    app.send_task("note", task_id=known)
+
+    revoker.revoke(unknown, corrupt, known)
+
+    assert [id_ for _, id_, _ in revoker.signals] == [known]
+    assert "no such task" in caplog.text
+    assert not rows()
