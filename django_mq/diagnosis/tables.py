@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 from django.db import DatabaseError, connections, transaction
 
-from django_mq.diagnosis.findings import ok, problem
+from django_mq.diagnosis.findings import notice, ok, problem
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -120,7 +121,10 @@ def look_at_privileges(alias: str) -> Iterator[Finding]:
     """Ask for every privilege that publishing and consuming need, without touching a row."""
     asked = [(model, privilege) for model in _models() for privilege in HARMLESS]
     if _refusal(alias, asked) is None:
-        yield ok("privileges", "All tables may be read and written.")
+        lacking = shared_store(alias).privilege_problems()
+        yield from (notice("privileges", *lack) for lack in lacking)
+        if not lacking:
+            yield ok("privileges", "All tables may be read and written.")
         return
     # One transaction ends with the first refusal: each is asked for apart, to name them all.
     refused, words = [], ""

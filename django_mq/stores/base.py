@@ -334,10 +334,7 @@ class Store(Sessions, Volatile, Spacious, ABC):
     # The connection.
 
     def disconnect(self) -> bool:
-        """Close the connection, the caller's too: the next statement opens another.
-
-        False, and nothing happens, inside a transaction, or where there is no connection.
-        """
+        """Close the connection, the caller's too, unless inside a transaction; return whether it was closed."""
         return False
 
     def reconnect(self) -> bool:
@@ -354,6 +351,10 @@ class Store(Sessions, Volatile, Spacious, ABC):
 
     def setting_problems(self) -> list[tuple[str, str]]:
         """Return (problem, hint) for database settings that make the queue slow or fragile."""
+        return []
+
+    def privilege_problems(self) -> list[tuple[str, str]]:
+        """Return (problem, hint) for privileges without which the queue works, but slowly."""
         return []
 
     @abstractmethod

@@ -283,6 +283,20 @@ def test_missing_privileges_are_a_problem_and_the_end_of_other_questions(run: Ru
     assert findings.all[-1] == found
 
 
+def test_sequences_that_may_not_be_used_are_a_notice(run: Run, database: str) -> None:
+    if database != "postgresql":
+        pytest.skip("only PostgreSQL has sequences with privileges of their own")
+    with connections[database].cursor() as cursor:
+        cursor.execute("CREATE ROLE mq_writer")
+        cursor.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO mq_writer")
+        cursor.execute("SET LOCAL ROLE mq_writer")
+
+    found = Findings(run).about("privileges", "notice")
+
+    assert "USAGE on public.django_mq_message_id_seq" in found["sentence"]
+    assert "GRANT USAGE ON SEQUENCE" in found["mend"]
+
+
 def test_a_message_in_an_unknown_state_is_a_problem(run: Run, database: str, orders: str) -> None:
     publish(orders)
     Message.objects.using(database).update(state=9)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from psycopg import IsolationLevel
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 #: Seconds until a silent connection is probed, between two probes, and until it is given up.
 KEEPALIVE_IDLE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 3
@@ -36,6 +38,21 @@ def problems(settings: dict[str, Any], version: int, isolation: str, *, pooled: 
         yield (
             "Connections lead through a pooler, and workers would prepare statements on them.",
             "Set DISABLE_SERVER_SIDE_CURSORS to True for the database: docs/how-to/pgbouncer.md.",
+        )
+
+
+def isolation_in(settings: dict[str, Any]) -> str | None:
+    """Return the name of the isolation that the project's settings choose, None where they choose none."""
+    given = settings.get("OPTIONS", {}).get("isolation_level")
+    return None if given is None else IsolationLevel(given).name.replace("_", " ").lower()
+
+
+def refused(sequences: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield (problem, hint) for sequences that the role may not use."""
+    if sequences:
+        yield (
+            f"Refused: USAGE on {', '.join(sequences)}. Loads of many messages are written more slowly.",
+            f"GRANT USAGE ON SEQUENCE {', '.join(sequences)} to the role.",
         )
 
 

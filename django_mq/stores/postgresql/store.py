@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from psycopg import Cursor, IsolationLevel
+from psycopg import Cursor
 from psycopg.adapt import Loader
 from psycopg.errors import InvalidSqlStatementName, UniqueViolation
 from psycopg.pq import Format
@@ -24,7 +24,7 @@ from django_mq.stores.postgresql.copying import Target, is_worth_copying
 from django_mq.stores.postgresql.guarding import Guarding
 from django_mq.stores.postgresql.pointing import Pointer
 from django_mq.stores.postgresql.preparing import cursor_of, may_prepare, prepare_no_more, preparing
-from django_mq.stores.postgresql.settings import bounded, problems
+from django_mq.stores.postgresql.settings import bounded, isolation_in, problems, refused
 from django_mq.stores.postgresql.space import Transaction, untended
 from django_mq.stores.records import ACCEPT, Exchange, Verdict
 from django_mq.stores.space import Space
@@ -206,18 +206,19 @@ class PostgreSQLStore(Guarding):
         return not spared and may_prepare(connection.connection, lambda: int(self._rows("backend")[0][0]))
 
     def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
-        if is_worth_copying(messages):
-            return self._copy_all(messages)
+        if is_worth_copying(messages) and (ids := self._copy_all(messages)) is not None:
+            return ids
         columns = {name: [getattr(message, name) for message in messages] for name in NEW_MESSAGE_FIELDS}
         return [row[0] for row in self._rows("append_many", **columns)]
 
-    def _copy_all(self, messages: Sequence[NewMessage]) -> list[int]:
+    def _copy_all(self, messages: Sequence[NewMessage]) -> list[int] | None:
         names = {message.queue_name for message in messages}
         found = self._rows("copy_targets", names=list(names), amount=len(messages))
         if len(found) < len(names):
             return []
-        ids: list[int] = found[0][-1]
-        self._copy(copying.rows(messages, ids, {name: Target.of(given) for name, *given, _ in found}))
+        ids: list[int] | None = found[0][-1]
+        if ids is not None:
+            self._copy(copying.rows(messages, ids, {name: Target.of(given) for name, *given, _ in found}))
         return ids
 
     def append_alike(
@@ -390,11 +391,10 @@ class PostgreSQLStore(Guarding):
         return list(untended(spaces, longest[0] if longest else None))
 
     def setting_problems(self) -> list[tuple[str, str]]:
-        settings: dict[str, Any] = self.connection.settings_dict
-        isolation = self._rows("isolation")[0][0]
-        given = settings.get("OPTIONS", {}).get("isolation_level")
-        if given is not None:
-            isolation = IsolationLevel(given).name.replace("_", " ").lower()
-        info = self.connection.connection.info
-        pooled = info.backend_pid != self._rows("backend")[0][0]
-        return list(problems(settings, info.server_version, isolation, pooled=pooled))
+        backend = self._rows("backend")[0][0]
+        settings, info = self.connection.settings_dict, self.connection.connection.info
+        isolation = isolation_in(settings) or self._rows("isolation")[0][0]
+        return list(problems(settings, info.server_version, isolation, pooled=info.backend_pid != backend))
+
+    def privilege_problems(self) -> list[tuple[str, str]]:
+        return list(refused([row[0] for row in self._rows("refused_sequences")]))

@@ -5,7 +5,8 @@
 -- read: a queue found here cannot be deleted before its messages are committed.
 -- Locks: the message table as any write does, against lock_messages.sql alone.
 -- Index: the unique name of django_mq_queue.
--- Returns: a row for each of the queues that is known and open; the ids are the same in all of them.
+-- Returns: a row for each of the queues that is known and open; the ids are the same in all of them, and null
+-- where the role may not use the sequence. An INSERT that leaves the id out needs no privilege on it.
 WITH nothing AS (
     INSERT INTO django_mq_message SELECT m.* FROM django_mq_message m WHERE false
 )
@@ -17,7 +18,8 @@ SELECT
     q.due_order = 'keep_place',
     (extract(epoch FROM {now} + q.min_ttl_seconds * interval '1 second') * 1000000)::bigint - 946684800000000,
     (extract(epoch FROM {now} + q.max_ttl_seconds * interval '1 second') * 1000000)::bigint - 946684800000000,
-    ARRAY(SELECT nextval((SELECT pg_get_serial_sequence('django_mq_message', 'id')::regclass))
-          FROM generate_series(1, %(amount)s::int))
+    CASE WHEN has_sequence_privilege(pg_get_serial_sequence('django_mq_message', 'id'), 'USAGE')
+         THEN ARRAY(SELECT nextval((SELECT pg_get_serial_sequence('django_mq_message', 'id')::regclass))
+                    FROM generate_series(1, %(amount)s::int)) END
 FROM django_mq_queue q
 WHERE q.name = ANY(%(names)s::text[]) AND NOT q.closed
