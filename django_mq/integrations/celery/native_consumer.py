@@ -48,7 +48,8 @@ class NativeConsumer:
         channel.qos.append(message, tag)
         self._tags.add(tag)
         self._delivered += 1
-        soon = self._consumer.call_soon_ack
+        # Celery before 5.7 has one way for all.
+        soon = getattr(self._consumer, "call_soon_ack", self._consumer.call_soon)
         self._consumer.strategies[DELIVER](
             message,
             None,
