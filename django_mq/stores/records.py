@@ -350,6 +350,13 @@ class Counts:
     claimed: int = 0
     dead: int = 0
     oldest_ready_seconds: float | None = None
+    #: How many of the scheduled ones are due. A worker's next claim makes them ready.
+    due: int = 0
+
+    @property
+    def deliverable(self) -> int:
+        """How many messages a worker could be given now."""
+        return self.ready + self.due
 
     @property
     def total(self) -> int:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: What was read of queues and bindings is believed for so long, in seconds.
 REMEMBER_SECONDS = 5.0
+#: The size of a queue is counted up to here.
+MOST_COUNTED = 1_000_000
 
 
 class Declarations:
@@ -110,10 +112,10 @@ class Declarations:
         return list(dict.fromkeys(queue for kind, pattern, queue in bound if matches(kind, pattern, routing_key)))
 
     def size(self, name: str) -> int:
-        """Return how many messages wait in the queue, ready or scheduled."""
+        """Return how many messages a worker could be given now, up to a million."""
         with self._store() as store:
-            counts = store.counts([name], limit=1_000_000).get(name)
-        return counts.ready + counts.scheduled if counts else 0
+            counts = store.counts([name], limit=MOST_COUNTED).get(name)
+        return min(counts.deliverable, MOST_COUNTED) if counts else 0
 
     def purge(self, name: str) -> int:
         """Remove what nobody holds; an unknown queue is empty."""

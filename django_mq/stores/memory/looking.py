@@ -31,7 +31,13 @@ class Looking(Runner):
         scheduled, ready, claimed, dead = (
             min(limit, in_state[state]) for state in (SCHEDULED, READY, CLAIMED, DEAD)
         )
-        return Counts(scheduled, ready, claimed, dead, self._oldest_ready_seconds(queue))
+        age, due = self._oldest_ready_seconds(queue), min(limit, self._due(queue))
+        return Counts(scheduled, ready, claimed, dead, age, due)
+
+    def _due(self, queue: BrokerQueue) -> int:
+        now = self._now()
+        scheduled = (row for row in queue.rows.values() if row.entry.state is SCHEDULED)
+        return sum(row.deliver_at is not None and row.deliver_at <= now for row in scheduled)
 
     def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
         """Return how long the first of a level has been waiting, or the first that is due and not yet promoted."""

@@ -28,7 +28,6 @@ from django_mq.stores.texts import storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from decimal import Decimal
 
     from django_mq.stores.records import (
         ClaimRequest,
@@ -292,11 +291,10 @@ class MySQLStore(Acting):
 
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
         rows = self._rows("counts", every=names is None, names=list(names or ()), limit=limit)
-        return {row[0]: self._counted(*row[1:]) for row in rows}
-
-    @staticmethod
-    def _counted(scheduled: int, ready: int, claimed: int, dead: int, age: Decimal | None) -> Counts:
-        return Counts(scheduled, ready, claimed, dead, None if age is None else float(age))
+        return {
+            name: Counts(scheduled, ready, claimed, dead, None if age is None else float(age), due)
+            for name, scheduled, ready, claimed, dead, age, due in rows
+        }
 
     def unfinished(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
         return self._uncommitted("arriving", after, last)

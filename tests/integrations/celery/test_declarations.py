@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.utils import timezone
 from kombu import Connection, Exchange, Producer, Queue
 
 from django_mq.delivery.publishing import publish
 from django_mq.errors import ConfigurationError, InvalidMessage
 from django_mq.integrations.celery import declarations
-from django_mq.models import Binding
+from django_mq.models import Binding, Message
 from django_mq.models import Queue as QueueRow
 
 if TYPE_CHECKING:
@@ -141,10 +143,17 @@ def test_what_is_remembered_of_a_queue_grows_old(
     assert known.remembered("things").max_attempts == 3
 
 
-def test_the_size_of_a_queue_counts_ready_and_scheduled(connection: Connection, rows: Rows) -> None:
+def test_the_size_of_a_queue_counts_what_a_worker_could_be_given_now(
+    connection: Connection, rows: Rows, committed_database: str
+) -> None:
     declare(connection, Queue("things"))
     publish("things", 1)
-    publish("things", 2, delay=60)
+    publish("things", 2, delay=3600)
+    publish("things", 3, delay=7200)
+    assert connection.default_channel.queue_declare("things", passive=True).message_count == 1
+
+    due = Message.objects.using(committed_database).filter(body=b"2")
+    due.update(deliver_at=timezone.now() - timedelta(seconds=60))
 
     assert connection.default_channel.queue_declare("things", passive=True).message_count == 2
 

@@ -33,6 +33,18 @@ def test_counts_tell_every_state_of_every_queue(store: Store, orders: str, sessi
     assert (found.scheduled, found.ready, found.claimed, found.dead, found.total) == (1, 2, 1, 1, 5)
 
 
+def test_counts_tell_how_many_of_the_scheduled_are_due(store: Store, orders: str) -> None:
+    publish(store)
+    for seconds in (10, 20, 30):
+        publish(store, delay_seconds=seconds)
+
+    pass_time(store, 25)
+
+    found = store.counts()[orders]
+    assert (found.scheduled, found.due, found.ready, found.deliverable) == (3, 2, 1, 3)
+    assert store.counts(limit=1)[orders].due == 1
+
+
 def test_counts_may_be_asked_for_some_queues(store: Store, orders: str) -> None:
     declare(store, "bills")
 

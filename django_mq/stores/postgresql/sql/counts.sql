@@ -3,7 +3,8 @@
 -- The order makes it walk the index of each state, whatever the statistics say; for the dead the
 -- range does, because the order of ids alone would be the primary key's too.
 -- Returns: name, scheduled, ready, claimed, dead, and how long in seconds a message has been waiting that could
--- be delivered: the longest of the ready ones at the head of a level, and of the scheduled ones that are due.
+-- be delivered: the longest of the ready ones at the head of a level, and of the scheduled ones that are due;
+-- and how many of the scheduled ones are due.
 SELECT
     q.name,
     (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
@@ -29,7 +30,9 @@ SELECT
          WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now}
          ORDER BY m.deliver_at
          LIMIT 1)
-     ) waiting)
+     ) waiting),
+    (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
+        WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now} ORDER BY m.deliver_at LIMIT %(limit)s) c)
 FROM django_mq_queue q
 WHERE %(names)s::text[] IS NULL OR q.name = ANY(%(names)s::text[])
 ORDER BY q.name

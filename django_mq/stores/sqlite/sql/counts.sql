@@ -2,7 +2,8 @@
 -- Locks: nothing. Index: django_mq_message_due, _ready, _claimed, _dead; at most limit entries of each.
 -- The order makes it walk the index of each state, whatever the statistics say.
 -- Returns: name, scheduled, ready, claimed, dead, and how long in seconds a message has been waiting that could
--- be delivered: the longest of the ready ones at the head of a level, and of the scheduled ones that are due.
+-- be delivered: the longest of the ready ones at the head of a level, and of the scheduled ones that are due;
+-- and how many of the scheduled ones are due.
 SELECT
     q.name,
     (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
@@ -25,7 +26,9 @@ SELECT
         UNION ALL
         SELECT min(m.deliver_at) FROM django_mq_message m
         WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now}
-     ) waiting)
+     ) waiting),
+    (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
+        WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now} ORDER BY m.deliver_at LIMIT %(limit)s))
 FROM django_mq_queue q
 WHERE %(names)s IS NULL OR q.name IN (SELECT value FROM json_each(%(names)s))
 ORDER BY q.name
