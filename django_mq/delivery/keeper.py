@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from django_mq import conf
+from django_mq.delivery.certainty import now
 from django_mq.delivery.memory import resident_bytes
 from django_mq.delivery.polling import RENEWALS
 from django_mq.delivery.upkeep import Upkeep
@@ -109,7 +110,7 @@ class Keeper:
         if session.settlements.stale(STALE_SECONDS):
             session.flush()
         if time.monotonic() >= self._renew_at or self.store.has_hung_up():
-            self._renew()
+            self.renew()
         if session.retired and not session.lost:
             session.resync(self.store)
         if session.over:
@@ -125,11 +126,12 @@ class Keeper:
         else:
             self._session.looked_at = time.monotonic()
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
+        """Renew now, from any thread. Raises StoreError."""
         session = self._session
         if session.id is None or session.over or session.hopeless:
             return
-        revivals = session.revivals
+        revivals, begun_at = session.revivals, now()
         busy, slots = session.measure()
         heartbeat = Heartbeat(
             deadline_seconds=self._deadline_seconds,
@@ -145,8 +147,10 @@ class Keeper:
         renewal = self.store.renew(session.id, heartbeat)
         self._expect_renewal()
         if renewal is None:
-            session.revive(revivals)
+            if session.revive(revivals):
+                session.certainty.confirm(begun_at)
             return
+        session.certainty.confirm(begun_at)
         session.instruct(renewal.instructions)
         self._upkeep.stand(eldest=renewal.eldest)
         if self.store.features.looks_when_renewed:

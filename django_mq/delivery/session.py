@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from django_mq import __version__, conf
 from django_mq.delivery import ownerless, settling
+from django_mq.delivery.certainty import Certainty, now
 from django_mq.delivery.keeper import Keeper
 from django_mq.delivery.revival import revive
 from django_mq.delivery.settlement_writer import SettlementWriter
@@ -87,6 +88,7 @@ class Session:
         self.on_given_back: Callable[[float], None] = ownerless.nobody_waits
         #: When the keeper has looked for this session, on the monotonic clock: the driver need not, for a while.
         self.looked_at = float("-inf")
+        self.certainty = Certainty(self)
         self.lost = False
         #: How often the session was revived after it had been reaped.
         self.revivals = 0
@@ -111,6 +113,8 @@ class Session:
         nothing that was settled is forgotten, nothing that was claimed is lost.
         """
         self._ensure_open()
+        if request is not None:
+            self.certainty.ensure()
         revivals = self.revivals
         batch = self.settlements.take()
         try:
@@ -222,10 +226,9 @@ class Session:
         return len(self._held)
 
     @property
-    def heartbeat_store(self) -> Store | None:
-        """The store over the heartbeat's connection, None before the session opens and after it closes."""
-        keeper = self._keeper
-        return None if keeper is None else keeper.store
+    def keeper(self) -> Keeper | None:
+        """The heartbeat, None before the session opens and after it closes."""
+        return self._keeper
 
     @property
     def hopeless(self) -> bool:
@@ -265,6 +268,7 @@ class Session:
         if self.id is not None:
             return
         self._close_former()
+        self.certainty.confirmed_at = now()
         self.id = self.store.open_session(self._info(), deadline_seconds=conf.load().SESSION_SECONDS)
         self._keeper = Keeper(self)
         self._keeper.start()
@@ -324,8 +328,7 @@ class Session:
     def forget(self) -> None:
         """Be nobody: in a forked child the session, its row and its thread are the parent's."""
         self.lost = True
-        self.id = None
-        self._keeper = None
+        self.id = self._keeper = None
         # A thread of the parent that held their locks does not exist here.
         self._writer, self._closing = SettlementWriter(self), threading.Lock()
 

@@ -112,7 +112,8 @@ class SettlementWriter:
 
     def _write(self, batch: list[Settlement]) -> None:
         session = self._session
-        session_id, known = session.id, session.heartbeat_store or session.store
+        session_id, keeper = session.id, session.keeper
+        known = session.store if keeper is None else keeper.store
         if session_id is None:
             return
         if session.settlements.failing_seconds() < settling.RECONNECT_SECONDS:

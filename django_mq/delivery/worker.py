@@ -122,6 +122,8 @@ class Worker:
         self.wake.set(CREDIT)
 
     def _next_attempt(self) -> Attempt | None:
+        if not self.session.certainty.holds:
+            return None  # the heartbeat confirms the lease, and then wakes the pool
         # Asked anew each time: a lost session brings new windows.
         dispatcher, session = shift = self._shift
         if session.lost:

@@ -144,7 +144,7 @@ def test_a_session_that_can_settle_nothing_and_give_nothing_back_is_not_renewed(
             assert session.hopeless
             deadline = WorkerSession.objects.using(alias).get().deadline
 
-            kept._renew()
+            kept.renew()
 
             assert WorkerSession.objects.using(alias).get().deadline == deadline
 

@@ -53,8 +53,10 @@ class Handover:
 
     @property
     def ready(self) -> bool:
-        """Whether the next message's channel has credit for it."""
+        """Whether the lease is certain, and the next message's channel has credit for it."""
         try:
+            if self._waiting and not self._transport.intake.session.certainty.holds:
+                return False  # the heartbeat confirms the lease, and then wakes the loop
             return self._transport.has_credit(self._waiting[0].queue_name)
         except IndexError:  # the keeper, or a signal's handler, gives back at any moment
             return False

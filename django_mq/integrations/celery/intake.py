@@ -151,6 +151,14 @@ class Intake:
         if self._store is not None:
             self._store.close()
 
+    def ensure_certain(self) -> None:
+        """Let nothing begin, after a pause, that may be others' by now. Raises SessionLost and other StoreErrors.
+
+        Celery then drops what its pool has not begun, and connects anew.
+        """
+        if self._session is not None:
+            self._session.certainty.ensure()
+
     def narrow(self, queues: tuple[str, ...]) -> None:
         """Claim from these queues only, for now, without ceasing to listen to the others."""
         if self._feeder is not None:

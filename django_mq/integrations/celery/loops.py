@@ -7,12 +7,44 @@ its own, tasks with an ETA among them, would never begin.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from kombu.asynchronous import get_event_loop, set_event_loop
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _Poller:
+    """A loop's poller that calls a function before the loop acts on what it has waited for."""
+
+    def __init__(self, poller: Any, before: Callable[[], None]) -> None:
+        self.poller = poller
+        self._before = before
+
+    def poll(self, timeout: float | None = None) -> Any:
+        events = self.poller.poll(timeout)
+        self._before()
+        return events
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.poller, name)
+
+
 _left: WeakSet[Any] = WeakSet()
+
+
+def before_events(loop: Any, function: Callable[[], None]) -> None:
+    """Call the function each time the loop has waited: the process may have stood still meanwhile."""
+    after_events(loop)
+    loop.poller = _Poller(loop.poller, function)
+
+
+def after_events(loop: Any) -> None:
+    """Call nothing any more."""
+    if isinstance(loop.poller, _Poller):
+        loop.poller = loop.poller.poller
 
 
 def entered(loop: Any) -> None:
@@ -22,6 +54,7 @@ def entered(loop: Any) -> None:
 
 def left(loop: Any) -> None:
     """Note that no worker uses the loop; one that reconnects enters it again."""
+    after_events(loop)
     _left.add(loop)
 
 

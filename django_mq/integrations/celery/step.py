@@ -15,6 +15,7 @@ from django_mq import conf
 from django_mq.delivery.handlers import check_transactions, discover
 from django_mq.integrations.celery import failures, loops, retries, revoking
 from django_mq.integrations.celery.alias import SCHEME
+from django_mq.integrations.celery.certainty import begin_if_certain
 from django_mq.integrations.celery.children import keep_given
 from django_mq.integrations.celery.native_consumer import NativeConsumer
 
@@ -32,6 +33,7 @@ class MQStep(bootsteps.StartStopStep):
         transport.intake.end = _end
         transport.name_session(consumer.hostname)
         keep_given(consumer.pool)
+        begin_if_certain(consumer.pool)
         if conf.load().CELERY_HANDLERS:
             for queue, handler in discover().items():
                 transport.consume_native(queue, NativeConsumer(handler, consumer, transport))

@@ -325,6 +325,7 @@ class Transport(virtual.Transport):
         """Watch the wake, look after every turn of the loop, and poll by a timer."""
         self._loop = loop
         loops.entered(loop)
+        loops.before_events(loop, self.intake.ensure_certain)
         self._committing.enter_worker()
         loop.add_reader(self.intake.wake.fileno(), self._on_wake)
         loop.on_tick.add(self._on_tick)

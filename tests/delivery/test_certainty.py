@@ -1,0 +1,96 @@
+"""After a pause longer than the deadline nothing begins before the lease is confirmed."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.api import publish_many
+from django_mq.delivery import keeper
+from django_mq.delivery.declaring import declare
+from django_mq.models import Message
+from django_mq.stores.registry import private_store, shared_store
+from tests.delivery.builders import a_handler, running
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_django import Settings
+
+    from django_mq.delivery.worker import Worker
+
+
+@pytest.fixture
+def alias(committed_database: str, settings: Settings) -> str:
+    """A database with two messages in the queue ``orders``."""
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "UPKEEP_SECONDS": 3600}
+    declare(shared_store(committed_database), "orders")
+    publish_many([("orders", "runs"), ("orders", "waits")])
+    return committed_database
+
+
+class Gate:
+    """A handler whose first message waits until the gate is opened."""
+
+    def __init__(self) -> None:
+        self.begun: list[Any] = []
+        self.is_open = threading.Event()
+
+    def __call__(self, message: Any) -> None:
+        self.begun.append(message.body)
+        self.is_open.wait(PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    made = Gate()
+    yield made
+    made.is_open.set()
+
+
+def pause(worker: Worker) -> None:
+    """Let the worker have been stopped for a long time."""
+    worker.session.certainty.confirmed_at = float("-inf")
+
+
+def finish_elsewhere(alias: str) -> None:
+    """Reap the worker's session and take its messages away."""
+    with closing(private_store(alias)) as other:
+        other.clock_offset = timedelta(days=1)  # type: ignore[attr-defined]
+        wait_until(other.reap)
+    Message.objects.using(alias).all().delete()
+
+
+def test_a_worker_that_was_stopped_begins_no_message_that_was_finished_elsewhere(
+    alias: str, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "ROUND_SECONDS", PATIENCE_SECONDS)  # the pool is the first to wake up
+    with running(a_handler(gate, credit=2), using=alias, threads=1) as worker:
+        wait_until(lambda: gate.begun and worker.session.held == 2)
+        before = worker.session
+        finish_elsewhere(alias)
+        pause(worker)
+
+        gate.is_open.set()
+        worker.wake.set()
+
+        wait_until(lambda: worker.session is not before)
+        assert gate.begun == ["runs"]
+
+
+def test_a_worker_that_was_stopped_goes_on_when_its_lease_is_confirmed(alias: str, gate: Gate) -> None:
+    with running(a_handler(gate, credit=2), using=alias, threads=1) as worker:
+        wait_until(lambda: gate.begun and worker.session.held == 2)
+        before = worker.session
+        pause(worker)
+        gate.is_open.set()
+
+        worker.session.renew_soon()
+
+        wait_until(lambda: gate.begun == ["runs", "waits"])
+        assert worker.session is before
