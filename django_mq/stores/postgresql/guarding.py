@@ -10,10 +10,9 @@ from __future__ import annotations
 import select
 from typing import Any
 
-from django_mq.engine.conduct import Conduct
 from django_mq.stores.postgresql.settings import impatient
 from django_mq.stores.private import lock_of
-from django_mq.stores.records import Instructions, Renewal
+from django_mq.stores.records import Renewal
 from django_mq.stores.sql import SQLStore
 
 #: How long a session whose connection has ended may take to come back.
@@ -42,7 +41,7 @@ class Guarding(SQLStore):
 
     def _answer(self, _session_id: int, *renewed: Any) -> Renewal:
         _, eldest, ready, conduct, credit = renewed
-        told = Instructions(Conduct(conduct), credit)
+        told = self._instructions(conduct, credit)
         return Renewal(eldest=bool(eldest), ready=bool(ready), instructions=told)
 
     def revive(self, session_id: int, *given: Any, **more: Any) -> frozenset[int] | None:

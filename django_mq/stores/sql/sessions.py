@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.conduct import Conduct
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import ConsumerInfo, Heartbeat, Receipt, SessionInfo
 
+
+logger = logging.getLogger("django_mq.stores")
 
 #: What of a ConsumerInfo becomes a parameter of the statement.
 CONSUMER_FIELDS = (
@@ -92,7 +95,20 @@ class Sessions(Runner):
         """Return what a renewal's row says; asked apart where it does not say who is the eldest."""
         _, conduct, credit = renewed
         eldest = not self._rows("elder", session=session_id)
-        return Renewal(eldest=eldest, instructions=Instructions(Conduct(conduct), credit))
+        return Renewal(eldest=eldest, instructions=self._instructions(conduct, credit))
+
+    #: What the session was told last that this version understands, and a word that it does not.
+    _conduct = Conduct.WORK
+    _unknown_word: str | None = None
+
+    def _instructions(self, word: str, credit: int | None) -> Instructions:
+        """Return what an operator has told the session; a word of a newer version is ignored, and logged once."""
+        if word in set(Conduct):
+            self._conduct = Conduct(word)
+        elif word != self._unknown_word:
+            self._unknown_word = word
+            logger.warning("This worker is told %r, which its version does not know: it goes on as before", word)
+        return Instructions(self._conduct, credit)
 
     def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
         word = None if conduct is None else conduct.value

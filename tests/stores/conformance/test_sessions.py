@@ -343,3 +343,19 @@ def test_a_heartbeat_says_how_busy_the_worker_is(store: Store, session: int) -> 
 
     row = WorkerSession.objects.using(store.alias).get(pk=session)
     assert (row.busy, row.slots, row.memory_bytes) == (3, 4, 5 * 2**30)
+
+
+def test_a_word_of_a_newer_version_is_ignored_and_said_once(
+    store: Store, session: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    needs_rows(store)
+    store.instruct(session, conduct=Conduct.QUIET, credit=3)
+    store.renew(session, ALIVE)
+    WorkerSession.objects.using(store.alias).filter(pk=session).update(conduct="drain")
+
+    told = [renewed.instructions for _ in range(2) if (renewed := store.renew(session, ALIVE)) is not None]
+
+    assert told == [Instructions(Conduct.QUIET, 3)] * 2
+    assert [record.message for record in caplog.records if "'drain'" in record.message] == [
+        "This worker is told 'drain', which its version does not know: it goes on as before"
+    ]
