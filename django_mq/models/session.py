@@ -12,7 +12,10 @@ from django_mq.models.times import UTCDateTimeField
 
 
 class WorkerSession(models.Model):
-    """One worker process, alive as long as its deadline is renewed. Its id is never used again."""
+    """One worker process, alive as long as its deadline is renewed.
+
+    Its id is the time when it opened, in microseconds, and never used again.
+    """
 
     class Kind(models.TextChoices):
         CELERY = "celery", _("Celery worker")

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core.management import call_command
 
 from django_mq.api import publish
 from django_mq.delivery import keeper
@@ -260,6 +261,20 @@ def test_the_keeper_notices_that_the_session_was_reaped(alias: str, open_session
 
     wait_until(lambda: session.revivals)
     assert states(alias) == [STATUS.CLAIMED]
+
+
+@pytest.mark.usefixtures("absent_keeper")
+def test_two_workers_share_no_session_though_the_tables_were_flushed(alias: str, open_session: Open) -> None:
+    first, second = open_session(), open_session()
+    claim(first)
+    call_command("flush", database=alias, interactive=False, verbosity=0)
+    declare(shared_store(alias), "orders")
+
+    claim(second)
+    claim(first)
+
+    assert first.id != second.id
+    assert set(WorkerSession.objects.using(alias).values_list("pk", flat=True)) == {first.id, second.id}
 
 
 def test_the_keeper_renews_the_session(alias: str, open_session: Open, settings: Any) -> None:

@@ -203,8 +203,8 @@ class MySQLStore(Acting):
     ) -> frozenset[int] | None:
         return super().revive(session_id, info, held, deadline_seconds=deadline_seconds)
 
-    def _reopen(self, **columns: Any) -> bool:
-        return bool(self._written("reopen_session", **columns))
+    def _insert_session(self, **columns: Any) -> list[tuple[Any, ...]]:
+        return self._written("open_session", **columns)
 
     def _retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
         given = sorted({id_ for id_, _ in receipts})

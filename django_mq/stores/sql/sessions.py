@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.conduct import Conduct
@@ -35,27 +36,42 @@ class Sessions(Runner):
     """Open, renew and close worker sessions."""
 
     def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
-        rows = self._rows("open_session", **_columns(info), deadline_seconds=deadline_seconds)
-        return int(rows[0][0])
+        while True:
+            # Not counted by the database: its numbers begin anew when the tables are flushed, and two
+            # workers would share a session. Microseconds stay below 2 to the power of 53, which JSON carries.
+            session_id = time.time_ns() // 1000
+            if self._open(session_id, info, deadline_seconds):
+                return session_id
 
     def revive(
         self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float
     ) -> frozenset[int] | None:
         with self._transaction():
-            opened = self._reopen(
-                session=session_id,
-                deadline_seconds=deadline_seconds,
-                conduct=info.told.conduct.value,
-                given_credit=info.told.credit,
-                **_columns(info),
-            )
-            if not opened:
+            if not self._open(session_id, info, deadline_seconds):
                 return None
             self._shown = None
             return frozenset(self._retake(session_id, held)) if held else frozenset()
 
-    def _reopen(self, **columns: Any) -> bool:
-        return bool(self._rows("reopen_session", **columns))
+    def _open(self, session_id: int, info: SessionInfo, deadline_seconds: float) -> bool:
+        """Write the session's row; return False if there is one with this id."""
+        return bool(
+            self._insert_session(
+                session=session_id,
+                name=storable(info.name, 255),
+                kind=info.kind,
+                host=storable(info.host, 255),
+                pid=info.pid,
+                version=info.version,
+                queues=json.dumps(list(info.queues)),
+                credit=info.credit,
+                deadline_seconds=deadline_seconds,
+                conduct=info.told.conduct.value,
+                given_credit=info.told.credit,
+            )
+        )
+
+    def _insert_session(self, **columns: Any) -> list[tuple[Any, ...]]:
+        return self._rows("open_session", **columns)
 
     def _retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
         """Claim again what carries the token of the session's claim; return the ids of what it holds of them."""
@@ -131,15 +147,3 @@ class Sessions(Runner):
         lost = [row[0] for row in self._rows("lost_owners")]
         self._rows("drop_ownerships", sessions=[*ids, *lost])
         self._rows("drop_sessions", sessions=ids)
-
-
-def _columns(info: SessionInfo) -> dict[str, Any]:
-    return {
-        "name": storable(info.name, 255),
-        "kind": info.kind,
-        "host": storable(info.host, 255),
-        "pid": info.pid,
-        "version": info.version,
-        "queues": json.dumps(list(info.queues)),
-        "credit": info.credit,
-    }
