@@ -19,6 +19,7 @@ from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
     from django_mq.delivery.session import Session
+    from django_mq.stores.records import SessionInfo
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -47,6 +48,20 @@ class Keeper:
         self._renew_at = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="django_mq-keeper", daemon=True)
+
+    def open(self, info: SessionInfo) -> int:
+        """Open the session's row and return its id; a connection stands for it from the first instant.
+
+        Raises StoreError.
+        """
+        try:
+            with self.store.transaction():
+                session_id = self.store.open_session(info, deadline_seconds=self._deadline_seconds)
+                self.store.guard(session_id, deadline_seconds=self._deadline_seconds)
+        except BaseException:
+            self.store.close()
+            raise
+        return session_id
 
     def start(self) -> None:
         """Start the thread."""

@@ -269,9 +269,9 @@ class Session:
             return
         self._close_former()
         self.certainty.confirmed_at = now()
-        self.id = self.store.open_session(self._info(), deadline_seconds=conf.load().SESSION_SECONDS)
-        self._keeper = Keeper(self)
-        self._keeper.start()
+        keeper = Keeper(self)
+        self.id, self._keeper = keeper.open(self._info()), keeper
+        keeper.start()
         _live.add(self)
 
     def _info(self) -> SessionInfo:
@@ -330,7 +330,7 @@ class Session:
         self.lost = True
         self.id = self._keeper = None
         # A thread of the parent that held their locks does not exist here.
-        self._writer, self._closing = SettlementWriter(self), threading.Lock()
+        self._writer, self._closing, self._reviving = SettlementWriter(self), threading.Lock(), threading.Lock()
 
     @property
     def over(self) -> bool:

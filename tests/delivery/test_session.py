@@ -182,7 +182,7 @@ def test_a_retired_session_that_holds_nothing_ends_at_once(alias: str, open_sess
     assert not WorkerSession.objects.using(alias).exists()
 
 
-@pytest.mark.usefixtures("idle_keeper")
+@pytest.mark.usefixtures("absent_keeper")
 def test_a_reaped_sessions_late_verdict_is_void(alias: str, open_session: Open) -> None:
     publish("orders", 1)
     slow, other = open_session(), open_session()
@@ -199,7 +199,7 @@ def test_a_reaped_sessions_late_verdict_is_void(alias: str, open_session: Open) 
     assert states(alias) == []
 
 
-@pytest.mark.usefixtures("idle_keeper")
+@pytest.mark.usefixtures("absent_keeper")
 def test_a_verdict_that_comes_after_the_session_was_reaped_counts(alias: str, open_session: Open) -> None:
     publish("orders", 1)
     slow = open_session()
@@ -265,16 +265,25 @@ def test_the_keeper_notices_that_the_session_was_reaped(alias: str, open_session
 
 @pytest.mark.usefixtures("absent_keeper")
 def test_two_workers_share_no_session_though_the_tables_were_flushed(alias: str, open_session: Open) -> None:
-    first, second = open_session(), open_session()
-    claim(first)
-    call_command("flush", database=alias, interactive=False, verbosity=0)
-    declare(shared_store(alias), "orders")
-
-    claim(second)
+    sessions = first, second = open_session(), open_session()
+    for session in sessions:
+        call_command("flush", database=alias, interactive=False, verbosity=0)
+        declare(shared_store(alias), "orders")
+        claim(session)
     claim(first)
 
     assert first.id != second.id
     assert set(WorkerSession.objects.using(alias).values_list("pk", flat=True)) == {first.id, second.id}
+
+
+@pytest.mark.usefixtures("absent_keeper")
+def test_the_connection_stands_for_the_session_from_the_first_instant(alias: str, open_session: Open) -> None:
+    session = open_session()
+
+    claim(session)
+
+    [row] = WorkerSession.objects.using(alias).all()
+    assert row.guarded is session.store.features.notices_ends
 
 
 def test_the_keeper_renews_the_session(alias: str, open_session: Open, settings: Any) -> None:
