@@ -7,7 +7,7 @@ refuses is refused late, inside the caller's transaction, and broken is what was
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from kombu import Connection, Producer
 from django_mq.api import Letter, browse, pause, publish, publish_many, purge, resume
 from django_mq.delivery.bulk import publish_alike
 from django_mq.delivery.declaring import declare
+from django_mq.delivery.validation import EARLIEST, LATEST
 from django_mq.errors import InvalidMessage, MQError, StoreError
 from django_mq.models import Binding, Message, Queue
 from django_mq.pipeline import alike
@@ -189,8 +190,8 @@ def test_a_time_beyond_the_calendar_is_refused_at_every_door(doors: Doors) -> No
     ]
 
     assert [doors.outcome(door, moment) for door in doors_of_times for moment in beyond] == ["refused"] * 8
-    # The last that are in it are taken.
-    for moment in (datetime.max.replace(tzinfo=UTC), datetime(1, 1, 2, tzinfo=UTC)):
+    # The first and the last that every time zone has are taken.
+    for moment in (EARLIEST, LATEST):
         assert [doors.outcome(door, moment) for door in doors_of_times] == ["taken"] * 4
 
 
