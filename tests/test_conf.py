@@ -86,7 +86,6 @@ def test_queues_that_are_no_dictionaries_are_refused(settings: Settings, queues:
         ({"AUTO_DECLARE": "no"}, "AUTO_DECLARE is 'no'; it must be of type bool"),
         ({"REDIS_URL": "redis://h:abc/0"}, "REDIS_URL cannot be read"),
         ({"REDIS_URL": "redis://["}, "REDIS_URL cannot be read"),
-        ({"REDIS_URL": "redis://h/0?socket_timeout=soon"}, "REDIS_URL cannot be read"),
         ({"REDIS_PREFIX": "\ud800"}, "REDIS_PREFIX is"),
         ({"SESSION_SECONDS": 1e300}, "at most 604800, a week"),
         ({"POLL_SECONDS": 10**400}, "at most 604800, a week"),

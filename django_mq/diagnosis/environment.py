@@ -37,7 +37,8 @@ def look_at_redis() -> Iterator[Finding]:
     if not conf.load().REDIS_URL:
         yield ok("redis", "No REDIS_URL: hints stay within a process, and workers look regularly.")
         return
-    trouble = notifier().trouble()
+    found = notifier()
+    trouble = found.trouble() if found.reaches_others else "REDIS_URL has an option that the client cannot read."
     if trouble:
         mend = "Start Redis, or correct DJANGO_MQ['REDIS_URL']. Until then messages are only found a little later."
         yield problem("redis", f"A hint did not come back: {trouble}", mend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from django_mq.notifications.local import LocalNotifier
 
 if TYPE_CHECKING:
     from django_mq.notifications.base import Notifier
+
+logger = logging.getLogger("django_mq.notifications")
 
 
 def notifier() -> Notifier:
@@ -30,4 +33,11 @@ def _notifier(url: str | None, prefix: str, timeout_seconds: float, interest_sec
         return LocalNotifier()
     from django_mq.notifications.redis import RedisNotifier  # noqa: PLC0415 - Redis only for those who use it
 
-    return RedisNotifier(url, prefix=prefix, timeout_seconds=timeout_seconds, interest_seconds=interest_seconds)
+    try:
+        return RedisNotifier(
+            url, prefix=prefix, timeout_seconds=timeout_seconds, interest_seconds=interest_seconds
+        )
+    except ValueError:
+        # The error may hold a part of a password. A publisher comes here when its message has been written.
+        logger.error("The Redis client cannot read an option of REDIS_URL: no hint leaves this process.")  # noqa: TRY400
+        return LocalNotifier()

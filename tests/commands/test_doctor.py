@@ -68,6 +68,16 @@ def test_patience_has_no_upper_end(run: Run, orders: str) -> None:
     assert Findings(run, "--timeout", "1e300").code == 0
 
 
+def test_an_option_that_the_redis_client_cannot_read_fails_no_publisher(
+    run: Run, database: str, orders: str, settings: Settings
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": "redis://localhost/0?socket_timeout=soon"}
+
+    publish(orders)
+
+    assert "option" in Findings(run).about("redis", "problem")["sentence"]
+
+
 def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: str) -> None:
     shared_store(database).open_session(WORKER, deadline_seconds=60)
     publish(orders)
