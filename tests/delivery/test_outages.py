@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,10 +14,11 @@ from django.db import connections
 from django_mq.api import publish, publish_many
 from django_mq.delivery.worker import FIRST_PAUSE_SECONDS
 from django_mq.errors import StoreUnavailable
-from django_mq.models import History, Message
+from django_mq.models import History, Message, WorkerSession
 from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement, Verdict
 from django_mq.stores.registry import private_store
 from tests.delivery.builders import a_handler, running
+from tests.stores.builders import open_session
 from tests.support.site import a_site_on
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -230,3 +232,21 @@ def test_a_settlement_that_is_refused_altogether_gives_its_message_back_and_keep
 
     (bad,) = Message.objects.using(on_sqlite)
     assert (bad.type, bad.state) == ("bad", Message.Status.SCHEDULED)
+
+
+def test_a_long_wait_for_a_foreign_write_lock_is_an_outage_in_which_no_session_is_reaped(on_sqlite: str) -> None:
+    with (
+        closing(private_store(on_sqlite)) as store,
+        closing(sqlite3.connect(connections[on_sqlite].settings_dict["NAME"], check_same_thread=False)) as foreign,
+    ):
+        session = open_session(store, deadline_seconds=-1)
+        store.outage_seconds = 0.0  # type: ignore[attr-defined]
+        foreign.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.1, foreign.commit)
+        release.start()
+
+        with pytest.raises(StoreUnavailable, match="locked for"):
+            store.reap()
+
+        release.join()
+        assert WorkerSession.objects.using(on_sqlite).get().pk == session

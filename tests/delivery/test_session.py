@@ -333,6 +333,19 @@ def test_a_keeper_that_has_overslept_reaps_nobody_for_a_while(alias: str, open_s
     assert {row.pk for row in WorkerSession.objects.using(alias).all()} == {mine.id, other.id}
 
 
+@pytest.mark.usefixtures("absent_keeper")
+def test_a_keeper_whose_renewal_took_long_reaps_nobody_for_a_while(alias: str, open_session: Open) -> None:
+    mine, other = open_session(), open_session()
+    claim(mine)
+    claim(other)
+    kept = lapse_all(alias, mine)
+    kept._deadline_seconds = -1.0  # half of it is over after any renewal
+
+    kept._round()
+
+    assert {row.pk for row in WorkerSession.objects.using(alias).all()} == {mine.id, other.id}
+
+
 def test_after_an_exchange_of_unknown_outcome_nothing_stays_claimed_by_nobody(
     alias: str, open_session: Open
 ) -> None:

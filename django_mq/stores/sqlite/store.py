@@ -7,6 +7,7 @@ no other process can come in between.
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from uuid import UUID
 from django.db import transaction
 
 from django_mq.engine.claim_bytes import fitting
+from django_mq.errors import StoreUnavailable
 from django_mq.stores.features import Features
 from django_mq.stores.records import Browsed, Claimed, Exchange
 from django_mq.stores.space import Space
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-    from django_mq.stores.records import ClaimRequest, NewMessage, Settlement
+    from django_mq.stores.records import ClaimRequest, NewMessage, Reaped, Settlement
 
 #: What takes two statements here, in this order; the one that gives the pair its name answers.
 PAIRS = {
@@ -190,6 +192,21 @@ class SQLiteStore(SQLStore):
         values[14] = datetime.fromisoformat(f"{row[14]}+00:00")
         values[15:17] = time_of(row[15]), time_of(row[16])
         return Claimed(*values)
+
+    # Upkeep.
+
+    #: A wait for the write lock that is an outage, in seconds: sessions could not be renewed meanwhile.
+    outage_seconds: float = 1.0
+
+    def reap(self, *, spare: int = 0) -> list[Reaped]:
+        begin = time.monotonic()
+        with self._transaction():
+            waited = time.monotonic() - begin
+            if waited > self.outage_seconds:
+                raise StoreUnavailable(
+                    f"Another program kept the database locked for {waited:.1f} seconds or more."
+                )
+            return super().reap(spare=spare)
 
     # Looking.
 
