@@ -17,12 +17,14 @@ from django.db.models import Max, Q
 from django.http import JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, path, reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from django_mq.admin.table import TableAdmin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
@@ -66,7 +68,7 @@ class LogPage(TableAdmin):
         entries, more = self._entries(request)
         found = [
             {
-                "time": entry.action_time.isoformat(),
+                "time": _aware(entry.action_time).isoformat(),
                 "user": entry.user.get_username(),
                 "about": entry.content_type.model if entry.content_type else "",
                 "name": entry.object_repr,
@@ -113,3 +115,8 @@ def _among(kinds: Sequence[int], term: str) -> QuerySet[LogEntry]:
     words = Q(change_message__icontains=term) | Q(object_repr__icontains=term)
     user = Q((f"user__{get_user_model().USERNAME_FIELD}__icontains", term))
     return entries.filter(words | user, pk__gt=newest - SAMPLE)
+
+
+def _aware(time: datetime) -> datetime:
+    """Return the time with its zone, which Django leaves out without ``USE_TZ``."""
+    return timezone.make_aware(time, timezone.get_default_timezone()) if timezone.is_naive(time) else time

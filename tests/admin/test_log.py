@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django.test import Client
+    from pytest_django import Settings
 
     from tests.admin.conftest import Make
 
@@ -48,6 +49,17 @@ def test_what_was_done_to_queues_messages_and_workers_is_on_one_page(
     assert "stock take" in told[-1]["words"]
     assert "&lt;b&gt;stock take" in page
     assert page_of(message.queue) in page
+
+
+@pytest.mark.django_db
+def test_a_time_says_its_zone_without_use_tz_as_well(browse: Client, make: Make, settings: Settings) -> None:
+    settings.TIME_ZONE = "Asia/Tokyo"
+    settings.USE_TZ = False
+    act(browse, "queue", "pause", [make.queue()], reason="stock take")
+
+    (told,) = entries(browse)
+
+    assert told["time"].endswith("+09:00")
 
 
 @pytest.mark.django_db
