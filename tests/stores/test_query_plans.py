@@ -87,6 +87,8 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "release_held": ({"ids": [1, 2]}, "pkey"),
     "arrivals": ({"queue": "q1", "after": 50, "limit": 10}, "pkey"),
     "in_flight": ({"queue_id": 1}, "claimed"),
+    "held_replaced": ({"session": 1}, "claimed"),
+    "bury": ({"ids": [1, 2], "reason": "r"}, "pkey"),
     "walk": ({"queue_id": 1, **PAGE}, "ready"),
     "walk_groups": ({"queue_id": 1, "session": 1, "rivals": True, "busy": ["a"], **PAGE}, "ready"),
     "lock_chosen": ({"ids": [1, 2]}, "pkey"),
@@ -296,6 +298,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
         *("measure_queue", "lowest_level", "evictable", "older_values", "set_value_key", "mark_replaced"),
         *("ruled_targets", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),
         *("walk", "walk_groups", "arrivals", "lock_chosen", "claim_chosen", "queue_consumers", "busy_groups"),
+        *("held_replaced", "bury"),
     )
 } | {
     "append_many": ({"messages": '[{"queue_id": 1, "priority": 4}]'}, "pkey"),

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.states import DEAD, SCHEDULED
 from django_mq.stores.memory.broker import row_of
+from django_mq.stores.memory.history import Outcome
+from django_mq.stores.memory.row import BY_LATER_VALUE
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.memory.session import WorkerSession
 from django_mq.stores.records import Instructions, Renewal
@@ -99,9 +101,11 @@ class Sessions(Runner):
         return len(held)
 
     def _back(self, row: Row) -> None:
-        """Note that a row's entry is back in its queue."""
+        """Note that a row's entry is back in its queue; a later value that came meanwhile replaces it."""
         row.let_go()
         self.broker.watch(row)
+        if row.dead_reason == BY_LATER_VALUE:
+            self.broker.finish(row, Outcome.REPLACED)
 
     def _give_back(self, row: Row) -> None:
         """Take a held row from its session, uncounted; the session's late verdict is void."""

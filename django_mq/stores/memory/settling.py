@@ -8,7 +8,6 @@ from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.claiming import Claiming
 from django_mq.stores.memory.dying import Dying
 from django_mq.stores.memory.history import Outcome
-from django_mq.stores.memory.row import BY_LATER_VALUE
 from django_mq.stores.memory.runner import locked
 from django_mq.stores.records import Exchange, Verdict
 from django_mq.stores.times import later
@@ -93,8 +92,6 @@ class Settling(Claiming, Dying):
         row.deliver_at = due or row.deliver_at
         row.suspect = row.suspect and not settlement.counted
         self._back(row)
-        if row.dead_reason == BY_LATER_VALUE:
-            self.broker.finish(row, Outcome.REPLACED)
         return True
 
     def _died(self, row: Row, consumer: Consumer, settlement: Settlement) -> bool:

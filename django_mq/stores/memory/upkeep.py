@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.dying import Dying
-from django_mq.stores.memory.row import EndedClaim
+from django_mq.stores.memory.row import BY_LATER_VALUE, EndedClaim
 from django_mq.stores.memory.runner import locked
 from django_mq.stores.records import WORKER_LOST, Reaped
 
@@ -64,8 +64,11 @@ class Upkeep(Dying):
             engine.fail(row.entry, consumer)
         else:
             engine.reject(row.entry, consumer)
-            self._bury(row, "worker lost")
-            self._move_dead(row)
+            if row.dead_reason == BY_LATER_VALUE:
+                self._back(row)
+            else:
+                self._bury(row, "worker lost")
+                self._move_dead(row)
             return True
         row.suspect = True
         self._back(row)

@@ -242,7 +242,11 @@ class Consuming(Sessions, Steering, Ruling):
         self._rows("settle_released", **self._fence(session_id, settlements), **how)
 
     def resync(self, session_id: int, held: Sequence[int]) -> int:
-        return len(self._rows("release_unknown", session=session_id, held=list(held)))
+        with self._transaction():
+            replaced = [row[0] for row in self._rows("held_replaced", session=session_id)]
+            released = len(self._rows("release_unknown", session=session_id, held=list(held)))
+            self._drop_replaced(replaced)
+        return released
 
 
 def _until_a_suspect(

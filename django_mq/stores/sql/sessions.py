@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.conduct import Conduct
 from django_mq.stores.records import Instructions, Renewal
-from django_mq.stores.sql.runner import Runner
+from django_mq.stores.sql.steering import Steering
 from django_mq.stores.texts import storable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ CONSUMER_FIELDS = (
 )
 
 
-class Sessions(Runner):
+class Sessions(Steering):
     """Open, renew and close worker sessions."""
 
     def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
@@ -138,9 +138,15 @@ class Sessions(Runner):
 
     def close_session(self, session_id: int) -> int:
         with self._transaction():
+            replaced = self._held_replaced(session_id)
             released = len(self._rows("release_session", session=session_id))
+            self._drop_replaced(replaced)
             self._drop_sessions([session_id])
         return released
+
+    def _held_replaced(self, session_id: int) -> list[int]:
+        """Return what the session holds of messages that a later value has replaced."""
+        return [row[0] for row in self._rows("held_replaced", session=session_id)]
 
     def _drop_sessions(self, ids: list[int]) -> None:
         self._rows("drop_consumers", sessions=ids)

@@ -25,6 +25,7 @@ ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED = 1, 2, 3, 4, 5
 FINISHING = ((Verdict.ACCEPT, ACCEPTED), (Verdict.EXPIRE, EXPIRED), (Verdict.CANCEL, CANCELLED))
 #: The mark of a claimed message that a later value has replaced.
 BY_LATER_VALUE = "replaced"
+REPLACED_MEANWHILE = {"outcome": REPLACED, "reason": BY_LATER_VALUE}
 #: Messages removed by one statement of a purge, so that no transaction grows with the backlog.
 PURGE_CHUNK = 1000
 
@@ -35,6 +36,10 @@ class Steering(Runner):
     def _remove(self, ids: Sequence[int], outcome: int, *, reason: str | None = None) -> int:
         """Remove unheld messages, all or those that were marked with a reason."""
         return len(self._rows("remove", ids=list(ids), outcome=outcome, reason=reason))
+
+    def _drop_replaced(self, ids: Sequence[int]) -> list[int]:
+        """Remove those that came back although a later value has replaced them; return their ids."""
+        return [row[0] for row in self._rows("remove", ids=list(ids), **REPLACED_MEANWHILE)] if ids else []
 
     def _move_dead(self, ids: Sequence[int], *, expired: bool = False) -> int:
         """Send what is dead, or has expired, where its queue says; return how many went."""
@@ -85,7 +90,10 @@ class Steering(Runner):
         return [WaitingMessage(id_, *rest) for id_, rest in by_id.items()]
 
     def release_held(self, ids: Sequence[int]) -> int:
-        return len(self._rows("release_held", ids=list(ids)))
+        with self._transaction():
+            released = len(self._rows("release_held", ids=list(ids)))
+            self._drop_replaced(ids)
+        return released
 
     def deliver_now(self, ids: Sequence[int]) -> int:
         return len(self._rows("deliver_now", ids=list(ids)))

@@ -27,7 +27,8 @@ class Upkeep(Sessions, Steering, Rollups):
             sessions = [row[0] for row in lapsed]
             released = self._rows("release_lapsed", sessions=sessions)
             self._record_losses(dict(lapsed), [row for row in released if row[3]])
-            exhausted = [row[1] for row in released if row[2]]
+            replaced = set(self._drop_replaced([row[1] for row in released]))
+            exhausted = [row[1] for row in released if row[2] and row[1] not in replaced]
             if exhausted:
                 self._rows("bury", ids=exhausted, reason="worker lost")
                 self._move_dead(exhausted)

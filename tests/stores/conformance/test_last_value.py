@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from django_mq.models import History
     from django_mq.stores.base import Store
     from django_mq.stores.memory.history import Finished
+    from django_mq.stores.records import Claimed
 
 READY = 1
 REPLACED = 5
@@ -91,6 +92,40 @@ def test_an_older_value_that_is_given_back_is_given_up(
     assert [row.outcome for row in finished()] == [REPLACED]
 
 
+def leave(store: Store, session: int, _: Claimed) -> None:
+    store.close_session(session)
+
+
+def forget(store: Store, session: int, _: Claimed) -> None:
+    store.resync(session, [])
+
+
+def take_back(store: Store, _: int, older: Claimed) -> None:
+    store.release_held([older.id])
+
+
+def die(store: Store, session: int, _: Claimed) -> None:
+    lose_worker(store, session)
+
+
+@pytest.mark.parametrize("come_back", [leave, forget, take_back, die])
+def test_an_older_value_is_replaced_however_it_comes_back(
+    store: Store,
+    prices: str,
+    session: int,
+    finished: Callable[[], list[History | Finished]],
+    come_back: Callable[[Store, int, Claimed], None],
+) -> None:
+    put(store, "apple")
+    [older] = claim(store, session, prices)
+    [newer] = put(store, "apple")
+
+    come_back(store, session, older)
+
+    assert present(store) == [newer]
+    assert [row.outcome for row in finished()] == [REPLACED]
+
+
 def test_an_older_value_that_comes_again_later_is_replaced_as_well(
     store: Store, prices: str, session: int
 ) -> None:
@@ -101,17 +136,6 @@ def test_an_older_value_that_comes_again_later_is_replaced_as_well(
     [newer] = put(store, "apple")
 
     assert ids(store.browse(prices, states=[0, 1])) == [newer]
-
-
-def test_an_older_value_whose_worker_died_is_removed_by_upkeep(store: Store, prices: str, session: int) -> None:
-    put(store, "apple")
-    claim(store, session, prices)
-    [newer] = put(store, "apple")
-    lose_worker(store, session)
-
-    store.expire()
-
-    assert present(store) == [newer]
 
 
 def test_an_older_value_whose_worker_died_goes_to_no_expiry_queue(store: Store, session: int) -> None:
