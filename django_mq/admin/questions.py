@@ -133,6 +133,7 @@ class Deletion(forms.Form):
         label=_("Delete their messages too"),
         required=False,
         help_text=_(
-            "Without it a queue that still holds messages is not deleted. Claimed messages always prevent it."
+            "They go to the queue's dead-letter queue if it has one. Without it a queue that still holds messages "
+            "is not deleted. Claimed messages always prevent it."
         ),
     )

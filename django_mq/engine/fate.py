@@ -3,6 +3,9 @@
 from enum import IntEnum
 from typing import Final
 
+#: Why a message is dead whose queue was deleted.
+QUEUE_DELETED: Final = "queue deleted"
+
 
 class Fate(IntEnum):
     """The effect of a settlement. ``VOID`` is false, every other fate is true."""

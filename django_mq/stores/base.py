@@ -57,9 +57,10 @@ class Store(Sessions, Volatile, Spacious, ABC):
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         """Delete an empty queue; with ``force`` its messages too, except those claimed now, which are refused.
 
-        Returns how many messages went with it. Raises UnknownQueue, or QueueInUse while
-        messages are there (any without force, claimed ones even with it) or another queue
-        names it as its dead-letter queue.
+        The messages go to the queue's dead-letter queue, with the reason "queue deleted"; without a
+        dead-letter queue they are dropped. Returns how many went. Raises UnknownQueue, or QueueInUse
+        while messages are there (any without force, claimed ones even with it), if the dead-letter
+        queue does not take all of them, or if another queue names it as its dead-letter queue.
         """
 
     @abstractmethod

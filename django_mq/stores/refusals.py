@@ -9,6 +9,7 @@ from django_mq.errors import (
     DuplicateMessage,
     QueueClosed,
     QueueFull,
+    QueueInUse,
     StoreUnavailable,
     UnknownQueue,
 )
@@ -46,6 +47,14 @@ def full(name: str, unit: str, *, held: int, limit: int, wanted: int) -> QueueFu
     """The queue has no room for so many more messages, or bytes."""
     sentence = f"Queue {name!r} holds {held} of at most {limit} {unit}; {wanted} more do not fit."
     return QueueFull(sentence, queue=name)
+
+
+def not_taken(name: str, target: str) -> QueueInUse:
+    """A queue is to be deleted whose messages do not all find room in its dead-letter queue."""
+    return QueueInUse(
+        f"{name!r} still holds messages, and its dead-letter queue {target!r} is closed, full, or has one of them "
+        "already. Make room there, or purge the queue first, which drops its messages."
+    )
 
 
 def no_room(name: str) -> QueueFull:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from django_mq.engine.departing import Cause
 from django_mq.engine.doors.core import Core
 from django_mq.engine.entry import Entry
-from django_mq.engine.fate import ACCEPTED, DISCARDED, RETURNED, VOID, Fate
+from django_mq.engine.fate import ACCEPTED, DISCARDED, QUEUE_DELETED, RETURNED, VOID, Fate
 from django_mq.engine.states import DEAD, GONE, READY, SCHEDULED, STEALABLE
 from django_mq.engine.timeline import NEVER
 from django_mq.errors import OutOfRange
@@ -145,7 +145,7 @@ class Settling(Core):
 
     def _expel(self, entry: Entry) -> Fate:
         """Send an entry of a queue that is deleted to where its dead letters go."""
-        fate = self._afterlife.dead(entry, self._now, "queue deleted")
+        fate = self._afterlife.dead(entry, self._now, QUEUE_DELETED)
         if not self._contents.steal(entry, Cause.KILLED):
             self._contents.take_out(entry, Cause.KILLED)
         return DISCARDED if fate.kept else fate

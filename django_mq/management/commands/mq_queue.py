@@ -67,6 +67,9 @@ class Done(NamedTuple):
     twin: dict[str, Any]
 
 
+FORCE_HELP = "Send the messages to the dead-letter queue, or delete them if there is none."
+
+
 class Command(MQCommand):
     help = "Create, edit, pause, resume or delete a queue."
 
@@ -82,7 +85,7 @@ class Command(MQCommand):
             elif act == self.pause:
                 add_pause(one)
             elif act == self.delete:
-                one.add_argument("--force", action="store_true", help="Delete the messages nobody holds, too.")
+                one.add_argument("--force", action="store_true", help=FORCE_HELP)
                 add_dry_run(one, what="what would be deleted")
             add_json(one)
 

@@ -6,19 +6,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django_mq.conf import QueueSettings
+from django_mq.engine.fate import QUEUE_DELETED
 from django_mq.errors import QueueInUse
+from django_mq.stores import refusals
+from django_mq.stores.memory.dying import Dying
 from django_mq.stores.memory.queue import BrokerQueue
 from django_mq.stores.memory.ruling import record_of
 from django_mq.stores.memory.runner import locked
-from django_mq.stores.memory.steering import Steering
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from django_mq.stores.memory.row import Row
     from django_mq.stores.records import QueueRecord
 
 
-class Declaring(Steering):
+class Declaring(Dying):
     """Declare, read and delete queues."""
 
     @locked
@@ -43,12 +46,33 @@ class Declaring(Steering):
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         queue = self._existing(name)
         self._check_deletable(queue, force=force)
-        removed = self.purge(name) if force else 0
+        removed = self._empty(queue) if force else 0
         del self.broker.queues[name]
         self.broker.bindings = {key: kind for key, kind in self.broker.bindings.items() if key[2] != name}
         for session in self.broker.sessions.values():
             session.forget(queue)
         return removed
+
+    def _empty(self, queue: BrokerQueue) -> int:
+        """Send the messages to the dead-letter queue, or none of them; drop them if there is none."""
+        target = self.broker.queues.get(queue.settings.dead_letter_queue or "")
+        if target is None:
+            return self.purge(queue.name)
+        rows = sorted(queue.rows.values(), key=lambda row: row.id)
+        if not self._may_all_come(rows, target):
+            raise refusals.not_taken(queue.name, target.name)
+        for row in rows:
+            if queue.engine.bury(row.entry, self._now().timestamp()):
+                self._bury(row, QUEUE_DELETED)
+            self._move_dead(row)
+        return len(rows)
+
+    @staticmethod
+    def _may_all_come(rows: list[Row], target: BrokerQueue) -> bool:
+        if target.closed or any(row.message.message_id in target.rows for row in rows):
+            return False
+        room = target.room()
+        return room.is_ring or not room.is_exceeded(len(rows), sum(len(row.message.body) for row in rows))
 
     def _check_deletable(self, queue: BrokerQueue, *, force: bool) -> None:
         name = queue.name

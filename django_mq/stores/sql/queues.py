@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.fate import QUEUE_DELETED
 from django_mq.errors import QueueInUse
+from django_mq.stores import refusals
 from django_mq.stores.records import QueueRecord
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.remembering import Remembering
-from django_mq.stores.sql.steering import Steering
+from django_mq.stores.sql.steering import PURGE_CHUNK, Steering
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +50,7 @@ class Queues(Steering, Remembering):
                 raise no_such_queue(name)
             if use[0][0]:
                 raise QueueInUse(f"{name!r} is the dead-letter or expiry queue of {use[0][0]} other queue(s).")
-            removed = self._purge_within(name, LAST_ID) if force else 0
+            removed = self._empty(name) if force else 0
             self._wait_for_publishers()
             if self._rows("count_up_to", queue=name, limit=1)[0][0]:
                 raise QueueInUse(
@@ -57,6 +59,20 @@ class Queues(Steering, Remembering):
             self._rows("drop_turn", queue=name)
             self._rows("drop_queue", queue=name)
         return removed
+
+    def _empty(self, name: str) -> int:
+        """Send the messages that nobody holds to the dead-letter queue; drop them if there is none."""
+        queue = self.queue(name)
+        if queue is None or queue.dead_letter_queue is None:
+            return self._purge_within(name, LAST_ID)
+        sent = 0
+        while ids := [row[0] for row in self._rows("find_unheld", queue=name, newest=LAST_ID, limit=PURGE_CHUNK)]:
+            self._rows("bury", ids=ids, reason=QUEUE_DELETED)
+            moved = self._move_dead(ids)
+            if not moved:
+                raise refusals.not_taken(name, queue.dead_letter_queue)
+            sent += moved
+        return sent
 
     def _wait_for_publishers(self) -> None:
         """Let those who are writing messages finish, and others wait until this transaction ends."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -105,6 +107,44 @@ def test_force_deletes_the_messages_too(store: Store, orders: str, session: int)
 
     assert store.delete_queue(orders, force=True) == 3
     assert store.queue(orders) is None
+
+
+def test_force_sends_the_messages_to_the_dead_letter_queue(store: Store, session: int) -> None:
+    declare(store, "failures")
+    declare(store, dead_letter_queue="failures")
+    published = [uuid4() for _ in range(2)]
+    for message_id, delay in zip(published, (None, 60), strict=True):
+        publish(store, message_id=message_id, delay_seconds=delay)
+
+    assert store.delete_queue("orders", force=True) == 2
+
+    claimed = claim(store, session, "failures")
+    origins = [json.loads(message.headers) for message in claimed]
+    assert [message.message_id for message in claimed] == published
+    assert [(origin["x-origin-queue"], origin["x-dead-reason"]) for origin in origins] == [
+        ("orders", "queue deleted")
+    ] * 2
+    assert store.queue("orders") is None
+
+
+@pytest.mark.parametrize("why", ["closed", "full", "has one already"])
+def test_a_queue_whose_dead_letter_queue_does_not_take_all_its_messages_is_not_deleted(
+    store: Store, edit_queue: EditQueue, why: str
+) -> None:
+    declare(store, "failures", max_messages=1 if why == "full" else None)
+    declare(store, dead_letter_queue="failures")
+    first = uuid4()
+    publish(store, message_id=first)
+    publish(store)
+    if why == "closed":
+        edit_queue("failures", closed=True)
+    elif why == "has one already":
+        publish(store, "failures", message_id=first)
+
+    with pytest.raises(QueueInUse, match="dead-letter queue 'failures'"):
+        store.delete_queue("orders", force=True)
+
+    assert store.counts()["orders"].ready == 2
 
 
 def test_not_even_force_deletes_claimed_messages(store: Store, orders: str, session: int) -> None:
