@@ -42,7 +42,7 @@ class Batch:
         """Write what is kept with one statement; it stays when that fails. Raises as ``publish`` does."""
         if self._rows:
             again, self._tried = self._tried, True
-            self.channel.connection.publisher.write(self._rows, again=again)
+            self.channel.open_transport.publisher.write(self._rows, again=again)
         self.discard()
 
     def discard(self) -> None:

@@ -11,12 +11,12 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from amqp.exceptions import RecoverableConnectionError
 from amqp.protocol import queue_declare_ok_t
 from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
 from django_mq.conf import NAME_LENGTH
-from django_mq.delivery.handlers import PRIORITIES
 from django_mq.delivery.message_ids import new_message_id
 from django_mq.delivery.validation import plain, text
 from django_mq.integrations.celery.apart import apart_from_event_loops
@@ -26,7 +26,7 @@ from django_mq.integrations.celery.handover import another_try, dead
 from django_mq.integrations.celery.ledger import Ledger
 from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.integrations.celery.message import Message as ClaimedMessage
-from django_mq.integrations.celery.priorities import given
+from django_mq.integrations.celery.priorities import consumer_priority, given
 from django_mq.integrations.celery.queue_arguments import options_in, with_attributes
 
 if TYPE_CHECKING:
@@ -57,6 +57,13 @@ class Channel(virtual.Channel):
         #: Queue to the priority of its consumer, as AMQP's argument gave it.
         self._priorities: dict[str, int] = {}
 
+    @property
+    def open_transport(self) -> Transport:
+        """The transport. Raises RecoverableConnectionError on a closed channel, so that Kombu opens another."""
+        if self.connection is None:  # close() itself still uses it
+            raise RecoverableConnectionError("The channel is closed.")
+        return self._transport
+
     # Declaring.
 
     @apart_from_event_loops
@@ -77,30 +84,30 @@ class Channel(virtual.Channel):
         return queue_declare_ok_t(name, self._size(name), 0)
 
     def _declare_volatile(self, name: str, *, exclusive: bool) -> None:
-        if exclusive and not is_mailbox(name) and self.connection.declarations.exists(name):
+        if exclusive and not is_mailbox(name) and self.open_transport.declarations.exists(name):
             raise locked(name, "it is there already, and not exclusive")
-        self.connection.lane.declare(name, exclusive=exclusive)
+        self.open_transport.lane.declare(name, exclusive=exclusive)
 
     def _declare_durable(self, name: str, arguments: Any) -> None:
         rules = options_in(arguments)
-        if not self.connection.declarations.exists(name):
-            self.connection.lane.refuse_others_queue(name)
-        self.connection.declarations.ensure(name, rules=rules)
+        if not self.open_transport.declarations.exists(name):
+            self.open_transport.lane.refuse_others_queue(name)
+        self.open_transport.declarations.ensure(name, rules=rules)
 
     def prepare_queue_arguments(self, arguments: Any, **more: Any) -> Any:
         """Return the arguments with what Kombu's queue has attributes for: limits and a time to live."""
         return with_attributes(arguments, **more)
 
     def _has_queue(self, queue: str, **_: Any) -> bool:
-        return self._in_lane(queue) or self.connection.declarations.exists(queue)
+        return self._in_lane(queue) or self.open_transport.declarations.exists(queue)
 
     def _in_lane(self, queue: str) -> bool:
         """Whether a queue is volatile, whoever declared it. Raises ResourceLocked if it is another connection's.
 
         Of a durable queue nothing but its name is asked: the lane has none of that name.
         """
-        lane = self.connection.lane
-        return queue in lane.queues or (not self.connection.declarations.knows(queue) and lane.find(queue))
+        lane = self.open_transport.lane
+        return queue in lane.queues or (not self.open_transport.declarations.knows(queue) and lane.find(queue))
 
     @apart_from_event_loops
     def queue_bind(
@@ -116,14 +123,14 @@ class Channel(virtual.Channel):
         _check_binding(exchange, routing_key)
         kind = self._type_of(exchange)
         self.state.binding_declare(queue, exchange, routing_key, arguments)
-        if queue in self.connection.lane.queues:
-            self.connection.lane.bind(queue, exchange, kind, routing_key or "")
+        if queue in self.open_transport.lane.queues:
+            self.open_transport.lane.bind(queue, exchange, kind, routing_key or "")
         elif kind == "direct" and exchange == routing_key == queue:
             return
         elif self._in_lane(queue):
-            self.connection.lane.bind(queue, exchange, kind, routing_key or "")
+            self.open_transport.lane.bind(queue, exchange, kind, routing_key or "")
         else:
-            self.connection.declarations.bind(queue, exchange, kind, routing_key or "")
+            self.open_transport.declarations.bind(queue, exchange, kind, routing_key or "")
 
     def _type_of(self, exchange: str) -> str:
         declared = (self.state.exchanges or {}).get(exchange)
@@ -142,7 +149,7 @@ class Channel(virtual.Channel):
         queue, exchange, routing_key = plain(queue), plain(exchange), plain(routing_key)
         _check_binding(exchange, routing_key)
         self.state.binding_delete(queue, exchange or "", routing_key)
-        self.connection.declarations.unbind(queue, exchange or "amq.direct", routing_key or "")
+        self.open_transport.declarations.unbind(queue, exchange or "amq.direct", routing_key or "")
 
     @apart_from_event_loops
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any) -> int:
@@ -157,30 +164,30 @@ class Channel(virtual.Channel):
         in_lane = self._in_lane(queue)
         self.state.queue_bindings_delete(queue)
         if in_lane:
-            return self.connection.lane.drop(queue)
-        return self.connection.declarations.delete(queue, force=not if_empty)
+            return self.open_transport.lane.drop(queue)
+        return self.open_transport.declarations.delete(queue, force=not if_empty)
 
     @apart_from_event_loops
     def after_reply_message_received(self, queue: str) -> None:
         """Forget a reply queue; its next message would have nobody to go to."""
-        self.connection.lane.drop(queue)
+        self.open_transport.lane.drop(queue)
 
     @apart_from_event_loops
     def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
         """Return (routing key, pattern, queue) of the durable bindings of an exchange."""
-        bindings = self.connection.declarations.bindings(exchange)
+        bindings = self.open_transport.declarations.bindings(exchange)
         return [(pattern, pattern, queue) for _, pattern, queue in bindings]
 
     @apart_from_event_loops
     def _size(self, queue: str) -> int:
-        return self.connection.declarations.size(queue)
+        return self.open_transport.declarations.size(queue)
 
     @apart_from_event_loops
     def _purge(self, queue: str) -> int:
         queue = plain(queue)
         if self._in_lane(queue):
-            return self.connection.lane.purge(queue)
-        return self.connection.declarations.purge(queue)
+            return self.open_transport.lane.purge(queue)
+        return self.open_transport.declarations.purge(queue)
 
     # Publishing.
 
@@ -221,18 +228,18 @@ class Channel(virtual.Channel):
         exchange, routing_key = plain(exchange), plain(routing_key)
         message["properties"]["delivery_info"].update(exchange=exchange or "", routing_key=routing_key)
         if not exchange and self._leads_to_lane(routing_key):
-            self.connection.lane.put([routing_key], message)
+            self.open_transport.lane.put([routing_key], message)
             return
         durable, volatile = self._routes(exchange, routing_key)
         if volatile:
-            self.connection.lane.put(volatile, message)
+            self.open_transport.lane.put(volatile, message)
         if durable:
-            self.connection.publisher.publish(durable, message, batch=batch)
+            self.open_transport.publisher.publish(durable, message, batch=batch)
 
     def _leads_to_lane(self, queue: str) -> bool:
         """Whether a queue's name leads to the lane; of the usual queue it is known without a statement."""
-        lane = self.connection.lane
-        return queue in lane.queues or (not self.connection.declarations.knows(queue) and lane.reaches(queue))
+        lane = self.open_transport.lane
+        return queue in lane.queues or (not self.open_transport.declarations.knows(queue) and lane.reaches(queue))
 
     def create_publish_batch(self, max_size: int) -> Batch:
         """Return what gathers the messages of ``Producer.batch()``."""
@@ -243,8 +250,8 @@ class Channel(virtual.Channel):
             return [routing_key], []
         text(routing_key, "routing_key")
         kind = self._type_of(exchange)
-        durable = self.connection.declarations.bound_queues(exchange, routing_key)
-        volatile = self.connection.lane.bound_queues(exchange, kind, routing_key)
+        durable = self.open_transport.declarations.bound_queues(exchange, routing_key)
+        volatile = self.open_transport.lane.bound_queues(exchange, kind, routing_key)
         if not durable and not volatile and kind == "direct" and exchange == routing_key:
             durable = [routing_key]
         return durable, volatile
@@ -266,13 +273,13 @@ class Channel(virtual.Channel):
         """
         queue = plain(queue)
         self._in_lane(queue)
-        self._priorities[queue] = _consumer_priority(arguments)
+        self._priorities[queue] = consumer_priority(arguments)
         consumer_tag = consumer_tag or str(new_message_id())
         self._tag_to_queue[consumer_tag] = queue
         self._active_queues.append(queue)
         self._consumers.add(consumer_tag)
 
-        self.connection.consume(queue, self, partial(self.deliver, callback=callback, no_ack=no_ack))
+        self.open_transport.consume(queue, self, partial(self.deliver, callback=callback, no_ack=no_ack))
         return consumer_tag
 
     def deliver(
@@ -293,10 +300,10 @@ class Channel(virtual.Channel):
         """Give a message to its consumer. On a worker's loop no message may end the worker."""
         try:
             return callback(message)
-        except self.connection.connection_errors:
+        except self._transport.connection_errors:
             raise
         except Exception as error:
-            if not self.connection.on_loop:
+            if not self._transport.on_loop:
                 raise
             logger.exception("Message %s could not be received", message.properties.get("correlation_id"))
             self._try_again(message, error)
@@ -304,7 +311,7 @@ class Channel(virtual.Channel):
     def _try_again(self, message: ClaimedMessage, error: Exception) -> None:
         claimed = message.claimed
         if claimed is not None and self.qos.take(str(message.delivery_tag)) is not None:
-            queue = self.connection.declarations.remembered(claimed.queue_name)
+            queue = self._transport.declarations.remembered(claimed.queue_name)
             message.session.settle(another_try(claimed, queue, error))
 
     def priority_of(self, queue: str) -> int:
@@ -324,14 +331,14 @@ class Channel(virtual.Channel):
         queue = self._tag_to_queue.pop(consumer_tag, None)
         if queue in self._active_queues:
             self._active_queues.remove(queue)
-        self.connection.cancel(queue)
+        self.open_transport.cancel(queue)
 
     @apart_from_event_loops
     def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> Any:
         """Claim one message, or return None. Raises ResourceLocked for another connection's queue."""
         queue = plain(queue)
         self._in_lane(queue)
-        payload = self.connection.get_one(queue)
+        payload = self.open_transport.get_one(queue)
         if payload is None:
             return None
         message = self.Message(payload, channel=self)
@@ -376,13 +383,6 @@ def _reason(message: ClaimedMessage) -> str:
     if app is not None and task is not None and task not in app.tasks:
         return f"unknown task {task}"
     return "rejected"
-
-
-def _consumer_priority(arguments: dict[str, Any] | None) -> int:
-    priority = (arguments or {}).get("x-priority", 0)
-    if isinstance(priority, int) and abs(priority) <= PRIORITIES:
-        return priority
-    raise ChannelError(f"x-priority is {priority!r}; use a whole number.", (60, 20), "Channel.basic_consume", 406)
 
 
 def _check_binding(exchange: Any, routing_key: Any) -> None:

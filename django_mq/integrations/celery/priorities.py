@@ -1,4 +1,4 @@
-"""Whether a task was published with a priority at all.
+"""The priorities of consumers, and whether a task was published with a priority at all.
 
 Kombu's producer turns "none given" into 0. That is the most urgent priority of its Redis transport and so
 of ``priority_order=redis``; in the usual order it is the least urgent one, where django_mq means 4.
@@ -11,7 +11,9 @@ import threading
 from typing import Any
 
 from celery import current_task, signals
+from kombu.exceptions import ChannelError
 
+from django_mq.delivery.handlers import PRIORITIES
 from django_mq.integrations.celery.message import UNSAID
 
 
@@ -69,3 +71,11 @@ def _is_inherited(task_id: str) -> bool:
         return False
     own_retry = task_id == current_task.request.id
     return own_retry or bool(current_task.app.conf.task_inherit_parent_priority)
+
+
+def consumer_priority(arguments: dict[str, Any] | None) -> int:
+    """Return RabbitMQ's ``x-priority`` of a consumer, 0 where there is none. Raises ChannelError."""
+    priority = (arguments or {}).get("x-priority", 0)
+    if isinstance(priority, int) and abs(priority) <= PRIORITIES:
+        return priority
+    raise ChannelError(f"x-priority is {priority!r}; use a whole number.", (60, 20), "Channel.basic_consume", 406)

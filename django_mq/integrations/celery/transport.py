@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import django
+from amqp.exceptions import RecoverableConnectionError as Disconnected
 from django.apps import apps
 from kombu.transport import virtual
 
@@ -53,12 +54,11 @@ class Transport(virtual.Transport):
     driver_type = "django-mq"
     driver_name = "django_mq"
     can_parse_url = True
-    default_port = None
-    polling_interval = None
+    default_port = polling_interval = None
     connection_errors = (*virtual.Transport.connection_errors, StoreError)
     #: A lost session or database is gone for this connection; the next one may do better. What
     #: the database refuses it refuses again, above all inside the caller's broken transaction.
-    recoverable_connection_errors = (StoreUnavailable, SessionLost, TablesMissing, ConnectionError)
+    recoverable_connection_errors = (StoreUnavailable, SessionLost, TablesMissing, ConnectionError, Disconnected)
     recoverable_channel_errors = ()
     implements = virtual.Transport.implements.extend(
         asynchronous=True,

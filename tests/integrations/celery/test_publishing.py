@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from amqp import RecoverableConnectionError
 from celery import Task
 from celery.exceptions import Reject
 from django.contrib.auth.models import Group
-from django.db import DatabaseError, IntegrityError, connections, transaction
+from django.db import DatabaseError, IntegrityError, OperationalError, connections, transaction
 from kombu import Connection, Consumer, Producer
 from kombu import Queue as KombuQueue
 
@@ -59,6 +60,42 @@ def test_a_message_exists_if_and_only_if_the_transaction_commits(
     with transaction.atomic(using=committed_database):
         app.send_task("note", ("committed",))
     assert [row.headers["argsrepr"] for row in rows()] == ["('committed',)"]
+
+
+@contextmanager
+def refused_once(alias: str, text: str) -> Iterator[None]:
+    """Have the database refuse the first statement that contains the text, as after a lock timeout."""
+    left = [OperationalError("canceling statement due to lock timeout")]
+
+    def refuse(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if left and text in sql:
+            raise left.pop()
+        return execute(sql, params, many, context)
+
+    with connections[alias].execute_wrapper(refuse):
+        yield
+    assert not left
+
+
+@pytest.mark.parametrize("table", ["django_mq_queue", "django_mq_message"])
+def test_a_task_is_published_though_a_lock_timeout_interrupts_its_first_try(
+    app: Celery, rows: Rows, committed_database: str, table: str
+) -> None:
+    with refused_once(committed_database, f"INSERT INTO {table}"):
+        app.send_task("note", queue="fresh")
+
+    assert [row.queue.name for row in rows()] == ["fresh"]
+
+
+def test_a_closed_channel_asks_for_a_new_one(connection: Connection) -> None:
+    channel = connection.channel()
+    channel.close()
+
+    for use in (channel.queue_declare, channel.queue_purge, channel.basic_get):
+        with pytest.raises(RecoverableConnectionError):
+            use("things")
+    with pytest.raises(connection.recoverable_connection_errors):
+        channel.basic_publish(channel.prepare_message("text"), "", "things")
 
 
 def test_with_autocommit_off_a_message_exists_if_and_only_if_the_caller_commits(
