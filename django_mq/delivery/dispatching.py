@@ -56,6 +56,13 @@ class Window:
         """How many more messages to claim."""
         return self.queue.wanted(self.credit)
 
+    @property
+    def refill(self) -> int:
+        """How much credit should gather before a claim that no free slot waits for."""
+        # Less than half: what was claimed last came while the other half was handled, and the two
+        # halves are never quite equal. The smaller one is to be worth a claim, too.
+        return max(1, self.credit * 2 // 5)
+
     def limit(self, credit: int | None) -> None:
         """Let the consumer have so much credit from now on, None for its own."""
         self.credit = credit or self.handler.credit
@@ -107,17 +114,18 @@ class Dispatcher:
     def __init__(self, windows: Iterable[Window]) -> None:
         self.windows = {window.handler.queue: window for window in windows}
         self._only = next(iter(self.windows.values()))
+        # The windows in the order of their turns; the dictionary itself is read by any thread.
+        self._order = list(self.windows.values())
         self._turns = threading.Lock()
 
-    def hungry(self) -> tuple[tuple[str, ...], int]:
-        """Return the queues whose consumers have credit, and how much may be claimed from them together.
-
-        It is the least of their credits, so that no consumer is ever given more than its
-        own; the claim's ``more`` brings the rest.
-        """
+    def hungry(self) -> dict[str, int]:
+        """Return the queues whose consumers have credit, and how much."""
         wanted = {name: window.wanted() for name, window in self.windows.items()}
-        hungry = {name: amount for name, amount in wanted.items() if amount > 0}
-        return tuple(hungry), min(hungry.values(), default=0)
+        return {name: amount for name, amount in wanted.items() if amount > 0}
+
+    def refills(self) -> dict[str, int]:
+        """Return how much credit of each queue should gather before a claim that no free slot waits for."""
+        return {name: window.refill for name, window in self.windows.items()}
 
     def offer(self, claimed: Iterable[Claimed]) -> None:
         """Take in what was claimed."""
@@ -129,7 +137,7 @@ class Dispatcher:
         if len(self.windows) == 1:
             return self._only.next_attempt()
         with self._turns:
-            for window in sorted(self.windows.values(), key=Window.urgency, reverse=True):
+            for window in sorted(self._order, key=Window.urgency, reverse=True):
                 attempt = window.next_attempt()
                 if attempt is not None:
                     self._take_turns(window)
@@ -138,8 +146,8 @@ class Dispatcher:
 
     def _take_turns(self, served: Window) -> None:
         """Queues with equally urgent heads alternate: the one just served goes to the end."""
-        name = served.handler.queue
-        self.windows[name] = self.windows.pop(name)
+        self._order.remove(served)
+        self._order.append(served)
 
     def finish(self, attempt: Attempt) -> None:
         """Give an attempt's credit back."""
@@ -147,13 +155,12 @@ class Dispatcher:
 
     def limit(self, credit: int | None) -> None:
         """Give each consumer so much credit, None for its own."""
-        for window in list(self.windows.values()):
+        for window in self.windows.values():
             window.limit(credit)
 
-    def credits(self) -> tuple[int, int]:
-        """Return the credit of all consumers together, and the smallest."""
-        each = [window.credit for window in list(self.windows.values())]
-        return sum(each), min(each)
+    def credit(self) -> int:
+        """Return the credit of all consumers together."""
+        return sum(window.credit for window in list(self.windows.values()))
 
     def empty(self) -> list[Claimed]:
         """Take out everything that was never delivered."""

@@ -11,6 +11,8 @@ from django_mq.errors import StoreUnavailable
 from django_mq.stores.records import ClaimRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django_mq.delivery.session import Session
     from django_mq.stores.records import Claimed
 
@@ -22,15 +24,19 @@ class Feeder:
 
     A claim that came back short means the queues were empty at that moment: no second
     claim follows until a hint, a due time or the safety poll says ``look``. A claim that
-    was cut by its limit leaves ``backlog`` set, and returning credit continues by itself.
+    was cut by its limit leaves a ``backlog``, and returning credit continues by itself.
+    Reasons are kept for each queue: one that has no credit now keeps its own until it has.
     """
 
     def __init__(self, session: Session, *, listed: bool = False) -> None:
         self.session = session
         self.listed = listed
         self.queues: tuple[str, ...] = ()
-        self.backlog = False
-        self._look = True
+        # How much of each queue may be claimed; empty for as much of each as of all.
+        self._limits: Mapping[str, int] = {}
+        # Queues in which the last claim left something, and those that may have got something since.
+        self._left: set[str] = set()
+        self._news: set[str] = set(session.queues)
         # Whether something came back, so that the next claim begins at the head.
         self._whole = True
         #: Whether the last claim began there: what it did not find was not there.
@@ -60,27 +66,30 @@ class Feeder:
 
     def look(self, *, whole: bool = False) -> None:
         """Claim at the next chance: there may be something, with ``whole`` even where this session has been."""
-        self._look = True
+        self._news.update(self.session.queues, self.queues)
         self._whole = self._whole or whole
 
     def consume(self, queues: tuple[str, ...]) -> None:
         """Claim from these queues from now on."""
         self.queues = self.session.queues = queues
-        self._look = self._promote = True
+        self._limits = {}
+        self._promote = True
+        self.look()
 
-    def restrict(self, queues: tuple[str, ...]) -> None:
-        """Claim from these only, for now; looks again when one comes back that was left out."""
+    def restrict(self, queues: tuple[str, ...], limits: Mapping[str, int] | None = None) -> None:
+        """Claim from these only, for now, at most so many of each; looks again when one comes back."""
+        self._limits = limits or {}
         if queues == self.queues:
             return
-        self._look = self._look or not set(queues) <= set(self.queues)
+        self._news.update(set(queues).difference(self.queues))
         self.queues = queues
 
-    def pump(self, *, credit: int, slots: int, refill: int = 1) -> list[Claimed]:
+    def pump(self, *, credit: int, slots: int, refill: int | Mapping[str, int] = 1) -> list[Claimed]:
         """Claim if there is reason to, and write settlements that press; return the claimed, in order.
 
-        With no free slot a claim waits until ``refill`` credit has gathered: what is
-        prefetched cannot start anyway, and one round trip then serves several messages.
-        Raises SessionLost and StoreUnavailable.
+        With no free slot a claim waits until ``refill`` credit has gathered, altogether or of a queue
+        that may have something: what is prefetched cannot start anyway, and one round trip then serves
+        several messages. Raises SessionLost and StoreUnavailable.
         """
         self._notice(slots)
         if self._wants_claim(credit, slots, refill):
@@ -95,36 +104,51 @@ class Feeder:
         """Turn what time and slots have brought into a reason to look."""
         if time.monotonic() >= self._due_at:
             # Forgotten as a time: without credit it would make the driver turn without end.
-            self._look, self._promote, self._due_at = True, True, NEVER
+            self._promote, self._due_at = True, NEVER
+            self.look()
         if self._slotless and slots > 0:
-            self._look, self._slotless = True, False
+            self._slotless = False
+            self.look()
         if self.ruled and self.session.settlements:
-            self._look = True
+            self.look()
 
-    def _wants_claim(self, credit: int, slots: int, refill: int) -> bool:
+    def _wants_claim(self, credit: int, slots: int, refill: int | Mapping[str, int]) -> bool:
         if credit <= 0 or not self.queues or self.session.retired:
             return False
-        if slots <= 0 and credit < refill:
-            return False
-        return self._look or self.backlog
+        return bool(self._promising) and (slots > 0 or self.has_gathered(credit, refill))
+
+    @property
+    def _promising(self) -> set[str]:
+        """The queues to claim from now that may have something."""
+        return (self._news | self._left).intersection(self.queues)
+
+    def has_gathered(self, credit: int, refill: int | Mapping[str, int]) -> bool:
+        """Whether there is enough credit for a claim that no free slot waits for."""
+        if isinstance(refill, int):
+            return credit >= refill
+        return any(self._limits.get(queue, credit) >= refill[queue] for queue in self._promising)
 
     def _claim(self, credit: int, slots: int) -> list[Claimed]:
+        queues = self._in_turn()
         request = ClaimRequest(
-            queues=self._in_turn(),
+            queues=queues,
             credit=credit,
             slots=max(slots, 0),
             listed=self.listed,
             promote=self._promote,
             whole=self._whole,
             max_bytes=self._bytes.amount,
+            limits=self._limits,
         )
         # Cleared before asking: a hint that arrives while the database answers must survive.
-        self._look = self._whole = False
+        self._news.difference_update(queues)
+        self._whole = False
         begin = time.monotonic()
         try:
             result = self.session.exchange(request)
         except BaseException as error:
-            self._look = self._promote = self._whole = True
+            self._promote = True
+            self.look(whole=True)
             if isinstance(error, StoreUnavailable):
                 self._bytes.failed()
             raise
@@ -134,13 +158,19 @@ class Feeder:
         self._promote, self.sure = False, result.whole
         if result.claimed:
             self._served = result.claimed[-1].queue_name
-        self.backlog = result.more
+        self._left.difference_update(queues)
+        self._left |= result.left
         self.ruled = result.ruled
         self.ruled_out = result.ruled and not result.claimed
         self._slotless = slots <= 0 and not result.claimed
         due = result.next_due_seconds
         self._due_at = NEVER if due is None else time.monotonic() + due
         return result.claimed
+
+    @property
+    def backlog(self) -> bool:
+        """Whether something was left in the queues to claim from now; with credit for none, in any."""
+        return bool(self._left.intersection(self.queues) if self.queues else self._left)
 
     def _in_turn(self) -> tuple[str, ...]:
         """Return the queues, the one served last at the end.
@@ -155,12 +185,12 @@ class Feeder:
     @property
     def looking(self) -> bool:
         """Whether there is a reason to claim that no claim has followed."""
-        return self._look
+        return bool(self._news.intersection(self.queues) if self.queues else self._news)
 
     @property
     def restless(self) -> bool:
         """Whether there is any reason to claim, were there credit."""
-        return self._look or self.backlog or time.monotonic() >= self._due_at
+        return bool(self._news or self._left) or time.monotonic() >= self._due_at
 
     @property
     def due_at(self) -> float | None:

@@ -124,7 +124,7 @@ class Session:
             self.settlements.put_back(batch)
             if not self.revive(revivals):
                 raise
-            return Exchange(more=request is not None)
+            return Exchange(left=frozenset(() if request is None else request.queues))
         except BaseException:
             # A signal's handler may end the worker in the middle of this, too.
             self.settlements.put_back(batch)

@@ -73,7 +73,6 @@ class Worker:
         # Queues in which a Celery task was found, to say so once.
         self._queues_with_tasks: set[str] = set()
         self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
-        self._smallest_credit = min(handler.credit for handler in self._handlers)
         # Lost sessions of which something still runs.
         self._late: list[Session] = []
         self._begin()
@@ -115,7 +114,7 @@ class Worker:
     def _obey(self, told: Instructions) -> None:
         """Take what an operator says, in the keeper's thread; being quiet is seen to at each claim."""
         self.dispatcher.limit(told.credit)
-        self.session.credit, self._smallest_credit = self.dispatcher.credits()
+        self.session.credit = self.dispatcher.credit()
         if told.conduct is Conduct.STOP:
             self.stop()
         self._pool.wake()
@@ -143,7 +142,7 @@ class Worker:
             session.settle(settlement)
         # Waking costs a system call: only a driver that sleeps needs it, and only for a batch.
         # Of a group, or where few may be in flight, the next one waits for this very settlement.
-        if self._waiting and (self._feeder.ruled or len(self.session.settlements) >= self._refill()):
+        if self._waiting and (self._feeder.ruled or len(self.session.settlements) >= self._refill_of(attempt)):
             self.wake.set(CREDIT)
 
     def _on_idle(self) -> None:
@@ -239,9 +238,10 @@ class Worker:
             self.stop()
 
     def _claim(self) -> int:
-        queues, credit = self._hungry()
-        self._feeder.restrict(queues)
-        claimed = self._feeder.pump(credit=credit, slots=self._slots(), refill=self._refill())
+        wanted = self._hungry()
+        self._feeder.restrict(tuple(wanted), wanted)
+        refills = self.dispatcher.refills()
+        claimed = self._feeder.pump(credit=sum(wanted.values()), slots=self._slots(), refill=refills)
         self.dispatcher.offer(message for message in claimed if self._is_for_a_handler(message))
         if claimed:
             # With more to claim, the driver is in as much of a hurry as the threads.
@@ -270,9 +270,9 @@ class Worker:
                 message.type,
             )
 
-    def _hungry(self) -> tuple[tuple[str, ...], int]:
-        """Return the queues to claim from, and how much; none while told to be quiet."""
-        return ((), 0) if self.session.quiet else self.dispatcher.hungry()
+    def _hungry(self) -> dict[str, int]:
+        """Return the queues to claim from, and how much of each; none while told to be quiet."""
+        return {} if self.session.quiet else self.dispatcher.hungry()
 
     def _slots(self) -> int:
         """How many more messages could begin at once."""
@@ -281,11 +281,8 @@ class Worker:
     def _buffered(self) -> int:
         return max(0, self.session.held - self._pool.running - len(self.session.settlements))
 
-    def _refill(self) -> int:
-        """How much credit should gather before a claim that nobody idle is waiting for."""
-        # Less than half: what was claimed last came while the other half was handled, and the two
-        # halves are never quite equal. The smaller one is to be worth a claim, too.
-        return max(1, self._smallest_credit * 2 // 5)
+    def _refill_of(self, attempt: Attempt) -> int:
+        return self.dispatcher.windows[attempt.claimed.queue_name].refill
 
     # Waiting.
 
@@ -302,14 +299,18 @@ class Worker:
         self._poll()
 
     def _settle_down(self) -> bool:
-        queues, credit = self._hungry()
-        return self._standby.settle_down(queues, able=credit > 0 and self._slots() > 0)
+        wanted = self._hungry()
+        return self._standby.settle_down(tuple(wanted), able=bool(wanted) and self._slots() > 0)
 
     def _may_claim(self) -> bool:
         """Whether messages were left behind, and the credit for them is back."""
         if not self._feeder.backlog or self.session.quiet:
             return False
-        return len(self.session.settlements) >= self._refill() or not (self._pool.running or self._buffered())
+        wanted = self._hungry()
+        self._feeder.restrict(tuple(wanted), wanted)
+        if self._feeder.has_gathered(sum(wanted.values()), self.dispatcher.refills()):
+            return True
+        return not (self._pool.running or self._buffered())
 
     def _wait_seconds(self) -> float:
         waits = [self._polls.seconds(self._poll_seconds(), self._looked_at())]

@@ -13,7 +13,7 @@ from django_mq.engine.claim_bytes import MOST_BYTES
 from django_mq.engine.conduct import Conduct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -221,16 +221,14 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRequest:
-    """Ask for at most ``credit`` ready messages of these queues, in order.
+    """Ask for at most ``credit`` ready messages, in order, and of a queue that has one for its limit at most.
 
-    Several queues are merged by message priority, queues of equal heads taking turns;
-    ``listed`` makes the order of the list strict instead. A suspect message is claimed
-    only when ``slots`` is positive, alone in its batch, and that claim counts an attempt.
-    Whoever knows that nothing is due now may say so with ``promote=False``, which spares
-    the database the question; the answer's ``next_due_seconds`` is 0 if that was wrong.
-    A store may remember how far the session has come in a queue, and begin there; ``whole``
-    makes it begin at the head, for whoever was told that something has come back.
-    The bodies have at most ``max_bytes`` bytes together, unless the first one alone has more.
+    Several queues are merged by message priority, queues of equal heads taking turns; ``listed`` makes the order
+    of the list strict instead. A suspect message is claimed only when ``slots`` is positive, alone in its batch,
+    and that claim counts an attempt. ``promote=False`` says that nothing is due now, which spares the database
+    the question; the answer's ``next_due_seconds`` is 0 if that was wrong. A store may begin where the session
+    has come to in a queue; ``whole`` makes it begin at the head. The bodies have at most ``max_bytes`` bytes
+    together, unless the first one alone has more.
     """
 
     queues: tuple[str, ...]
@@ -240,27 +238,32 @@ class ClaimRequest:
     promote: bool = True
     whole: bool = False
     max_bytes: int = MOST_BYTES
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Exchange:
     """What one round trip brought: claimed messages in order, and when to look again.
 
-    ``more`` is true when the claim was cut short by its limit, so another claim may find
-    rows at once; false means the queues were empty at that moment. ``next_due_seconds``
-    is the time until the earliest scheduled message, None if there is none. ``whole`` is
-    false when the claim did not begin at the head, and so may have passed what has come back:
-    ``next_due_seconds`` is then no later than the time for a whole look. ``void`` holds the
-    row ids of settlements whose lease was lost: they changed nothing. With ``ruled`` a settlement
-    may make others ready, of the same group for example: look again after each.
+    ``left`` names the queues in which a claim that was cut short may have left something; others were empty at
+    that moment. ``next_due_seconds`` is the time until the earliest scheduled message, None if there is none.
+    ``whole`` is false when the claim did not begin at the head, and so may have passed what has come back:
+    ``next_due_seconds`` is then no later than the time for a whole look. ``void`` holds the row ids of
+    settlements whose lease was lost: they changed nothing. With ``ruled`` a settlement may make others ready, of
+    the same group for example: look again after each.
     """
 
     claimed: list[Claimed] = field(default_factory=list)
-    more: bool = False
+    left: frozenset[str] = frozenset()
     next_due_seconds: float | None = None
     whole: bool = True
     void: frozenset[int] = frozenset()
     ruled: bool = False
+
+    @property
+    def more(self) -> bool:
+        """Whether another claim may find messages at once."""
+        return bool(self.left)
 
 
 @dataclass(frozen=True, slots=True)

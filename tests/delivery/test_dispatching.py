@@ -67,20 +67,20 @@ def test_credit_comes_back_with_the_outcome() -> None:
     assert len(drain(dispatcher)) == 1
 
 
-def test_no_more_is_asked_for_than_the_least_credit_of_the_hungry() -> None:
+def test_of_each_queue_as_much_is_asked_for_as_its_consumer_has_credit() -> None:
     dispatcher = a_dispatcher(orders=5, mails=2)
-    assert dispatcher.hungry() == (("orders", "mails"), 2)
+    assert dispatcher.hungry() == {"orders": 5, "mails": 2}
 
     dispatcher.offer([a_claimed(queue_name="mails"), a_claimed(queue_name="mails")])
 
-    assert dispatcher.hungry() == (("orders",), 5)
+    assert dispatcher.hungry() == {"orders": 5}
 
 
 def test_whoever_is_full_is_not_hungry() -> None:
     dispatcher = a_dispatcher(orders=1)
     dispatcher.offer([a_claimed()])
 
-    assert dispatcher.hungry() == ((), 0)
+    assert dispatcher.hungry() == {}
 
 
 def test_what_was_never_delivered_can_be_taken_out() -> None:

@@ -103,6 +103,43 @@ def test_a_retired_session_claims_nothing(feeder: Feeder) -> None:
     assert bodies(feeder) == []
 
 
+def test_each_queue_is_claimed_from_within_its_own_limit(feeder: Feeder) -> None:
+    for queue in ("orders", "mails"):
+        for number in range(3):
+            publish(queue, f"{queue} {number}")
+    feeder.restrict(("orders", "mails"), {"orders": 2, "mails": 1})
+
+    assert sorted(bodies(feeder, credit=3)) == [b'"mails 0"', b'"orders 0"', b'"orders 1"']
+
+
+def test_without_a_free_slot_a_claim_waits_for_the_credit_of_a_queue_that_may_have_something(
+    feeder: Feeder,
+) -> None:
+    for number in range(4):
+        publish("orders", number)
+    refill = {"orders": 2, "mails": 1}
+    feeder.restrict(("orders", "mails"), {"orders": 2, "mails": 1})
+    assert len(feeder.pump(credit=3, slots=3, refill=refill)) == 2
+
+    # Nothing was left among the mails, whose credit would do.
+    feeder.restrict(("orders", "mails"), {"orders": 1, "mails": 1})
+    assert feeder.pump(credit=2, slots=0, refill=refill) == []
+    feeder.restrict(("orders", "mails"), {"orders": 2, "mails": 1})
+    assert len(feeder.pump(credit=3, slots=0, refill=refill)) == 2
+
+
+def test_a_queue_that_had_no_credit_is_claimed_from_when_it_has_some(feeder: Feeder) -> None:
+    publish("mails", 1)
+    feeder.restrict(("orders",), {"orders": 5})
+    assert bodies(feeder) == []
+    feeder.look()
+    assert bodies(feeder) == []
+
+    feeder.restrict(("orders", "mails"), {"orders": 5, "mails": 1})
+
+    assert bodies(feeder) == [b"1"]
+
+
 def test_a_queue_that_was_left_out_is_looked_into_when_it_comes_back(feeder: Feeder) -> None:
     feeder.restrict(("orders",))
     assert bodies(feeder) == []

@@ -114,6 +114,22 @@ def test_two_queues_are_handled_side_by_side(alias: str) -> None:
         mails.wait_for(5)
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_handler_with_little_credit_does_not_make_the_claims_for_another_small(alias: str, threads: int) -> None:
+    declare(shared_store(alias), "mails")
+    publish_many([("orders", number) for number in range(200)])
+    diary = Diary()
+    handlers = [a_handler(diary, credit=20), a_handler(lambda _: None, queue="mails", credit=1)]
+    worker = Worker(handlers, threads=threads, using=alias)
+    claims = worker.session.store._claims  # type: ignore[attr-defined]
+    begin = next(claims)
+
+    worker.run(until_empty=True)
+
+    assert sorted(diary.bodies) == list(range(200))
+    assert next(claims) - begin < 100
+
+
 def test_no_more_messages_are_held_than_the_credit(alias: str) -> None:
     gate, begun = threading.Event(), threading.Semaphore(0)
 

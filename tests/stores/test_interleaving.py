@@ -141,6 +141,23 @@ def is_blocked(watcher: SQLStore, pid: int) -> bool:
         return bool(cursor.fetchone()[0])
 
 
+# Claims from several queues
+
+
+def test_a_limit_is_filled_beyond_messages_that_another_session_is_claiming(
+    first: SQLStore, second: SQLStore
+) -> None:
+    declare(first, "mails")
+    mine, theirs = open_session(first), open_session(second, "theirs")
+    orders, mails = ([publish(first, queue) for _ in range(4)] for queue in ("orders", "mails"))
+
+    with holding_open(first):
+        assert ids(claim(first, mine, credit=2)) == orders[:2]
+        found = claim(second, theirs, "orders", "mails", credit=3, limits={"orders": 2, "mails": 1})
+
+    assert sorted(ids(found)) == sorted([*orders[2:], mails[0]])
+
+
 # Claims from queues with rules
 
 

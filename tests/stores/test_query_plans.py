@@ -44,6 +44,8 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
             "slots": 1,
             "listed": False,
             "candidates": 40,
+            "limits": [10, 2],
+            "apart": True,
         },
         "ready",
     ),

@@ -17,7 +17,7 @@ from django_mq.notifications.wake import ANY, Wake
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Set
+    from collections.abc import Callable, Iterable, Mapping, Set
 
     from django_mq.notifications.base import Listener
     from django_mq.stores.base import Store
@@ -159,10 +159,10 @@ class Intake:
         if self._session is not None:
             self._session.certainty.ensure()
 
-    def narrow(self, queues: tuple[str, ...]) -> None:
-        """Claim from these queues only, for now, without ceasing to listen to the others."""
+    def narrow(self, limits: Mapping[str, int]) -> None:
+        """Claim from these queues only, for now, and so much of each, without ceasing to listen to the others."""
         if self._feeder is not None:
-            self._feeder.restrict(queues)
+            self._feeder.restrict(tuple(limits), limits)
 
     def hear(self) -> None:
         """Take the wake-up and remember what it was about."""

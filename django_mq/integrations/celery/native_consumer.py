@@ -11,6 +11,7 @@ from django_mq.stores.records import ConsumerInfo
 
 if TYPE_CHECKING:
     from django_mq.delivery.handlers import Handler
+    from django_mq.integrations.celery.channel import Channel
     from django_mq.integrations.celery.ledger import Ledger
     from django_mq.integrations.celery.transport import Transport
     from django_mq.stores.records import Claimed
@@ -26,9 +27,15 @@ class NativeConsumer:
         self._delivered = 0
         self._tags: set[str] = set()
 
+    @property
+    def channel(self) -> Channel:
+        """The channel whose credit the handler's messages use, too."""
+        channel: Channel = self._consumer.task_consumer.channel
+        return channel
+
     def credit(self) -> int:
         """How many more messages the handler may be given."""
-        ledger: Ledger = self._consumer.task_consumer.channel.qos
+        ledger: Ledger = self.channel.qos
         self._tags = {tag for tag in self._tags if tag in ledger}
         return max(0, min(ledger.credit(), self._limit - len(self._tags)))
 
@@ -42,7 +49,7 @@ class NativeConsumer:
         if claimed.expired:
             session.expire(claimed)
             return
-        channel = self._consumer.task_consumer.channel
+        channel = self.channel
         message = NativeMessage(claimed, session, self._handler, channel)
         tag = str(message.delivery_tag)
         channel.qos.append(message, tag)

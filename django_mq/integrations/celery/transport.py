@@ -241,18 +241,18 @@ class Transport(virtual.Transport):
         return min((channel.qos.credit() for channel in self._consuming), default=MOST_AT_A_TIME)
 
     def _credit(self, ahead: int) -> int:
-        """Return the least credit of those who have any; the queues of the others are passed over meanwhile.
-
-        As many as are claimed ahead need none.
-        """
+        """Return the credit of the channels together, having set each queue's limit; ``ahead`` needs no credit."""
         if self.intake.quiet:
-            self.intake.narrow(())
+            self.intake.narrow({})
             return 0
         credit = {queue: max(channel.qos.credit(), ahead) for queue, channel in self._channel_of.items()}
         credit |= {queue: consumer.credit() for queue, consumer in self.native.items()}
         able = {queue: left for queue, left in credit.items() if left > 0 and queue not in self.lane.queues}
-        self.intake.narrow(tuple(able))
-        return min(able.values(), default=0)
+        self.intake.narrow(able)
+        # A handler's messages use the credit of its channel, too.
+        channels = {channel for queue, channel in self._channel_of.items() if queue in able}
+        channels |= {consumer.channel for queue, consumer in self.native.items() if queue in able}
+        return sum(max(channel.qos.credit(), ahead) for channel in channels)
 
     def _window(self) -> int:
         return min((channel.qos.limit or 1 for channel in self._consuming), default=1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.engine.arbiter import LEFT_SECONDS
 from django_mq.engine.claim_bytes import fitting
+from django_mq.engine.claim_limits import left_behind, limit_of
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.memory.broker import row_of
@@ -67,7 +68,7 @@ class Claiming(Runner):
             times.append(LEFT_SECONDS)
         return Exchange(
             claimed=[self._lease(row, session, now, first=not ruled) for row in chosen],
-            more=_may_have_more(seen, chosen, request),
+            left=left_behind(request, [row.queue.name for row in chosen], len(seen)),
             next_due_seconds=min((time for time in times if time is not None), default=None),
             ruled=ruled,
         )
@@ -98,9 +99,9 @@ class Claiming(Runner):
             if record.paused:
                 found.append(())
             elif not record.has_rules:
-                found.append(queue.engine.browse())
+                found.append(islice(queue.engine.browse(), limit_of(request, queue.name)))
             else:
-                award = awarded(self.broker, queue, record, session, request.credit)
+                award = awarded(self.broker, queue, record, session, limit_of(request, queue.name))
                 found.append([candidate.entry for candidate in award.chosen])
                 left = left or award.left
         return found, left
@@ -137,13 +138,6 @@ def _deliverable(seen: list[Row], slots: int) -> list[Row]:
         return seen[:1] if slots > 0 else []
     first = next((index for index, row in enumerate(seen) if row.suspect), len(seen))
     return seen[:first]
-
-
-def _may_have_more(seen: list[Row], chosen: list[Row], request: ClaimRequest) -> bool:
-    """A claim cut by its limits, or before a suspect, has left something behind."""
-    if not chosen:
-        return False
-    return len(seen) >= request.credit or len(chosen) < len(seen)
 
 
 def _seconds_until_due(queues: list[BrokerQueue], now: datetime) -> float | None:

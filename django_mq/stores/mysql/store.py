@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django_mq.engine.claim_bytes import fitting
+from django_mq.engine.claim_limits import limit_of
 from django_mq.engine.conduct import Conduct
 from django_mq.errors import StoreError
 from django_mq.stores.features import Features
@@ -22,7 +23,7 @@ from django_mq.stores.records import Browsed, Claimed, Counts, Exchange, Verdict
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.space import Space
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
-from django_mq.stores.sql.merging import merged
+from django_mq.stores.sql.merging import merged, next_batch
 from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED
 from django_mq.stores.texts import storable
 
@@ -168,17 +169,19 @@ class MySQLStore(Acting):
 
     def _locked_across(self, request: ClaimRequest, params: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Lock the best of several queues, as many as asked for; what others have locked is stepped over."""
-        limit = params["candidates"]
+        most, left = params["candidates"], {queue: limit_of(request, queue) for queue in request.queues}
         given = {name: params[name] for name in ("claim", "share_bytes")}
-        heads = [self._rows("candidates", queue=queue, candidates=limit) for queue in request.queues]
+        heads = [self._rows("candidates", queue=queue, candidates=most) for queue in request.queues]
+        queue_of = {row[0]: queue for queue, head in zip(request.queues, heads, strict=True) for row in head}
         ranked = merged(heads, listed=request.listed)
-        locked: list[tuple[Any, ...]] = []
-        while ranked and len(locked) < request.credit:
-            wanted = request.credit - len(locked)
-            rows = {row[0]: row for row in self._rows("claim_across", **given, ids=ranked[:wanted])}
-            locked += [rows[id_] for id_ in ranked[:wanted] if id_ in rows]
-            ranked = ranked[wanted:]
-        return locked
+        untried, locked = dict.fromkeys(ranked), dict[int, tuple[Any, ...]]()
+        while batch := next_batch(untried, request.credit - len(locked), queue_of, left):
+            found = {row[0]: row for row in self._rows("claim_across", **given, ids=batch)}
+            locked |= found
+            for id_ in batch:
+                del untried[id_]
+                left[queue_of[id_]] += id_ not in found
+        return [locked[id_] for id_ in ranked if id_ in locked]
 
     def _claimed(self, row: tuple[Any, ...]) -> Claimed:
         claimed = super()._claimed(row)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.arbiter import LEFT_SECONDS
 from django_mq.engine.claim_bytes import fitting
+from django_mq.engine.claim_limits import left_behind, limit_of
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange, Verdict
@@ -63,7 +64,7 @@ class Consuming(Sessions, Steering, Ruling):
             times.append(LEFT_SECONDS)
         return Exchange(
             claimed=claimed,
-            more=bool(chosen) and (len(found) >= request.credit or len(chosen) < len(found)),
+            left=left_behind(request, [record.name for record, _ in chosen], len(found)),
             next_due_seconds=min(times, default=None),
             ruled=True,
         )
@@ -106,11 +107,14 @@ class Consuming(Sessions, Steering, Ruling):
         }
         if len(request.queues) == 1:
             return "claim", params | {"queue": request.queues[0]}
+        limits = [limit_of(request, queue) for queue in request.queues]
         return "claim_across", params | {
             "queues": list(request.queues),
             "listed": request.listed,
-            # Candidates beyond the credit step over rows that others have locked meanwhile.
-            "candidates": request.credit * 4,
+            "limits": limits,
+            "apart": min(limits) < request.credit,
+            # Candidates beyond the limits step over rows that others have locked meanwhile.
+            "candidates": max(limits) * 4,
         }
 
     def _exchange_of(self, rows: list[tuple[Any, ...]], request: ClaimRequest, due: float | None) -> Exchange:
@@ -120,23 +124,12 @@ class Consuming(Sessions, Steering, Ruling):
         claimed = [self._claimed(row) for row in rows]
         if not across:
             claimed.sort(key=lambda item: (-item.level, item.place, item.id))
+        seen = rows[0][SEEN_COLUMN] if rows else 0
         return Exchange(
             claimed=claimed,
-            more=self._may_have_more(rows, request),
+            left=left_behind(request, [item.queue_name for item in claimed], seen),
             next_due_seconds=None if due is None else max(0.0, float(due)),
         )
-
-    @staticmethod
-    def _may_have_more(rows: list[tuple[Any, ...]], request: ClaimRequest) -> bool:
-        """A claim cut by its limit, or before a suspect that must travel alone, has left something behind.
-
-        A suspect at the head that found no free slot leaves no trace here: whoever claims
-        without slots looks again when one is free.
-        """
-        if not rows:
-            return False
-        seen = rows[0][SEEN_COLUMN]
-        return bool(seen >= request.credit or len(rows) < seen)
 
     def _claimed(self, row: tuple[Any, ...]) -> Claimed:
         return Claimed(*row[:SEEN_COLUMN])

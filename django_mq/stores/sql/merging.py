@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 def merged(queues: Sequence[Sequence[tuple[int, int]]], *, listed: bool) -> list[int]:
@@ -19,6 +19,18 @@ def merged(queues: Sequence[Sequence[tuple[int, int]]], *, listed: bool) -> list
     if listed:
         return [id_ for *_, id_ in sorted(walk)]
     return [id_ for *_, id_ in sorted(walk, key=lambda row: (*row[1:3], row[0]))]
+
+
+def next_batch(ranked: Iterable[int], size: int, queue_of: Mapping[int, str], left: dict[str, int]) -> list[int]:
+    """Return the best ``size`` ids, of each queue as many as it has left, and count these down."""
+    batch: list[int] = []
+    for id_ in ranked:
+        if len(batch) >= size:
+            break
+        if left[queue_of[id_]] > 0:
+            left[queue_of[id_]] -= 1
+            batch.append(id_)
+    return batch
 
 
 def _ranked(position: int, queue: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int, int]]:

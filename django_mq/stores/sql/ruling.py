@@ -8,21 +8,23 @@ a claim names one beside a queue with rules.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq.engine.arbiter import Situation, Subscription, award, rivals_of
-from django_mq.stores.sql.merging import merged
+from django_mq.engine.claim_limits import limit_of
+from django_mq.stores.sql.merging import merged, next_batch
 from django_mq.stores.sql.remembering import Remembering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from django_mq.engine.arbiter import Rival
     from django_mq.stores.records import ClaimRequest, QueueRecord
 
 #: Messages read at a time in search of those that this session may have.
 PAGE = 200
+#: What a strict queue has left in a claim that has met a message that cannot be had now.
+HALTED = -1
 
 
 class Candidate(NamedTuple):
@@ -49,14 +51,15 @@ class Ruling(Remembering):
         self._left_some = False
         # In one order for all, or two claimers could wait for each other.
         records = {name: self._in_turn(name) for name in sorted(set(request.queues))}
-        heads = []
-        for name in request.queues:
+        heads, limits = [], {name: limit_of(request, name) for name in request.queues}
+        for name, limit in limits.items():
             record = records[name]
             if record is not None and not record.paused:
-                heads.append([(record, item) for item in self._candidates(session_id, record, request.credit)])
+                heads.append([(record, item) for item in self._candidates(session_id, record, limit)])
         by_id = {item.id: (record, item) for head in heads for record, item in head}
         ranked = merged([[(item.id, item.priority) for _, item in head] for head in heads], listed=request.listed)
-        return self._obtained([by_id[id_] for id_ in ranked], request.credit)
+        free = self._obtained(ranked, by_id, request.credit, limits)
+        return [by_id[id_] for id_ in ranked if id_ in free]
 
     def _in_turn(self, name: str) -> QueueRecord | None:
         if self._is_ruled(name):
@@ -69,19 +72,25 @@ class Ruling(Remembering):
         self._rows("take_turn", queue=name)
 
     def _obtained(
-        self, ranked: Sequence[tuple[QueueRecord, Candidate]], credit: int
-    ) -> list[tuple[QueueRecord, Candidate]]:
+        self,
+        ranked: Sequence[int],
+        by_id: Mapping[int, tuple[QueueRecord, Candidate]],
+        credit: int,
+        limits: dict[str, int],
+    ) -> set[int]:
         """Lock the best, as many as asked for; a strict queue ends at one that cannot be had now."""
-        rest = iter(ranked)
-        found: list[tuple[QueueRecord, Candidate]] = []
-        halted: set[str] = set()
-        while len(found) < credit and (batch := list(islice(rest, credit - len(found)))):
-            free = {row[0] for row in self._rows("lock_chosen", ids=[item.id for _, item in batch])}
-            for record, item in batch:
-                if item.id not in free and record.strict:
-                    halted.add(record.name)
-                if item.id in free and record.name not in halted:
-                    found.append((record, item))
+        queue_of = {id_: record.name for id_, (record, _) in by_id.items()}
+        untried, found = dict.fromkeys(ranked), set[int]()
+        while batch := next_batch(untried, credit - len(found), queue_of, limits):
+            free = {row[0] for row in self._rows("lock_chosen", ids=batch)}
+            for id_ in batch:
+                del untried[id_]
+                if id_ in free and limits[queue_of[id_]] >= 0:
+                    found.add(id_)
+                elif by_id[id_][0].strict:
+                    limits[queue_of[id_]] = HALTED
+                else:
+                    limits[queue_of[id_]] += 1
         return found
 
     # What one queue has for this session.

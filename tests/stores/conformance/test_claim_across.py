@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from django_mq.stores.records import ClaimRequest
 from tests.stores.builders import claim, declare, ids, look, open_session, pass_time, publish
 
 if TYPE_CHECKING:
@@ -74,6 +78,31 @@ def test_the_credit_holds_for_all_queues_together(store: Store, session: int) ->
     second = look(store, session, "a", "b", credit=5)
 
     assert (len(first.claimed), first.more, len(second.claimed), second.more) == (5, True, 3, False)
+
+
+@pytest.mark.parametrize("options", [{}, {"max_in_flight": 100}], ids=["plain", "constrained"])
+@pytest.mark.parametrize("promote", [True, False])
+def test_each_queue_gives_as_much_as_its_limit_allows(
+    store: Store, session: int, options: dict[str, Any], promote: bool
+) -> None:
+    for name in ("a", "b", "c"):
+        declare(store, name, **(options if name == "a" else {}))
+    for name, number in (("a", 6), ("b", 6), ("c", 1)):
+        for _ in range(number):
+            publish(store, name)
+
+    def brought(credit: int, *limits: int) -> tuple[dict[str, int], bool]:
+        queues = ("a", "b", "c")[: len(limits)]
+        request = ClaimRequest(
+            queues=queues, credit=credit, limits=dict(zip(queues, limits, strict=True)), promote=promote
+        )
+        result = store.exchange(session, [], request)
+        return Counter(message.queue_name for message in result.claimed), result.more
+
+    assert brought(8, 1, 3, 4) == ({"a": 1, "b": 3, "c": 1}, True)
+    # The queue that is first by rank does not use up what the others may have of a shared credit.
+    assert brought(3, 1, 3) == ({"a": 1, "b": 2}, True)
+    assert brought(100, 5, 100) == ({"a": 4, "b": 1}, False)
 
 
 def test_a_paused_queue_among_others_delivers_nothing(store: Store, session: int) -> None:

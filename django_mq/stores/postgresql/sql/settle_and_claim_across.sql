@@ -5,6 +5,6 @@
 WITH {settled}, {first_across}, claimed AS (
     {lease}
     RETURNING m.id, m.claim, (SELECT name FROM django_mq_queue WHERE id = m.queue_id), {claimed_columns},
-        (SELECT count(*) FROM locked), array_position(ARRAY(SELECT id FROM chosen ORDER BY rank), m.id)
+        (SELECT sum(size)::int FROM parts), array_position(ARRAY(SELECT id FROM chosen ORDER BY rank), m.id)
 )
 {answer}

@@ -2,7 +2,7 @@
 -- heads are equal take turns (or, when listed, follow the order of the list). lease.sql takes them.
 -- Locks: nothing; runs inside the write transaction. Index: django_mq_message_ready, one walk per queue.
 -- A message ranks by the least priority at or before it in its queue, so that no queue's own
--- order is broken.
+-- order is broken, and no queue gives more than its own limit.
 -- Returns: the messages, in no order; the last columns are how many were seen, and the rank.
 WITH candidates AS MATERIALIZED (
     SELECT
@@ -14,10 +14,11 @@ WITH candidates AS MATERIALIZED (
     FROM (
         SELECT
             r.id, r.suspect, length(r.body) AS size_bytes, q.name AS queue_name, given.key AS position,
+            json_extract(given.value, '$.limits') AS allowed,
             row_number() OVER own AS turn,
             min(r.priority) OVER own AS urgency
-        FROM json_each(%(queues)s) AS given
-        CROSS JOIN django_mq_queue q ON q.name = given.value AND NOT ({paused})
+        FROM json_each(%(given)s) AS given
+        CROSS JOIN django_mq_queue q ON q.name = json_extract(given.value, '$.queues') AND NOT ({paused})
         CROSS JOIN django_mq_message r ON r.id IN (
             SELECT c.id
             FROM django_mq_message c
@@ -26,6 +27,7 @@ WITH candidates AS MATERIALIZED (
             LIMIT %(credit)s)
         WINDOW own AS (PARTITION BY q.id ORDER BY r.level DESC, r.place, r.id)
     ) walk
+    WHERE walk.turn <= walk.allowed
     ORDER BY rank
     LIMIT %(credit)s
 ), chosen AS (
