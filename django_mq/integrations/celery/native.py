@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from django_mq.delivery.session import Session
 
 DELIVER = "django_mq.deliver"
-#: The task's result when there is nothing left to settle.
-SETTLED = "settled"
 #: Exit status of a child that its parent has ended.
 EX_TERMINATED = 143
 
@@ -50,7 +48,7 @@ class NativeMessage(Message):
 
     def __init__(self, claimed: Claimed, session: Session, handler: Handler, channel: Any) -> None:
         self.handler = handler
-        #: Set when the child has settled: there is nothing left to write.
+        #: Set when the child has settled a failed attempt: there is nothing left to write.
         self.settled = False
         #: Set when it is not to be handled any more, whatever of it has been.
         self.revoked = False
@@ -58,10 +56,10 @@ class NativeMessage(Message):
 
     def settle_done(self) -> None:
         """The handler returned, or the child has settled, or it was revoked."""
-        if self.settled:
-            self.session.let_go(self.claimed)
-        elif self.revoked:
+        if self.revoked and not self.settled:
             self.session.cancel(self.claimed)
+        elif self.settled or self.handler.transactional:
+            self.session.let_go(self.claimed)
         else:
             self.session.accept(self.claimed)
 
@@ -155,12 +153,6 @@ def unpack(values: dict[str, Any]) -> Claimed:
 class HandlerRequest(Request):
     """What the parent knows of one handler's run."""
 
-    def on_success(self, failed__retval__runtime: Any, **kwargs: Any) -> Any:
-        """Tell the message who has settled, before Celery acknowledges it."""
-        failed, answer, _ = failed__retval__runtime
-        self.message.settled = not failed and answer == repr(SETTLED)  # the pool hands over its repr
-        return super().on_success(failed__retval__runtime, **kwargs)
-
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
         """Tell the message who has settled, before Celery acknowledges or rejects it."""
         error = getattr(exc_info.exception, "exc", exc_info.exception)
@@ -212,8 +204,8 @@ class DeliverTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
 
 
 @shared_task(name=DELIVER, base=DeliverTask, bind=True)
-def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> str | None:
-    """Run a handler in a pool process; says whether the message is settled.
+def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> None:
+    """Run a handler in a pool process; what the parent has to settle after it returned, it knows by the handler.
 
     Raises what the handler raised, or Ignore where that was its way to choose an outcome.
     """
@@ -221,10 +213,8 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> s
     handler, policy = handler_of(claimed.queue_name), _policy(alias, claimed.queue_name)
     attempt = PoolAttempt(claimed, handler, policy, Lease(alias, session_id))
     settlement = attempt.run()
-    if attempt.settled:
-        return SETTLED
-    if settlement.verdict is Verdict.ACCEPT:
-        return None
+    if attempt.settled or settlement.verdict is Verdict.ACCEPT:
+        return
     shared_store(alias).settle(session_id, [settlement])
     if settlement.delay_seconds:
         hinting.hint([claimed.queue_name], using=alias)  # the parent must learn of the new due time

@@ -90,6 +90,17 @@ def test_a_handler_that_raises_what_celery_might_take_for_its_own_fails_like_any
     assert sorted(errors) == sorted(2 * ["Ignore", "SystemExit", "MemoryError", "HandlerNotRun", "ValueError"])
 
 
+def test_the_success_of_a_transactional_handler_is_no_void_settlement(shop: Site) -> None:
+    shop.declare("booked")
+    with watched(shop) as worker:
+        send(shop, *["an order"] * 5, queue="booked")
+        ended(shop, finished=10, dead=0)
+        assert worker.stop() == 0
+
+    assert set(outcomes(shop).values()) == {History.Outcome.ACCEPTED}
+    assert "void" not in worker.log
+
+
 def test_events_tell_of_each_failed_attempt(shop: Site) -> None:
     seen: list[tuple[str, str]] = []
 

@@ -9,7 +9,7 @@ from typing import Any
 from celery import current_task
 from celery.exceptions import Ignore
 
-from django_mq.api import Reject, Release, Retry, consumer
+from django_mq.api import Reject, Release, Retry, consumer, publish
 from tests.journeys.project import diary
 
 
@@ -18,6 +18,12 @@ def handle(message: Any) -> Any:
     """Note the attempt, then do what is asked."""
     diary.write(task=current_task.name, name=message.body, attempt=message.attempt)
     return DEEDS[message.body](message)
+
+
+@consumer("booked", transactional=True)
+def book(message: Any) -> None:
+    """Publish another message in the same transaction."""
+    publish("orders", "well")
 
 
 @consumer("slow", time_limit_seconds=1)
