@@ -22,7 +22,8 @@ from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from django.core.management.base import CommandParser
 
@@ -115,6 +116,17 @@ def _write_no_more() -> None:
 def until_told() -> threading.Event:
     """Return an event that TERM or INT sets: a command that goes on looks at it, and ends in its own time."""
     stopping = threading.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: stopping.set())
+    on_signals(lambda *_: stopping.set())
     return stopping
+
+
+def on_signals(handler: Callable[[int, FrameType | None], Any]) -> None:
+    """Have TERM and INT call the handler, but not in forked children: these end as this process did before."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def restore() -> None:
+        for number, earlier in before.items():
+            if signal.getsignal(number) is handler:
+                signal.signal(number, earlier)
+
+    os.register_at_fork(after_in_child=restore)

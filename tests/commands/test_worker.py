@@ -42,6 +42,16 @@ def test_it_says_what_it_does_and_ends_when_nothing_is_left(committed_database: 
     assert not WorkerSession.objects.using(committed_database).exists()
 
 
+def test_a_child_that_a_handler_forks_ends_when_it_is_terminated(committed_database: str, shop: Shop) -> None:
+    publish(committed_database, "forking", 1)
+
+    worker = shop.start("--queues=forking", "--until-empty")
+    said, _ = worker.communicate(timeout=PATIENCE_SECONDS)
+
+    assert worker.returncode == 0, said
+    assert shop.lines == [f"0 {-signal.SIGTERM}"]
+
+
 def test_a_killed_workers_messages_are_finished_by_another_exactly(committed_database: str, shop: Shop) -> None:
     publish(committed_database, "gated", 40)
     victim = shop.start("--queues=gated")

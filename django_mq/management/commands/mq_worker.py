@@ -12,7 +12,7 @@ from django_mq.delivery.collecting import spare_the_collector
 from django_mq.delivery.handlers import discover
 from django_mq.delivery.worker import Worker
 from django_mq.management.arguments import at_least_one
-from django_mq.management.command import MQCommand
+from django_mq.management.command import MQCommand, on_signals
 from django_mq.management.tables import plural
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ class _Signals:
         self._command = command
         self._worker = worker
         self.count = 0
-        for name in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(name, self._heard)
+        on_signals(self._heard)
 
     def _heard(self, number: int, _frame: object) -> None:
         self.count += 1

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django_mq.api import consumer
+from tests.support.waiting import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 
 def note(word: str) -> None:
@@ -20,6 +26,26 @@ def note(word: str) -> None:
 @consumer("orders", credit=10)
 def handle_order(message: Any) -> None:
     note(str(message.body))
+
+
+def wait_for_a_signal(pipe: Connection) -> None:
+    """Say that the process is here, and do nothing else."""
+    pipe.send("here")
+    signal.pause()
+
+
+@consumer("forking")
+def handle_in_a_child(message: Any) -> None:
+    """Terminate a child, and note what it says of its end."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    child = context.Process(target=wait_for_a_signal, args=(theirs,))
+    child.start()
+    ours.recv()
+    child.terminate()
+    child.join(PATIENCE_SECONDS / 8)
+    note(f"{message.body} {child.exitcode}")
+    child.kill()
 
 
 @consumer("gated", credit=4)
