@@ -116,7 +116,14 @@ class Keeper:
         return stopping
 
     def _judge_nobody_if_late(self, expected_at: float) -> None:
-        if time.monotonic() - expected_at > self._deadline_seconds / 2:
+        late = time.monotonic() - expected_at
+        if late > self._deadline_seconds / 2:
+            logger.warning(
+                "The heartbeat was late by %.1f s: the database waited, the machine stood still, or work kept the"
+                " thread from running. After %s s others may claim what this worker holds",
+                late,
+                self._deadline_seconds,
+            )
             self._upkeep.pause_after_outage()
 
     def _round(self) -> None:

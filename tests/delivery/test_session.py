@@ -320,7 +320,9 @@ def test_a_keeper_that_comes_late_reaps_the_others_and_never_its_own_session(
 
 
 @pytest.mark.usefixtures("absent_keeper")
-def test_a_keeper_that_has_overslept_reaps_nobody_for_a_while(alias: str, open_session: Open) -> None:
+def test_a_keeper_that_has_overslept_says_so_and_reaps_nobody_for_a_while(
+    alias: str, open_session: Open, caplog: pytest.LogCaptureFixture
+) -> None:
     mine, other = open_session(), open_session()
     claim(mine)
     claim(other)
@@ -328,6 +330,7 @@ def test_a_keeper_that_has_overslept_reaps_nobody_for_a_while(alias: str, open_s
     kept._deadline_seconds = -1.0  # half of it is over after any sleep
 
     kept._sleep(0)
+    assert "The heartbeat was late" in caplog.text
     kept._round()
 
     assert {row.pk for row in WorkerSession.objects.using(alias).all()} == {mine.id, other.id}
