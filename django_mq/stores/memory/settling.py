@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django_mq.errors import SessionLost
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.claiming import Claiming
 from django_mq.stores.memory.dying import Dying
@@ -31,7 +32,9 @@ class Settling(Claiming, Dying):
     def exchange(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> Exchange:
-        # Atomic although nothing can be rolled back: only a lost session fails, and it settles nothing.
+        # Nothing can be rolled back, so what fails is asked first: only a lost session does.
+        if request is not None and session_id not in self.broker.sessions:
+            raise SessionLost
         return super().exchange(session_id, settlements, request)
 
     @locked
