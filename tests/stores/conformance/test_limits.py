@@ -216,6 +216,22 @@ def test_a_ring_leaves_alone_what_is_held_and_what_is_scheduled(store: Store, se
     assert third != fourth
 
 
+def test_a_ring_that_is_too_full_of_what_came_back_is_trimmed_by_the_next_message(
+    store: Store, session: int
+) -> None:
+    declare(store, max_messages=2, overflow="ring")
+    held = add(store, 2)
+    claimed = claim(store, session)
+    newer = [*add(store), *add(store)]
+    settle(store, session, claimed[0], Verdict.RELEASE)
+    store.close_session(session)
+    too_full = present(store)
+
+    [newest] = add(store)
+
+    assert (too_full, present(store)) == ([*held, newer[-1]], [newer[-1], newest])
+
+
 def test_a_ring_that_was_made_smaller_is_trimmed_by_the_next_message(store: Store, edit_queue: EditQueue) -> None:
     declare(store, max_messages=50, overflow="ring")
     add(store, 50)
