@@ -13,7 +13,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from django_mq.stores.registry import shared_store
+from django_mq.stores.registry import private_store, shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,23 @@ if TYPE_CHECKING:
 
 #: This process, once a transport of it is on a worker's event loop.
 _workers: set[int] = set()
+
+
+#: Alias to the store that the transports of a worker share which have no session: events, gossip, replies.
+_beside: dict[str, Store] = {}
+
+
+def store_beside(alias: str) -> Store:
+    """Return a private store for a transport without a session: in a worker the one of all, on a server."""
+    if os.getpid() not in _workers:
+        return private_store(alias)
+    store = _beside.get(alias)
+    if store is None:
+        store = private_store(alias)
+        if store.features.notices_changes:
+            return store  # a connection does not notice its own changes
+        store = _beside.setdefault(alias, store)
+    return store
 
 
 class Committing:

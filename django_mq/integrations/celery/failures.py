@@ -4,14 +4,15 @@ Retries and failures are Celery's own affair, and its messages say nothing of th
 signals of the process that ran the task do, so the admin can show a dead letter with the
 tracebacks of all its runs: they share the task id, which is the correlation id.
 
-The row is written over a connection kept for that, from the first failure on: Celery closes
-Django's own after each task, and to open one takes longer than most tasks.
+The row is written over a connection of its own: Celery closes Django's after each task. It is kept
+while failures follow each other closely, because to open one takes longer than most tasks.
 """
 
 from __future__ import annotations
 
 import logging
 import socket
+import time
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,10 @@ logger = logging.getLogger("django_mq.celery")
 _alias: list[str] = []
 #: Alias to the store kept for failures; one that a child inherits opens a connection of its own.
 _kept: dict[str, Store] = {}
+#: Alias to the time of the last failure, on the monotonic clock.
+_last: dict[str, float] = {}
+#: A failure that comes so soon after another, in seconds, keeps the connection open.
+KEEP_SECONDS = 1.0
 
 
 def connect(alias: str) -> None:
@@ -47,6 +52,7 @@ def connect(alias: str) -> None:
 def forget(alias: str) -> None:
     """Close the connection kept for failures."""
     _kept.pop(alias).close()
+    _last.pop(alias, None)
 
 
 def on_retry(sender: Any, request: Any, reason: Any, einfo: Any, **_: Any) -> None:
@@ -94,9 +100,12 @@ def _write(failure: Failure, attempt: dict[str, Any]) -> None:
     if shared.in_transaction:  # a task called by another one: a second writer would wait for the first
         shared.record_attempt(failure, **attempt)
         return
-    store = _kept[_alias[0]]
+    store, last, now = _kept[_alias[0]], _last.get(_alias[0], float("-inf")), time.monotonic()
+    _last[_alias[0]] = now
     try:
         store.record_attempt(failure, **attempt)
     except StoreUnavailable:  # the database was restarted since the last failure
         store.close()
         store.record_attempt(failure, **attempt)
+    if now - last > KEEP_SECONDS:
+        store.close()

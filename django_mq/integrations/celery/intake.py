@@ -11,10 +11,10 @@ from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
 from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
 from django_mq.engine.conduct import Conduct
+from django_mq.integrations.celery.committing import store_beside
 from django_mq.notifications.base import WORKERS_TOPIC, queue_topic, volatile_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import ANY, Wake
-from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Set
@@ -53,11 +53,11 @@ class Intake:
 
     @property
     def store(self) -> Store:
-        """The private store: the session's, or one of its own for a transport that never consumes."""
+        """The private store: the session's, or another for a transport that never consumes."""
         if self._session is not None:
             return self._session.store
         if self._store is None:
-            self._store = private_store(self.alias)
+            self._store = store_beside(self.alias)
         return self._store
 
     @property

@@ -12,6 +12,7 @@ from django.utils.timezone import now
 
 from django_mq.integrations.celery import failures
 from django_mq.models import Attempt
+from tests.support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,12 +37,26 @@ def fail(committed_database: str) -> Iterator[Fail]:
     failures.forget(committed_database)
 
 
-def test_failures_are_recorded_over_a_connection_that_is_kept(fail: Fail, committed_database: str) -> None:
+def is_kept(alias: str) -> bool:
+    return failures._kept[alias].connection.connection is not None  # type: ignore[attr-defined]
+
+
+def test_a_failure_by_itself_leaves_no_connection_open(fail: Fail, committed_database: str) -> None:
+    fail()
+
+    assert not is_kept(committed_database)
+
+
+def test_failures_are_recorded_over_a_connection_that_is_kept(
+    fail: Fail, committed_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Celery closes Django's after each task: another one for each failure costs more than the task."""
+    monkeypatch.setattr(failures, "KEEP_SECONDS", PATIENCE_SECONDS)
     connections[committed_database].close()
 
     tasks = {fail(), fail()}
 
+    assert is_kept(committed_database)
     assert connections[committed_database].connection is None
     recorded = Attempt.objects.using(committed_database).filter(correlation_id__in=tasks)
     assert {(line.error, line.detail, line.number) for line in recorded} == {("ValueError", "why", 1)}

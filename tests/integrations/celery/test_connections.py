@@ -1,0 +1,40 @@
+"""How many connections to the database a worker's process needs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kombu import Connection
+
+from django_mq.integrations.celery import committing
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_the_transports_of_a_worker_that_have_no_session_share_a_connection(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committing, "_workers", {os.getpid()})
+    monkeypatch.setattr(committing, "_beside", {})
+    with Connection(url) as events, Connection(url) as replies:
+        events.ensure_connection()
+        replies.ensure_connection()
+        first, second = (one.transport.intake.store for one in (events, replies))
+
+    # SQLite's costs nothing, and does not notice what itself has changed.
+    assert (first is second) == (not first.features.notices_changes)
+    first.close()
+    second.close()
+
+
+def test_transports_outside_of_a_worker_close_their_connections_after_use(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committing, "_workers", set())
+    with Connection(url) as one, Connection(url) as other:
+        one.ensure_connection()
+        other.ensure_connection()
+
+        assert one.transport.intake.store is not other.transport.intake.store
