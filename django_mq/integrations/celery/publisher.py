@@ -66,13 +66,16 @@ class Publisher:
             self.write(rows, again=again)
             return
         if shared_store(self._alias).features.concurrent_writers:
-            # Committed now, whatever becomes of the caller's transaction, and hinted at now.
-            with self._private() as store:
-                self._append(store, rows, again=again)
-            notifier().announce(hinting.news_of(rows))
+            self._write_apart(rows, again=again)
         else:
             # A second writer would wait for the very transaction that waits for it.
-            retries.defer(self._alias, lambda: self.write(rows, again=again))
+            retries.defer(message["headers"]["id"], lambda: self._write_apart(rows, again=again))
+
+    def _write_apart(self, rows: list[NewMessage], *, again: bool) -> None:
+        """Commit now, whatever becomes of the caller's transaction, and hint now."""
+        with self._private() as store:
+            self._append(store, rows, again=again)
+        notifier().announce(hinting.news_of(rows))
 
     def write(self, rows: list[NewMessage], *, again: bool) -> None:
         """Write rows with one statement in the caller's transaction, and hint when it commits."""

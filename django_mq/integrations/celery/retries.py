@@ -38,7 +38,7 @@ PATIENCE = ("max_retries", "interval_start", "interval_step", "interval_max")
 
 
 class _Deferred(threading.local):
-    """The writes that wait in this thread, each with the alias of its database."""
+    """The writes that wait in this thread, each with the id of its task."""
 
     def __init__(self) -> None:
         self.writes: list[tuple[str, Callable[[], None]]] = []
@@ -47,24 +47,22 @@ class _Deferred(threading.local):
 _deferred = _Deferred()
 
 
-def defer(alias: str, write: Callable[[], None]) -> None:
-    """Write after the running task's body, when no transaction is open on the database any more."""
-    _deferred.writes.append((alias, write))
+def defer(task_id: str, write: Callable[[], None]) -> None:
+    """Write at the end of a running task's body, when the transactions that it opened have ended."""
+    _deferred.writes.append((task_id, write))
 
 
-def write_deferred(**_: Any) -> None:
-    """Write everything that waits for no open transaction; then raise the first error, if there was one.
+def write_deferred(task_id: str, **_: Any) -> None:
+    """Write everything that waits for the end of a task; then raise the first error, if there was one.
 
-    A task that the body calls or applies ends inside the transaction of the body.
+    Another task that the body calls or applies may end inside a transaction of the body.
     """
     if not _deferred.writes:
         return
     errors = []
-    waiting, _deferred.writes = _deferred.writes, []
-    for alias, write in waiting:
-        if shared_store(alias).in_transaction:
-            defer(alias, write)
-            continue
+    ended = [write for owner, write in _deferred.writes if owner == task_id]
+    _deferred.writes = [waiting for waiting in _deferred.writes if waiting[0] != task_id]
+    for write in ended:
         try:
             write()
         except Exception as error:  # noqa: BLE001 - the next write is another task's retry
@@ -142,7 +140,7 @@ def _look(store: Store) -> None:
 
 def _write_or_refuse(task: Any) -> None:
     try:
-        write_deferred()
+        write_deferred(task.request.id)
     except Exception as error:
         raise _refusal(task, error, "its retry") from error
 

@@ -486,6 +486,20 @@ def test_a_task_that_may_give_its_message_back_publishes_what_follows_it(app: Ce
     assert [row.type for row in rows()] == ["note"]
 
 
+def test_a_retry_is_written_although_the_body_left_autocommit_off(
+    app: Celery, rows: Rows, committed_database: str
+) -> None:
+    def work(task: Any) -> None:
+        transaction.set_autocommit(False, using=committed_database)
+        task.retry(countdown=3600)
+
+    app.send_task("note")  # the queue is there, as that of a running task is
+    run_one(app, app.task(work, name=f"work {uuid4()}", bind=True, shared=False, acks_late=True))
+    transaction.set_autocommit(True, using=committed_database)
+
+    assert len(rows(headers__retries=1)) == 1
+
+
 class CallingTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     """A task whose class surrounds the body with a transaction."""
 
