@@ -1,4 +1,4 @@
-"""Files and functions that fit in the eye."""
+"""Functions that fit in the eye."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import ast
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = Path(__file__).parents[2] / "django_mq"
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "migrations" not in path.parts)
 
-LONGEST_FILE = 400
 LONGEST_FUNCTION = 50
 #: Nine functions of ten are no longer than this.
 USUAL_FUNCTION = 20
@@ -31,11 +28,6 @@ def lengths() -> Iterator[tuple[int, str]]:
 def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     body = function.body[1:] if ast.get_docstring(function) else function.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_file_is_too_long(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= LONGEST_FILE
 
 
 def test_no_function_is_too_long() -> None:
