@@ -154,3 +154,11 @@ def test_two_sessions_share_the_work_of_several_queues(store: Store, session: in
 
     assert len(mine) == len(theirs) == 3
     assert not set(ids(mine)) & set(ids(theirs))
+
+
+def test_a_credit_may_be_as_large_as_any(store: Store, session: int) -> None:
+    for name in ("a", "b"):
+        declare(store, name)
+        publish(store, name)
+
+    assert len(claim(store, session, "a", "b", credit=2**31 - 1)) == 2

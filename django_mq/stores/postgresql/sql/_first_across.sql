@@ -12,7 +12,7 @@ candidates AS MATERIALIZED (
             r.id, given.position, given.allowed,
             row_number() OVER own AS turn,
             min(r.priority) OVER own AS urgency
-        FROM unnest(%(queues)s::text[], %(limits)s::int[]) WITH ORDINALITY AS given(name, allowed, position)
+        FROM unnest(%(queues)s::text[], %(limits)s::bigint[]) WITH ORDINALITY AS given(name, allowed, position)
         JOIN django_mq_queue q ON q.name = given.name
             AND NOT (q.paused AND coalesce(q.paused_until > {now}, true))
             AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s)
