@@ -2,8 +2,9 @@
 
 A store reads the ready messages in delivery order and the facts about the other sessions;
 ``award`` decides. Sessions of higher consumer priority take first, in thought, what they could
-really have: with a slot, within the limit in flight, of groups that are theirs or free, and as
-much as their credit allows. What they could not have is not kept for them.
+really have: with a slot, within the limit in flight, of groups that are theirs or free, as much as
+their credit allows, and a suspect only if they could begin it at once. What they could not have is
+not kept for them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,8 +18,10 @@ LEFT_SECONDS = 0.5
 
 
 class Candidate(Protocol):
-    """A ready message: its group, and the session that owns the group."""
+    """A ready message: whether it is suspect, its group, and the session that owns the group."""
 
+    @property
+    def suspect(self) -> bool: ...
     @property
     def group(self) -> str | None: ...
     @property
@@ -32,6 +35,7 @@ class Subscription(NamedTuple):
     """One consumer of the queue as of its session's last heartbeat, and what the session holds of the queue.
 
     A ``credit`` of 0 is no limit. ``used`` is what all queues together use of a credit that they share.
+    ``full``: the session has no free slot.
     """
 
     session: int
@@ -40,14 +44,16 @@ class Subscription(NamedTuple):
     used: int
     stopping: bool
     held: int
+    full: bool = False
 
 
 class Rival(NamedTuple):
-    """A session of higher priority, and how many more messages it has credit for."""
+    """A session of higher priority, how many more messages it has credit for, and whether it has no free slot."""
 
     session: int
     priority: int
     credit: int
+    full: bool = False
 
 
 def rivals_of(session: int, subscriptions: Iterable[Subscription]) -> list[Rival]:
@@ -58,7 +64,10 @@ def rivals_of(session: int, subscriptions: Iterable[Subscription]) -> list[Rival
     for item in given:
         if item.session != session and item.priority > mine and not item.stopping:
             others.setdefault(item.session, []).append(item)
-    rivals = [Rival(other, max(item.priority for item in told), _free(told)) for other, told in others.items()]
+    rivals = [
+        Rival(other, max(item.priority for item in told), _free(told), any(item.full for item in told))
+        for other, told in others.items()
+    ]
     return sorted(rivals, key=lambda rival: (-rival.priority, rival.session))
 
 
@@ -122,6 +131,8 @@ class _Thought:
         self._in_flight = situation.in_flight
         self._waiting = set(situation.waiting)
         self._credit = {rival.session: rival.credit for rival in situation.rivals}
+        # Sessions that can take no suspect: it needs a free slot.
+        self._full = {rival.session for rival in situation.rivals if rival.full}
 
     def serves(self, session: int) -> bool:
         """Whether the session may have any message."""
@@ -147,6 +158,8 @@ class _Thought:
     def goes_to_a_rival(self, item: Candidate) -> bool:
         """Let the best session that could have the message take it; False if none could."""
         for session, credit in self._credit.items():
+            if item.suspect and session in self._full:
+                continue
             if credit > 0 and self.may_have(session, item):
                 self._credit[session] -= 1
                 self.take(session)

@@ -16,6 +16,7 @@ class Item(NamedTuple):
     name: str
     group: str | None = None
     owner: int | None = None
+    suspect: bool = False
 
 
 def told(session: int, priority: int, credit: int = 5, **given: int) -> Subscription:
@@ -67,6 +68,14 @@ def test_a_rival_takes_no_message_of_a_group_that_is_not_its_own() -> None:
     found = award(items, ME, 9, situation)
 
     assert [item.name for item in found.chosen] == ["a", "e"]
+
+
+def test_a_rival_without_a_free_slot_takes_no_suspect() -> None:
+    items = [Item("a", suspect=True), Item("b")]
+    full, free = (rivals_of(ME, [told(BETTER, 1, full=full)]) for full in (True, False))
+
+    assert [item.name for item in award(items, ME, 9, Situation(rivals=full)).chosen] == ["a"]
+    assert award(items, ME, 9, Situation(rivals=free)).chosen == []
 
 
 def test_no_more_candidates_are_read_than_decide() -> None:

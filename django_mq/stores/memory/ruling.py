@@ -34,9 +34,10 @@ def record_of(broker: Broker, queue: BrokerQueue, now: datetime) -> QueueRecord:
 
 
 class Candidate(NamedTuple):
-    """A ready entry, its group, and the session that owns the group."""
+    """A ready entry, whether it is suspect, its group, and the session that owns the group."""
 
     entry: Entry
+    suspect: bool
     group: str | None
     owner: int | None
 
@@ -50,8 +51,9 @@ def awarded(
 
 
 def _candidate(queue: BrokerQueue, entry: Entry) -> Candidate:
-    group = row_of(entry).message.group_key
-    return Candidate(entry, group, None if group is None else queue.owners.get(group))
+    row = row_of(entry)
+    group = row.message.group_key
+    return Candidate(entry, row.suspect, group, None if group is None else queue.owners.get(group))
 
 
 def _situation(broker: Broker, queue: BrokerQueue, record: QueueRecord, session: WorkerSession) -> Situation:

@@ -55,6 +55,7 @@ class WorkerSession:
         shared = self.info.kind == "celery"
         consumer = self._consumers.get(queue)
         held = 0 if consumer is None else len(consumer.unsettled)
+        busy, slots = (None, None) if self.heartbeat is None else (self.heartbeat.busy, self.heartbeat.slots)
         return [
             Subscription(
                 session=self.number,
@@ -63,6 +64,7 @@ class WorkerSession:
                 used=info.credit_used if shared else 0,
                 stopping=info.state == "stopping",
                 held=held,
+                full=busy is not None and slots is not None and busy >= slots,
             )
             for info in consumers
             if info.queue_name == queue.name

@@ -164,10 +164,13 @@ def test_an_unknown_queue_beside_one_with_rules_has_nothing(store: Store, sessio
 # Priority of consumers
 
 
-def beat(store: Store, session: int, priority: int, **given: Any) -> None:
-    """Let a session say which consumer it has."""
+def beat(
+    store: Store, session: int, priority: int, *, busy: int | None = None, slots: int | None = None, **given: Any
+) -> None:
+    """Let a session say which consumer it has, and how many of its slots are busy."""
     told = ConsumerInfo(queue_name="orders", priority=priority, **{"credit_limit": 2} | given)
-    assert store.renew(session, Heartbeat(deadline_seconds=DEADLINE_SECONDS, consumers=(told,)))
+    heartbeat = Heartbeat(deadline_seconds=DEADLINE_SECONDS, busy=busy, slots=slots, consumers=(told,))
+    assert store.renew(session, heartbeat)
 
 
 def test_a_lesser_consumer_leaves_the_first_messages_to_a_better_one(
@@ -241,6 +244,22 @@ def test_nothing_is_kept_for_a_better_consumer_that_does_not_own_the_group(
     beat(store, other, 0)
 
     assert (claim(store, session), ids(claim(store, other))) == ([], [second])
+
+
+def test_no_suspect_is_kept_for_a_better_consumer_that_handles_as_much_as_it_can(
+    store: Store, session: int, other: int
+) -> None:
+    declare(store)
+    beat(store, session, 10)
+    beat(store, other, 0)
+    published = publish(store)
+    claim(store, session)
+    lose_worker(store, session)
+    better, lesser = open_session(store, "better"), open_session(store, "lesser")
+    beat(store, better, 10, busy=1, slots=1)
+    beat(store, lesser, 0)
+
+    assert (claim(store, better, slots=0), ids(claim(store, lesser))) == ([], [published])
 
 
 def test_what_a_better_consumer_takes_of_its_own_groups_uses_its_credit(
