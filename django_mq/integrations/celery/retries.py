@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from celery import Task, signals
 from celery.app.trace import task_has_custom
@@ -35,6 +35,8 @@ logger = logging.getLogger("django_mq.celery")
 
 #: What of Celery's policy of publishing says how often, and after how many seconds, to try again.
 PATIENCE = ("max_retries", "interval_start", "interval_step", "interval_max")
+#: The attribute of a covered body that says for which database.
+COVERED = "_django_mq_covered"
 
 
 class _Deferred(threading.local):
@@ -86,13 +88,27 @@ def cover(task: Any, alias: str) -> None:
 
     A task that has been acknowledged has no message: it fails.
     """
-    owner, name = (type(task), "__call__") if task_has_custom(task, "__call__") else (task, "run")
-    setattr(owner, name, _covered(getattr(owner, name), task, alias))
+    if task_has_custom(task, "__call__"):
+        _cover(type(task), "__call__", lambda args: args[0], alias)  # the class may have other tasks, and heirs
+    else:
+        _cover(task, "run", lambda _: task, alias)
 
 
-def _covered(body: Callable[..., Any], task: Any, alias: str) -> Callable[..., Any]:
+def _cover(owner: Any, name: str, task_of: Callable[[tuple[Any, ...]], Any], alias: str) -> None:
+    """Replace a body, once: another worker of the process, or a class that inherits it, finds it covered."""
+    body = getattr(owner, name)
+    if getattr(body, COVERED, None) != alias:
+        covered = _covered(body, task_of, alias)
+        setattr(covered, COVERED, alias)
+        setattr(owner, name, covered)
+
+
+def _covered(
+    body: Callable[..., Any], task_of: Callable[[tuple[Any, ...]], Any], alias: str
+) -> Callable[..., Any]:
     @wraps(body)
     def run(*args: Any, **options: Any) -> Any:
+        task = task_of(args)
         try:
             try:
                 result = body(*args, **options)
@@ -102,7 +118,7 @@ def _covered(body: Callable[..., Any], task: Any, alias: str) -> Callable[..., A
             error = _unpublished(reject)
             if error is None:
                 raise
-            raise _refusal(task, error, "its retry") from error
+            _refuse(task, error, "its retry")
         if task.acks_late and _is_followed(task.request):
             _look_or_refuse(task, alias)
         return result
@@ -127,7 +143,7 @@ def _look_or_refuse(task: Any, alias: str) -> None:
     try:
         retry_over_time(lambda: _look(store), StoreUnavailable, **limits)
     except StoreError as error:
-        raise _refusal(task, error, "what follows it") from error
+        _refuse(task, error, "what follows it")
 
 
 def _look(store: Store) -> None:
@@ -141,8 +157,8 @@ def _look(store: Store) -> None:
 def _write_or_refuse(task: Any) -> None:
     try:
         write_deferred(task.request.id)
-    except Exception as error:
-        raise _refusal(task, error, "its retry") from error
+    except Exception as error:  # noqa: BLE001 - the body ends with it
+        _refuse(task, error, "its retry")
 
 
 def _unpublished(reject: Reject) -> Exception | None:
@@ -160,8 +176,10 @@ def _raised_by_retry(reject: Reject) -> bool:
     return trace is not None and trace.tb_frame.f_code is Task.retry.__code__
 
 
-def _refusal(task: Any, error: Exception, what: str) -> Exception:
-    """Return what the body of a task raises that could not publish something."""
+def _refuse(task: Any, error: Exception, what: str) -> NoReturn:
+    """End the body of a task that could not publish something: its message goes back, or the task fails."""
     outcome = "its message goes back" if task.acks_late else "it was acknowledged when it began, and has failed"
     logger.error("Task %s could not publish %s: %s; %s.", task.request.id, what, error, outcome)
-    return Reject(error, requeue=True) if task.acks_late else error
+    if task.acks_late:
+        raise Reject(error, requeue=True) from error
+    raise error  # with the cause that it has

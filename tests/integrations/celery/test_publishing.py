@@ -427,8 +427,44 @@ def test_a_retry_whose_queue_refuses_it_gives_the_message_back_or_fails_the_task
         assert error.requeue
         error = error.reason
     assert isinstance(error, QueueClosed)
+    assert error.__cause__ is not error
     assert not rows()
     assert not Group.objects.using(committed_database).exists()
+
+
+def test_a_task_whose_class_inherits_the_call_of_another_task_goes_by_its_own_options(
+    app: Celery, committed_database: str
+) -> None:
+    class Parent(CallingTask):
+        name, using = "parent", committed_database
+
+        def run(self) -> None:
+            self.retry(countdown=3600)
+
+    class Child(Parent):
+        name, acks_late = "child", True
+
+    Queue.objects.using(committed_database).create(name="celery", closed=True)
+    retries.cover(app.register_task(Parent()), committed_database)
+
+    error = run_one(app, app.register_task(Child())).info.retval
+
+    assert isinstance(error, Reject)
+    assert error.requeue
+
+
+@pytest.mark.parametrize("base", [None, "calling"])
+def test_another_worker_of_the_process_covers_no_task_again(
+    app: Celery, committed_database: str, base: str | None
+) -> None:
+    more = {"base": CallingTask, "using": committed_database} if base else {}
+    task = app.task(_nothing, name=f"work {uuid4()}", shared=False, **more)
+
+    retries.cover(task, committed_database)
+    covered = task.run, type(task).__call__
+    retries.cover(task, committed_database)
+
+    assert (task.run, type(task).__call__) == covered
 
 
 def test_a_retry_that_no_try_can_publish_stays_a_dead_letter(app: Celery, settings: Settings) -> None:
