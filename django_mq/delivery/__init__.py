@@ -12,7 +12,7 @@
     pool.py        threads
     executing.py   one attempt, as a column of named steps
     settling.py    outcomes gathered, written with the next claim
-    upkeep.py      promote, reap, expire, prune
+    upkeep.py      promote, reap, expire, trim, prune
     worker.py      puts the services of mq_worker together
 
 Start order: session, keeper, listener, feeder, pool. Stop order is the reverse of use:

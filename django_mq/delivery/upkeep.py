@@ -1,4 +1,4 @@
-"""Upkeep: promote, reap, expire, prune, sum up. In every worker, and by ``mq_upkeep`` where none runs.
+"""Upkeep: promote, reap, expire, trim, prune, sum up. In every worker, and by ``mq_upkeep`` where none runs.
 
 Every duty is one or a few bounded statements that may run in many processes at once. They need
 not: the worker whose session is the eldest does it for all, and says so to nobody. The
@@ -58,6 +58,7 @@ def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True, spare: in
             done["released"] += session.released
     done["promoted"] = store.promote(CHUNK) if chores.promote else 0
     done["expired"] = store.expire(CHUNK) if chores.expire else 0
+    done["trimmed"] = store.trim() if chores.trim else 0
     done["pruned"] = store.prune() if prune else 0
     # A session that held nothing may have kept a group, or a seat, from others.
     # What has expired here may be ready elsewhere.

@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from django_mq.stores.records import Chores, Exchange, Settlement, Verdict
+from django_mq.stores.chores import Chores
+from django_mq.stores.records import Exchange, Settlement, Verdict
 from django_mq.stores.sessions import Sessions
 from django_mq.stores.space import Spacious
 from django_mq.stores.volatile import Volatile
@@ -189,6 +190,13 @@ class Store(Sessions, Volatile, Spacious, ABC):
     @abstractmethod
     def expire(self, limit: int = 1000) -> int:
         """Finish scheduled and ready messages whose time to live is over; returns how many."""
+
+    @abstractmethod
+    def trim(self) -> int:
+        """Replace ready messages of rings that hold too much, as publishing does; returns how many.
+
+        The newest message of a ring stays. A ring that a publisher has locked is left to the publisher.
+        """
 
     @abstractmethod
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:

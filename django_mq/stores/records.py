@@ -336,15 +336,6 @@ class Renewal:
 
 
 @dataclass(frozen=True, slots=True)
-class Chores:
-    """Which duties of upkeep have something to do now."""
-
-    reap: bool = True
-    promote: bool = True
-    expire: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Counts:
     """How many messages of a queue are in each state, counted up to a limit, and how long the oldest waits."""
 

@@ -239,6 +239,21 @@ def test_a_publisher_into_a_limited_queue_keeps_no_claim_with_rules_waiting(
         assert ids(claim(second, session, "both")) == [published]
 
 
+def test_upkeep_leaves_a_ring_to_a_publisher_that_has_locked_it(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "ring", max_messages=1, overflow="ring")
+    session = open_session(first)
+    first.append_by_rules([a_message("ring")])
+    [held] = claim(first, session, "ring")
+    [newest] = first.append_by_rules([a_message("ring")])
+    settle(first, session, held, Verdict.RELEASE)
+
+    with holding_open(first):
+        first._rows("lock_queue", queue="ring")
+        assert second.trim() == 0
+
+    assert (second.trim(), ids(second.browse("ring", states=[1]))) == (1, [newest])
+
+
 def test_a_strict_queue_ends_at_a_message_that_an_operator_holds(first: SQLStore, second: SQLStore) -> None:
     declare(first, "strict", strict=True)
     published = [publish(first, "strict") for _ in range(3)]

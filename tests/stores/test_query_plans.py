@@ -61,6 +61,8 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "count_up_to": ({"queue": "q1", "limit": 100}, "dead"),
     # Of a queue that is most of the table, all of the table is rightly read.
     "measure_queue": ({"queue_id": 10**6}, "ready"),
+    "newest_in_queue": ({"queue_id": 10**6}, "ready"),
+    "overfull_rings": ({}, "ready"),
     "lowest_level": ({"queue_id": 10**6, "level": 0}, "ready"),
     "evictable": ({"queue_id": 10**6, "level": 4, "spared": 1, "limit": 10}, "ready"),
     "browse": ({"queue": "q1", "states": [1], **PAGE}, "ready"),
@@ -297,7 +299,8 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     for name in (
         *("claim", "next_due", "find_unheld", "browse", "release_session", "release_unknown"),
         *("prioritise", "deliver_now", "reschedule", "retry_dead", "release_held"),
-        *("measure_queue", "lowest_level", "evictable", "older_values", "set_value_key", "mark_replaced"),
+        *("measure_queue", "newest_in_queue", "overfull_rings", "lowest_level", "evictable"),
+        *("older_values", "set_value_key", "mark_replaced"),
         *("ruled_targets", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),
         *("walk", "walk_groups", "arrivals", "lock_chosen", "claim_chosen", "queue_consumers", "busy_groups"),
         *("held_replaced", "bury"),

@@ -24,13 +24,19 @@ class Arriving(Sessions):
         if row.queue.room().is_ring:
             self._evict(row.queue, spared=row.id)
 
-    def _evict(self, queue: BrokerQueue, *, spared: int) -> None:
-        """Replace ready messages, the first of the lowest level first, until the ring is not too full."""
+    def _evict(self, queue: BrokerQueue, *, spared: int) -> int:
+        """Replace ready messages, the first of the lowest level first, until the ring is not too full.
+
+        Returns how many went.
+        """
+        evicted = 0
         while queue.room().is_exceeded():
             ready = [row for row in queue.rows.values() if row.entry.state is READY and row.id != spared]
             if not ready:
                 break  # what is held or scheduled stays
             self.broker.finish(min(ready, key=_least), Outcome.REPLACED)
+            evicted += 1
+        return evicted
 
     def _replace_older(self, row: Row, key: str) -> None:
         older = list(row.queue.values.get(key, {}).values())

@@ -1,4 +1,4 @@
-"""Upkeep: promote, reap, expire, prune."""
+"""Upkeep: promote, reap, expire, trim, prune."""
 
 from __future__ import annotations
 
@@ -94,6 +94,11 @@ class Upkeep(Dying):
                 self._expire(row_of(head))
                 expired += 1
         return expired
+
+    @locked
+    def trim(self) -> int:
+        rings = [queue for queue in self.broker.queues.values() if queue.rows and queue.room().is_ring]
+        return sum(self._evict(queue, spared=max(row.id for row in queue.rows.values())) for queue in rings)
 
     @locked
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:

@@ -287,6 +287,10 @@ class MySQLStore(Acting):
         return super().expire(limit)
 
     @retried
+    def trim(self) -> int:
+        return super().trim()
+
+    @retried
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
         return super().prune(limit, whole=whole)
 

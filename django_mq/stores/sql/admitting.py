@@ -26,11 +26,15 @@ HIGHEST_LEVEL = 9
 class Admitting(Queues):
     """Lock, count, evict."""
 
-    def _rooms(self, names: Iterable[str]) -> dict[str, Room]:
-        """Lock those of the queues that have rules, in the order of their names, and return their rooms."""
+    def _rooms(self, names: Iterable[str], *, wait: bool = True) -> dict[str, Room]:
+        """Lock those of the queues that have rules, in the order of their names, and return their rooms.
+
+        With ``wait=False`` a queue that another transaction has locked is left out.
+        """
+        lock = "lock_queue" if wait else "lock_free_queue"
         rooms = {}
         for name in sorted(names):
-            for row in self._rows("lock_queue", queue=name):
+            for row in self._rows(lock, queue=name):
                 queue_id, max_messages, max_bytes, overflow, key, messages, size_bytes, fresh = row
                 known = fresh and messages is not None and (max_bytes is None or size_bytes is not None)
                 rooms[name] = Room(
@@ -80,13 +84,15 @@ class Admitting(Queues):
         if arrived:
             self._settle_in(room, len(arrived), size_of(arrived), newest=newest)
 
-    def _settle_in(self, room: Room, messages: int, size_bytes: int, *, newest: int) -> None:
-        """So much has come to a queue: do what its limits say."""
+    def _settle_in(self, room: Room, messages: int, size_bytes: int, *, newest: int) -> int:
+        """So much has come to a queue: do what its limits say; return how many messages that has replaced."""
+        evicted = 0
         if room.is_limited:
             room.add(messages, size_bytes)
             if room.is_ring:
-                self._evict(room, spared=newest)
+                evicted = self._evict(room, spared=newest)
             self._note(room)
+        return evicted
 
     def _note(self, room: Room) -> None:
         self._rows(
@@ -98,22 +104,25 @@ class Admitting(Queues):
             exact=room.exact,
         )
 
-    def _evict(self, room: Room, *, spared: int) -> None:
+    def _evict(self, room: Room, *, spared: int) -> int:
         """Replace ready messages, the first of the lowest level first, until the ring is not too full.
 
-        What others hold, or have locked, stays: the ring may be too full for a while.
+        What others hold, or have locked, stays: the ring may be too full for a while. Returns how many went.
         """
-        level = 0
+        level = evicted = 0
         while level <= HIGHEST_LEVEL and self._is_exceeded(room):
             found = self._rows("lowest_level", queue_id=room.queue_id, level=level)
             if not found:
                 break
             level = found[0][0]
-            if not self._evict_from(room, level, spared):
+            gone = self._evict_from(room, level, spared)
+            evicted += gone
+            if not gone:
                 level += 1
+        return evicted
 
-    def _evict_from(self, room: Room, level: int, spared: int) -> bool:
-        """Replace some of one level; whether any could be."""
+    def _evict_from(self, room: Room, level: int, spared: int) -> int:
+        """Replace some of one level; return how many."""
         few = {"spared": spared, "limit": min(room.excess, EVICTION_CHUNK)}
         rows = self._rows("evictable", queue_id=room.queue_id, level=level, **few)
         chosen = []
@@ -122,4 +131,4 @@ class Admitting(Queues):
                 break
             chosen.append(id_)
             room.add(-1, -size_bytes)
-        return bool(chosen) and self._remove(chosen, REPLACED) > 0
+        return self._remove(chosen, REPLACED) if chosen else 0

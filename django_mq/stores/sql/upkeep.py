@@ -1,17 +1,19 @@
-"""Upkeep: promote, reap, expire, prune."""
+"""Upkeep: promote, reap, expire, trim, prune."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django_mq import conf
-from django_mq.stores.records import WORKER_LOST, Chores, Reaped
+from django_mq.stores.chores import Chores
+from django_mq.stores.records import WORKER_LOST, Reaped
+from django_mq.stores.sql.admitting import Admitting
 from django_mq.stores.sql.rollups import Rollups
 from django_mq.stores.sql.sessions import Sessions
-from django_mq.stores.sql.steering import BY_LATER_VALUE, REPLACED, Steering
+from django_mq.stores.sql.steering import BY_LATER_VALUE, REPLACED
 
 
-class Upkeep(Sessions, Steering, Rollups):
+class Upkeep(Sessions, Admitting, Rollups):
     """Every duty is safe to run in many workers, twice."""
 
     def chores(self) -> Chores:
@@ -71,6 +73,18 @@ class Upkeep(Sessions, Steering, Rollups):
                 return 0
             self._rows("set_expired_aside", ids=ids)
             return self._remove(ids, REPLACED, reason=BY_LATER_VALUE) + self._send_expired(ids)
+
+    def trim(self) -> int:
+        return sum(self._trim(name) for (name,) in self._rows("overfull_rings"))
+
+    def _trim(self, name: str) -> int:
+        """Do what a publisher into a ring would do, in a transaction of its own, as if nothing had come."""
+        with self._transaction():
+            evicted = 0
+            for room in self._rooms([name], wait=False).values():
+                newest = self._rows("newest_in_queue", queue_id=room.queue_id)[0][0]
+                evicted += self._settle_in(room, 0, 0, newest=newest or 0)
+            return evicted
 
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
         history = len(self._rows("prune_history", limit=limit, whole=whole))

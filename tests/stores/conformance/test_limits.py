@@ -6,16 +6,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.delivery.upkeep import run_upkeep
 from django_mq.errors import DuplicateMessage, QueueClosed, QueueFull, UnknownQueue
 from django_mq.stores.records import Verdict
-from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
+from tests.stores.builders import (
+    DEADLINE_SECONDS,
+    a_message,
+    claim,
+    declare,
+    ids,
+    open_session,
+    pass_time,
+    publish,
+    settle,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from django_mq.models import History
     from django_mq.stores.base import Store
     from django_mq.stores.memory.history import Finished
+    from django_mq.stores.records import Claimed
     from tests.stores.conftest import EditQueue
 
 READY, CLAIMED = 1, 2
@@ -230,6 +242,91 @@ def test_a_ring_that_is_too_full_of_what_came_back_is_trimmed_by_the_next_messag
     [newest] = add(store)
 
     assert (too_full, present(store)) == ([*held, newer[-1]], [newer[-1], newest])
+
+
+def release(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
+    for message in claimed:
+        settle(store, session, message, Verdict.RELEASE)
+
+
+def steer(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
+    store.release_held(ids(claimed))
+
+
+def resync(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
+    store.resync(session, [])
+
+
+def close(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
+    store.close_session(session)
+
+
+def lapse(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
+    pass_time(store, DEADLINE_SECONDS + 1)
+
+
+@pytest.mark.parametrize("come_back", [release, steer, resync, close, lapse])
+@pytest.mark.parametrize("limit", [{"max_messages": 2}, {"max_bytes": 6}], ids=str)
+def test_one_round_of_upkeep_trims_a_ring_that_is_too_full_of_what_came_back(
+    store: Store,
+    session: int,
+    finished: Callable[[], list[History | Finished]],
+    limit: dict[str, int],
+    come_back: Callable[[Store, int, Sequence[Claimed]], None],
+) -> None:
+    declare(store, overflow="ring", **limit)
+    held = add(store, 2, body=b"123")
+    claimed = claim(store, session)
+    _, newest = [*add(store, body=b"123"), *add(store, body=b"123")]
+    come_back(store, session, claimed)
+
+    trimmed = [run_upkeep(store)["trimmed"] for _ in range(2)]
+
+    assert (trimmed, present(store)) == ([1, 0], [held[1], newest])
+    assert [row.outcome for row in finished()] == [5, 5]  # replaced
+
+
+def test_upkeep_leaves_a_ring_the_newest_message_and_what_is_held(store: Store, session: int) -> None:
+    declare(store, max_messages=1, overflow="ring")
+    [held] = add(store)
+    claim(store, session)
+    [newest] = add(store, priority=0)
+
+    assert run_upkeep(store)["trimmed"] == 0
+
+    assert (present(store), ids(store.browse("orders", states=[CLAIMED]))) == ([newest], [held])
+
+
+def test_upkeep_takes_from_a_ring_the_lowest_level_first(store: Store, session: int) -> None:
+    declare(store, max_messages=2, overflow="ring")
+    [high] = add(store, priority=9)
+    add(store, priority=1)
+    claimed = claim(store, session)
+    [newest] = add(store, priority=0)
+    release(store, session, claimed)
+
+    run_upkeep(store)
+
+    assert present(store) == [high, newest]
+
+
+@pytest.mark.parametrize("overflow", ["reject", "drop", "flow"])
+def test_upkeep_trims_rings_alone(store: Store, edit_queue: EditQueue, overflow: str) -> None:
+    declare(store, max_messages=3, overflow=overflow)
+    added = add(store, 3)
+    edit_queue("orders", max_messages=1)
+
+    assert run_upkeep(store)["trimmed"] == 0
+    assert present(store) == added
+
+
+def test_upkeep_trims_a_ring_that_was_made_smaller(store: Store, edit_queue: EditQueue) -> None:
+    declare(store, max_messages=50, overflow="ring")
+    added = add(store, 50)
+    edit_queue("orders", max_messages=2)
+
+    assert run_upkeep(store)["trimmed"] == 48
+    assert present(store) == added[-2:]
 
 
 def test_a_ring_that_was_made_smaller_is_trimmed_by_the_next_message(store: Store, edit_queue: EditQueue) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.models import WorkerSession
-from django_mq.stores.records import Chores, Verdict
-from tests.stores.builders import DEADLINE_SECONDS, claim, declare, ids, pass_time, publish, settle
+from django_mq.stores.chores import Chores
+from django_mq.stores.records import Verdict
+from tests.stores.builders import DEADLINE_SECONDS, a_message, claim, declare, ids, pass_time, publish, settle
 from tests.stores.conftest import needs_rows
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def test_a_message_born_expired_expires(store: Store, orders: str) -> None:
     assert store.expire() == 1
 
 
-@pytest.mark.parametrize("duty", ["promote", "expire", "prune", "reap"])
+@pytest.mark.parametrize("duty", ["promote", "expire", "trim", "prune", "reap"])
 def test_every_duty_is_harmless_on_an_empty_store(store: Store, duty: str) -> None:
     assert getattr(store, duty)() in (0, [])
 
@@ -111,7 +112,7 @@ def test_there_are_no_chores_where_nothing_is_due_dead_or_expired(store: Store, 
     publish(store)
     claim(store, session)
 
-    assert store.chores() == Chores(reap=False, promote=False, expire=False)
+    assert store.chores() == Chores(reap=False, promote=False, expire=False, trim=False)
 
 
 def test_chores_tell_what_there_is_to_do(store: Store, orders: str, session: int) -> None:
@@ -126,9 +127,23 @@ def test_chores_tell_what_there_is_to_do(store: Store, orders: str, session: int
     store.expire()
     pass_time(store, 60)
 
-    assert lapsed == Chores(reap=True, promote=False, expire=False)
-    assert expired == Chores(reap=False, promote=False, expire=True)
-    assert store.chores() == Chores(reap=False, promote=True, expire=False)
+    assert lapsed == Chores(reap=True, promote=False, expire=False, trim=False)
+    assert expired == Chores(reap=False, promote=False, expire=True, trim=False)
+    assert store.chores() == Chores(reap=False, promote=True, expire=False, trim=False)
+
+
+def test_a_ring_is_a_chore_while_it_may_hold_too_much(store: Store, session: int) -> None:
+    needs_rows(store)
+    declare(store, max_messages=1, overflow="ring")
+    store.append_by_rules([a_message()])
+    fitting = store.chores().trim
+    [message] = claim(store, session)
+    store.append_by_rules([a_message()])
+    settle(store, session, message, Verdict.RELEASE)
+    full = store.chores().trim
+    store.trim()
+
+    assert (fitting, full, store.chores().trim) == (False, True, False)
 
 
 def test_a_message_that_nobody_holds_is_a_chore(store: Store, orders: str, session: int) -> None:

@@ -2,8 +2,4 @@
 -- Locks: the database for writing, until the transaction ends; nothing of a queue without rules.
 -- Index: its unique name.
 -- Returns: id, limits, overflow, key of last values, what it holds at most, and whether that figure is fresh.
-UPDATE django_mq_queue SET name = name
-WHERE name = %(queue)s AND (max_messages IS NOT NULL OR max_bytes IS NOT NULL OR last_value_key <> '')
-RETURNING
-    id, max_messages, max_bytes, overflow, last_value_key, held_messages, held_bytes,
-    coalesce(counted_at > datetime({now}, '-1 minute'), 0)
+{ruled}

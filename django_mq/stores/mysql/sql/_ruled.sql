@@ -1,0 +1,8 @@
+SELECT
+    id, max_messages, max_bytes, overflow, last_value_key, held_messages, held_bytes,
+    coalesce(counted_at > {now} - INTERVAL 1 MINUTE, false)
+FROM django_mq_queue
+WHERE id = (
+    SELECT q.id FROM django_mq_queue q
+    WHERE q.name = %(queue)s AND (q.max_messages IS NOT NULL OR q.max_bytes IS NOT NULL OR q.last_value_key <> ''))
+FOR UPDATE
