@@ -1,7 +1,7 @@
 """The producer's side: one INSERT on the caller's connection, inside the caller's transaction.
 
-Three publishes stay outside it, each for a reason: a task's own retry (the exception that
-carries it rolls the transaction back, and the task would be lost), a publish under a
+Three publishes stay outside it, each for a reason: a task's own retry or replacement (the exception
+that follows it rolls the transaction back, and the task would be lost), a publish under a
 running event loop (Django has no transaction there; see ``apart.py``), and the volatile lane.
 """
 
@@ -56,20 +56,21 @@ class Publisher:
         rows = [new_message(queue, message, priority=priority) for queue in queues]
         for row in rows:
             validation.check_size(row.body)
-        if batch is not None and not _is_own_retry(message):
+        owner = retries.owner() or _retried(message)
+        if batch is not None and owner is None:
             batch.add(rows)
-        else:
-            self._in_its_place(message, rows, again=again)
-
-    def _in_its_place(self, message: dict[str, Any], rows: list[NewMessage], *, again: bool) -> None:
-        if not (_is_own_retry(message) and shared_store(self._alias).in_transaction):
+        elif owner is None or not shared_store(self._alias).in_transaction:
             self.write(rows, again=again)
-            return
+        else:
+            self._in_its_place(owner, rows, again=again)
+
+    def _in_its_place(self, owner: str, rows: list[NewMessage], *, again: bool) -> None:
+        """Write what comes in the place of a running task, whatever becomes of its transaction."""
         if shared_store(self._alias).features.concurrent_writers:
             self._write_apart(rows, again=again)
         else:
             # A second writer would wait for the very transaction that waits for it.
-            retries.defer(message["headers"]["id"], lambda: self._write_apart(rows, again=again))
+            retries.defer(owner, lambda: self._write_apart(rows, again=again))
 
     def _write_apart(self, rows: list[NewMessage], *, again: bool) -> None:
         """Commit now, whatever becomes of the caller's transaction, and hint now."""
@@ -99,10 +100,10 @@ class Publisher:
             appending.append(store, rows, again=again)
 
 
-def _is_own_retry(message: dict[str, Any]) -> bool:
-    """Whether the running task publishes itself again, by ``self.retry()``."""
+def _retried(message: dict[str, Any]) -> str | None:
+    """Return the id of the running task if it publishes itself again: of a task not covered by ``retries``."""
     headers = message["headers"]
     # The header first: to ask which task runs takes longest where none does.
     if not headers.get("retries") or not current_task:
-        return False
-    return bool(headers.get("id") == current_task.request.id)
+        return None
+    return str(headers["id"]) if headers.get("id") == current_task.request.id else None

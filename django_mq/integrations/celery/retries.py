@@ -1,6 +1,6 @@
-"""What a task publishes last: its own retry, which outlives the transaction that its exception rolls back.
+"""What a task publishes last: its retry or replacement, which outlives the roll-back by the exception.
 
-Where the database takes a second writer, the publisher writes a retry at once, on a private
+Where the database takes a second writer, the publisher writes these at once, on a private
 connection. SQLite takes none: the write would wait for the transaction that waits for it. So it
 waits for the end of the task's body, and with it of every transaction that the body opened.
 
@@ -37,13 +37,18 @@ logger = logging.getLogger("django_mq.celery")
 PATIENCE = ("max_retries", "interval_start", "interval_step", "interval_max")
 #: The attribute of a covered body that says for which database.
 COVERED = "_django_mq_covered"
+#: What the log calls that which a task publishes in its own place.
+ITSELF = "its retry or replacement"
 
 
 class _Deferred(threading.local):
-    """The writes that wait in this thread, each with the id of its task."""
+    """What the tasks of this thread publish last."""
 
     def __init__(self) -> None:
+        #: The writes that wait, each with the id of its task.
         self.writes: list[tuple[str, Callable[[], None]]] = []
+        #: The id of the task that is in ``self.retry()`` or ``self.replace()``.
+        self.owner: str | None = None
 
 
 _deferred = _Deferred()
@@ -52,6 +57,11 @@ _deferred = _Deferred()
 def defer(task_id: str, write: Callable[[], None]) -> None:
     """Write at the end of a running task's body, when the transactions that it opened have ended."""
     _deferred.writes.append((task_id, write))
+
+
+def owner() -> str | None:
+    """Return the id of the task that publishes its own retry or replacement now."""
+    return _deferred.owner
 
 
 def write_deferred(task_id: str, **_: Any) -> None:
@@ -92,6 +102,29 @@ def cover(task: Any, alias: str) -> None:
         _cover(type(task), "__call__", lambda args: args[0], alias)  # the class may have other tasks, and heirs
     else:
         _cover(task, "run", lambda _: task, alias)
+    for name in ("retry", "replace"):
+        _note_owner(task, name)
+
+
+def _note_owner(task: Any, name: str) -> None:
+    """Have the publisher know what a method of the task publishes: not every header says it."""
+    publish = getattr(task, name)
+    if hasattr(publish, COVERED):
+        return
+
+    @wraps(publish)
+    def noting(*args: Any, **options: Any) -> Any:
+        request = task.request
+        if request.is_eager or request.called_directly:
+            return publish(*args, **options)  # publishes nothing; other tasks may run in it
+        _deferred.owner, before = request.id, _deferred.owner
+        try:
+            return publish(*args, **options)
+        finally:
+            _deferred.owner = before
+
+    setattr(noting, COVERED, True)
+    setattr(task, name, noting)
 
 
 def _cover(owner: Any, name: str, task_of: Callable[[tuple[Any, ...]], Any], alias: str) -> None:
@@ -118,7 +151,7 @@ def _covered(
             error = _unpublished(reject)
             if error is None:
                 raise
-            _refuse(task, error, "its retry")
+            _refuse(task, error, ITSELF)
         if task.acks_late and _is_followed(task.request):
             _look_or_refuse(task, alias)
         return result
@@ -158,7 +191,7 @@ def _write_or_refuse(task: Any) -> None:
     try:
         write_deferred(task.request.id)
     except Exception as error:  # noqa: BLE001 - the body ends with it
-        _refuse(task, error, "its retry")
+        _refuse(task, error, ITSELF)
 
 
 def _unpublished(reject: Reject) -> Exception | None:

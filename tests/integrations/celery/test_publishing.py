@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 from amqp import RecoverableConnectionError
-from celery import Task
+from celery import Task, chain
 from celery.exceptions import Reject
 from django.contrib.auth.models import Group
 from django.db import DatabaseError, IntegrityError, OperationalError, connections, transaction
@@ -309,6 +309,36 @@ def test_a_tasks_own_retry_outlives_the_roll_back_of_its_transaction(
     assert row.get_state_display() == "scheduled"
     groups = Group.objects.using(committed_database).count()
     assert groups == (1 if committed else 0)
+
+
+def test_a_retry_outlives_the_roll_back_in_the_first_protocol_too(
+    app: Celery, rows: Rows, committed_database: str
+) -> None:
+    def work(task: Any) -> None:
+        with transaction.atomic(using=committed_database):
+            task.retry(countdown=3600)
+
+    app.conf.task_protocol = 1
+    run_one(app, app.task(work, name=f"work {uuid4()}", bind=True, shared=False))
+
+    assert len(rows()) == 1
+
+
+@pytest.mark.parametrize("replacement", [["note"], ["note", "note"]])
+def test_the_replacement_of_a_task_outlives_the_roll_back_of_its_transaction(
+    app: Celery, rows: Rows, committed_database: str, replacement: list[str]
+) -> None:
+    def work(task: Any) -> None:
+        with transaction.atomic(using=committed_database):
+            Group.objects.using(committed_database).create(name="rolled back")
+            app.send_task("note", task_id="rolled back")
+            task.replace(chain(*(app.tasks[name].si() for name in replacement)))
+
+    run_one(app, app.task(work, name=f"work {uuid4()}", bind=True, shared=False))
+
+    [row] = rows()
+    assert row.correlation_id != "rolled back"
+    assert not Group.objects.using(committed_database).exists()
 
 
 @pytest.mark.parametrize(("options", "stored"), [({}, 4), ({"priority": 0}, 0), ({"priority": 7}, 7)])
