@@ -165,7 +165,7 @@ def test_what_lies_next_to_claimed_messages_can_be_published(two: list[Any]) -> 
     session = open_session(two[0])
 
     with two[0].transaction():
-        two[0]._rows("claim", queue="orders", session=session, claim=1, credit=10)
+        two[0]._rows("claim", queue="orders", session=session, claim=1, credit=10, share_bytes=1000)
         # Gap locks would keep this one waiting.
         two[1].append(a_message(priority=4))
 

@@ -561,6 +561,7 @@ def test_a_retry_is_written_although_the_body_left_autocommit_off(
 
     app.send_task("note")  # the queue is there, as that of a running task is
     run_one(app, app.task(work, name=f"work {uuid4()}", bind=True, shared=False, acks_late=True))
+    transaction.rollback(using=committed_database)  # the body may have left a transaction open, too
     transaction.set_autocommit(True, using=committed_database)
 
     assert len(rows(headers__retries=1)) == 1
