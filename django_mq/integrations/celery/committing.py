@@ -4,7 +4,10 @@ no transaction is open      Django's own, which commits by itself
 one is open                 a private one, closed after use: most processes never publish again
 ... and a second writer     the caller's: waiting for his transaction would be
     would wait for it       waiting for oneself
-in a worker                 always its private one: children would inherit Django's
+in a worker, without one    its private one: children would inherit Django's
+
+A thread with an open transaction never waits for a connection that other threads share: one of
+them may be waiting, on that connection, for what the transaction has locked.
 """
 
 from __future__ import annotations
@@ -63,11 +66,12 @@ class Committing:
     @contextmanager
     def private(self) -> Iterator[Store]:
         """Use a store that commits by itself, whatever transaction is open."""
-        store = self._intake.store
+        in_worker, in_transaction = self._in_worker(), shared_store(self._alias).in_transaction
+        store = private_store(self._alias) if in_worker and in_transaction else self._intake.store
         try:
             yield store
         finally:
-            if not self._in_worker():
+            if in_transaction or not in_worker:
                 store.close()
 
     def _in_worker(self) -> bool:

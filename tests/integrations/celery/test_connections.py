@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from django.db import transaction
 from kombu import Connection
 
 from django_mq.integrations.celery import committing
@@ -27,6 +28,24 @@ def test_the_transports_of_a_worker_that_have_no_session_share_a_connection(
     assert (first is second) == (not first.features.notices_changes)
     first.close()
     second.close()
+
+
+def test_a_task_with_an_open_transaction_waits_for_no_connection_that_others_share(
+    url: str, committed_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another task of the same process may wait, on that connection, for what the transaction has locked."""
+    monkeypatch.setattr(committing, "_workers", {os.getpid()})
+    monkeypatch.setattr(committing, "_beside", {})
+    with Connection(url) as connection:
+        connection.ensure_connection()
+        transport = connection.transport
+        choose = committing.Committing(committed_database, transport.intake)
+
+        with transaction.atomic(using=committed_database), choose.private() as retry, choose() as declaration:
+            pass
+
+        assert transport.intake.store not in (retry, declaration)
+        transport.intake.store.close()
 
 
 def test_transports_outside_of_a_worker_close_their_connections_after_use(
