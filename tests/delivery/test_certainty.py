@@ -94,3 +94,26 @@ def test_a_worker_that_was_stopped_goes_on_when_its_lease_is_confirmed(alias: st
 
         wait_until(lambda: gate.begun == ["runs", "waits"])
         assert worker.session is before
+
+
+def test_the_heartbeat_of_a_lost_session_confirms_nothing_and_tells_its_worker_nothing(
+    alias: str, gate: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(a_handler(gate, credit=2), using=alias, threads=1) as worker:
+        wait_until(lambda: gate.begun and worker.session.held == 2)
+        before = worker.session
+        with closing(private_store(alias)) as other:
+            other.clock_offset = timedelta(days=1)  # type: ignore[attr-defined]
+            wait_until(other.reap)
+        Message.objects.using(alias).order_by("-id")[0].delete()
+        before.renew_soon()
+        wait_until(lambda: worker.session is not before)
+        told: list[Any] = []
+        before.on_instructions = told.append
+
+        assert before.keeper
+        before.keeper.renew()
+        gate.is_open.set()
+
+        assert told == []
+        assert "is confirmed again" not in caplog.text
