@@ -124,7 +124,7 @@ class Session:
             self.settlements.put_back(batch)
             if not self.revive(revivals):
                 raise
-            return Exchange(left=frozenset(() if request is None else request.queues))
+            return self.exchange(request)
         except BaseException:
             # A signal's handler may end the worker in the middle of this, too.
             self.settlements.put_back(batch)
@@ -132,10 +132,24 @@ class Session:
             self.store.close()
             raise
         self.written(batch, result.void)
-        self._held.update((message.id, message.claim) for message in result.claimed)
+        if result.claimed and not self._hold(result.claimed, revivals):
+            self._doubt()
+            return self.exchange(request)
         if result.claimed:
             self._ruled = result.ruled
         return result
+
+    def _hold(self, claimed: Iterable[Claimed], revivals: int) -> bool:
+        """Hold what was claimed; False if the session was revived meanwhile, without these messages.
+
+        Others may have them: the session was reaped before or after it claimed them. A lost session holds them
+        until its owner gives them back.
+        """
+        with self._reviving:
+            if self.revivals != revivals and not self.lost:
+                return False
+            self._held.update((message.id, message.claim) for message in claimed)
+        return True
 
     def subscribe(self, queue: str) -> None:
         """Take an exclusive queue. Raises AccessRefused while another session has it, and StoreError."""

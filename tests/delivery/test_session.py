@@ -252,6 +252,47 @@ def test_a_reaped_session_is_lost_when_another_has_claimed_its_messages(alias: s
     assert states(alias) == [STATUS.CLAIMED]
 
 
+@pytest.mark.usefixtures("absent_keeper")
+def test_a_session_that_was_reaped_claims_at_once_as_it_was_asked_to(alias: str, open_session: Open) -> None:
+    publish("orders", 1)
+    session = open_session()
+    (held,) = claim(session, credit=1)
+    reap(alias, session)
+    publish("orders", 2)
+
+    (claimed,) = claim(session)
+
+    assert session._held == {(held.id, held.claim), (claimed.id, claimed.claim)}
+
+
+@pytest.mark.usefixtures("absent_keeper")
+def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_nothing_that_others_have(
+    alias: str, open_session: Open
+) -> None:
+    publish("orders", 1)
+    session = open_session()
+    session.exchange(None)
+    taken: list[Claimed] = []
+
+    class Paused(type(session.store)):  # type: ignore[misc]
+        def exchange(self, *args: Any) -> Any:
+            result = super().exchange(*args)
+            session.store.__class__ = whole
+            reap(alias, session)
+            taken.extend(claim(open_session()))
+            # The heartbeat wakes up before the driver has read the answer.
+            assert session.keeper
+            session.keeper.renew()
+            return result
+
+    whole = type(session.store)
+    session.store.__class__ = Paused
+    mine = claim(session)
+
+    assert (len(taken), mine, session.held) == (1, [], 0)
+    assert session.revivals == 1
+
+
 def test_the_keeper_notices_that_the_session_was_reaped(alias: str, open_session: Open, settings: Any) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2, "UPKEEP_SECONDS": 60}
     publish("orders", 1)
