@@ -41,6 +41,7 @@ ONLY = {
     "clock": "SQLite's clock is this machine's",
     "limit_waiting": "SQLite's one write lock keeps publishers out already",
     "lock_messages": "MariaDB's publishers hold the queue's name instead",
+    "see_present": "as above",
     "refused_sequences": "only PostgreSQL has sequences with privileges of their own",
     "elder": "PostgreSQL's renew.sql answers that, too",
     "guard": "only PostgreSQL's locks end with the connection and can be looked at by others",

@@ -17,7 +17,7 @@ from django_mq.delivery.following import Follower
 from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreUnavailable, UnknownQueue
 from django_mq.stores.mysql import running
 from django_mq.stores.mysql import store as mysql
-from django_mq.stores.postgresql import store as postgresql
+from django_mq.stores.postgresql import deleting as postgresql
 from django_mq.stores.records import Heartbeat, Verdict
 from django_mq.stores.registry import private_store
 from tests.conftest import SERVED

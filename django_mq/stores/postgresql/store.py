@@ -21,7 +21,7 @@ from django_mq.errors import SessionLost
 from django_mq.stores.features import Features
 from django_mq.stores.postgresql import copying, direct
 from django_mq.stores.postgresql.copying import Target, is_worth_copying
-from django_mq.stores.postgresql.guarding import Guarding
+from django_mq.stores.postgresql.deleting import Deleting
 from django_mq.stores.postgresql.pointing import Pointer
 from django_mq.stores.postgresql.preparing import cursor_of, may_prepare, prepare_no_more, preparing
 from django_mq.stores.postgresql.settings import bounded, isolation_in, problems, refused
@@ -66,9 +66,6 @@ ALONE = {"claim": "claim_alone", "claim_across": "claim_alone_across", "claim_on
 ANSWER_COLUMNS = 3
 #: Verdicts that need answers before they are written: where the message goes.
 ASKING = (Verdict.DEAD, Verdict.EXPIRE)
-#: How long the deletion of a queue waits for open transactions that wrote messages. Nobody can
-#: publish meanwhile; afterwards StoreUnavailable says to try again.
-DELETION_WAIT_SECONDS = 2
 
 
 def numbers(values: Iterable[int]) -> str:
@@ -116,7 +113,7 @@ LOADERS: dict[str, type[Loader]] = {
 }
 
 
-class PostgreSQLStore(Guarding):
+class PostgreSQLStore(Deleting):
     """The store for PostgreSQL through psycopg 3."""
 
     features = Features(
@@ -150,20 +147,13 @@ class PostgreSQLStore(Guarding):
             cursor.adapters.register_loader("timestamptz", TimestamptzLoader)
         return cursor
 
-    def _wait_for_publishers(self) -> None:
-        # A publish does not lock the queue's row, so that publishers never meet there. Deleting
-        # a queue is rare and pays instead: without this lock, a message written meanwhile would
-        # be left behind in a queue that is no more.
-        before = self._rows("limit_waiting", limit=f"{DELETION_WAIT_SECONDS}s")[0][0]
-        self._rows("lock_messages")
-        self._rows("limit_waiting", limit=before)
-
     def _append_one(self, message: NewMessage) -> list[tuple[Any, ...]]:
         if not is_ready_at_once(message):
             return super()._append_one(message)
         with self._alone(), translating(self.connection):
             self.connection.ensure_connection()
-            return self._append_at_once(message)
+            rows = self._append_at_once(message)
+        return rows or super()._append_one(message)
 
     def _append_at_once(self, message: NewMessage) -> list[tuple[Any, ...]]:
         """Run the statement that is run so often that it is prepared where that is safe."""

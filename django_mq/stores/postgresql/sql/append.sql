@@ -1,5 +1,5 @@
 -- Writes one message behind all others of its level, or at its due place.
--- Locks: nothing but the new row. Index: the unique name of django_mq_queue.
+-- Locks: nothing but the new row; the queue against deletion above READ COMMITTED. Index: the unique name of django_mq_queue.
 -- Returns: the id; no row when the queue is unknown or closed, or the message id is taken.
 INSERT INTO django_mq_message (
     queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type,
@@ -24,5 +24,6 @@ CROSS JOIN (
                  {now} + %(delay_seconds)s::float8 * interval '1 second') AS deliver_at
 ) n
 WHERE q.name = %(queue_name)s AND NOT q.closed
+    AND ({read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.id = q.id FOR KEY SHARE))
 ON CONFLICT (message_id, queue_id) DO NOTHING
 RETURNING id

@@ -1,9 +1,10 @@
 -- Writes one message that is ready at once and brings no time to live: what append.sql does, in an
 -- expression or two per column. Nothing is prepared on the caller's connection, which may lead
 -- through a pooler, so each publish plans this anew: joining the level's priority as _level.sql
--- needs it would take longer than all the rest.
+-- needs it would take longer than all the rest. So would the lock that append.sql takes above READ COMMITTED: there this
+-- writes nothing, and append.sql is run.
 -- Locks: nothing but the new row. Index: the unique name of django_mq_queue.
--- Returns: the id; no row when the queue is unknown or closed, or the message id is taken.
+-- Returns: the id; no row above READ COMMITTED, when the queue is unknown or closed, or the message id is taken.
 INSERT INTO django_mq_message (
     queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type,
     correlation_id, group_key, published_at, expires_at, dead_reason,
@@ -17,5 +18,6 @@ SELECT
     %(content_type)s, %(content_encoding)s, %(headers)s::jsonb, %(properties)s::jsonb, %(body)s
 FROM django_mq_queue q
 WHERE q.name = %(queue_name)s AND NOT q.closed
+    AND {read_committed}
 ON CONFLICT (message_id, queue_id) DO NOTHING
 RETURNING id

@@ -1,5 +1,5 @@
 -- Writes many messages in the order of the arrays.
--- Locks: nothing but the new rows. Index: the unique name of django_mq_queue.
+-- Locks: nothing but the new rows; the queues against deletion above READ COMMITTED. Index: the unique name of django_mq_queue.
 -- Returns: the ids in order; fewer than asked when a queue is unknown or closed, or an id is taken.
 INSERT INTO django_mq_message (
     queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type,
@@ -31,6 +31,7 @@ FROM (
         type, correlation_id, group_key, deliver_at, delay_seconds, expires_at, ttl_seconds, ordinal)
 ) n
 JOIN django_mq_queue q ON q.name = n.queue_name AND NOT q.closed
+WHERE {read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.name = n.queue_name FOR KEY SHARE)
 ORDER BY n.ordinal
 ON CONFLICT (message_id, queue_id) DO NOTHING
 RETURNING id

@@ -3,7 +3,8 @@
 -- the earliest and the latest that a message may expire, and row ids.
 -- Nothing is written. But whoever names a table to write into has it locked before the first row is
 -- read: a queue found here cannot be deleted before its messages are committed.
--- Locks: the message table as any write does, against lock_messages.sql alone.
+-- Locks: the message table as any write does, against lock_messages.sql alone; the queues against deletion above
+-- READ COMMITTED.
 -- Index: the unique name of django_mq_queue.
 -- Returns: a row for each of the queues that is known and open; the ids are the same in all of them, and null
 -- where the role may not use the sequence. An INSERT that leaves the id out needs no privilege on it.
@@ -23,3 +24,4 @@ SELECT
                     FROM generate_series(1, %(amount)s::int)) END
 FROM django_mq_queue q
 WHERE q.name = ANY(%(names)s::text[]) AND NOT q.closed
+    AND ({read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.id = q.id FOR KEY SHARE))

@@ -1,6 +1,6 @@
 -- Moves unheld messages to the tail of another queue; attempts restart. A message that is there
 -- already stays where it is, and of several copies of one message only the first moves.
--- Locks: the rows it moves, skipping locked ones. Index: the primary key.
+-- Locks: the rows it moves, skipping locked ones; the target against deletion above READ COMMITTED. Index: the primary key.
 -- Returns: the ids that left.
 WITH chosen AS MATERIALIZED (
     SELECT * FROM django_mq_message
@@ -20,6 +20,7 @@ WITH chosen AS MATERIALIZED (
         n.content_encoding, n.headers, n.properties, n.body
     FROM first n
     JOIN django_mq_queue q ON q.name = %(target)s AND q.id <> n.queue_id
+    WHERE {read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.name = %(target)s FOR KEY SHARE)
     ORDER BY n.level DESC, n.place, n.id
     ON CONFLICT (message_id, queue_id) DO NOTHING
     RETURNING message_id

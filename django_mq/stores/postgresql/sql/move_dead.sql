@@ -1,6 +1,6 @@
 -- Moves dead messages to their queue's dead-letter queue, or its expiry queue, where it names one: attempts restart,
 -- the origin stands in the headers. Without one, or when it is there already, they stay where they are.
--- Locks: the rows it moves. Index: the primary key.
+-- Locks: the rows it moves; the targets against deletion above READ COMMITTED. Index: the primary key.
 -- Returns: the ids that left.
 WITH dead AS MATERIALIZED (
     SELECT DISTINCT ON (n.message_id, target.id)
@@ -26,6 +26,7 @@ WITH dead AS MATERIALIZED (
         n.properties, n.body
     FROM dead n
     JOIN django_mq_queue q ON q.id = n.target_id
+    WHERE {read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.id = n.target_id FOR KEY SHARE)
     ORDER BY n.id
     ON CONFLICT (message_id, queue_id) DO NOTHING
     RETURNING message_id, queue_id
