@@ -300,7 +300,7 @@ class Session:
         )
 
     def revive(self, revivals: int) -> bool:
-        """Go on after the session was reaped; False if a message is gone, and the driver must begin anew.
+        """Go on after the session was reaped; False if a message, or its place, is gone: the driver begins anew.
 
         ``revivals`` is from before the session was missed: another thread may have revived it. Raises StoreError.
         """
@@ -317,7 +317,9 @@ class Session:
         if gone is None:
             gone, self.id = held, None  # it names another session now
         self._held -= gone
-        self.lost = self.lost or bool(gone) or self.id is None
+        # Where a queue has rules, the seat, or a group, may be another session's by now: what runs may be settled,
+        # and nothing begins any more.
+        self.lost = self.lost or bool(gone) or self.id is None or (self._ruled and bool(held))
         self.wake.set()
         self.renew_soon()
 

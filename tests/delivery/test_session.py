@@ -16,7 +16,7 @@ from django_mq.delivery.declaring import declare
 from django_mq.delivery.keeper import Keeper
 from django_mq.delivery.session import Session
 from django_mq.errors import SessionLost, StoreUnavailable
-from django_mq.models import History, Message, WorkerSession
+from django_mq.models import History, Message, Queue, WorkerSession
 from django_mq.notifications.wake import Wake
 from django_mq.stores.records import ClaimRequest, Settlement, Verdict
 from django_mq.stores.registry import private_store, shared_store
@@ -291,6 +291,26 @@ def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_noth
 
     assert (len(taken), mine, session.held) == (1, [], 0)
     assert session.revivals == 1
+
+
+@pytest.mark.usefixtures("absent_keeper")
+def test_a_reaped_session_begins_nothing_of_a_queue_whose_seat_is_another_sessions(
+    alias: str, open_session: Open
+) -> None:
+    Queue.objects.using(alias).update(exclusive=True)
+    publish("orders", 1)
+    session, other = open_session(), open_session()
+    (held,) = claim(session)
+    reap(alias, session)
+    publish("orders", "urgent", priority=9)
+    assert len(claim(other, credit=1)) == 1
+
+    with pytest.raises(SessionLost):
+        claim(session)
+    assert states(alias) == [STATUS.CLAIMED] * 2  # the message may be running
+    session.retire([held])
+
+    assert states(alias) == [STATUS.READY, STATUS.CLAIMED]
 
 
 def test_the_keeper_notices_that_the_session_was_reaped(alias: str, open_session: Open, settings: Any) -> None:
