@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from celery.exceptions import NotRegistered
 from celery.worker.control import Panel
+from celery.worker.strategy import proto1_to_proto2  # type: ignore[attr-defined]  # the stubs leave it out
 from kombu.message import Message
 from kombu.serialization import prepare_accept_content
 from kombu.utils.functional import maybe_list
 from kombu.utils.imports import symbol_by_name
 
+from django_mq.delivery.celery_tasks import TASK
 from django_mq.delivery.codecs import decode_headers
 from django_mq.errors import StoreError
 from django_mq.integrations.celery.message import decode_properties
@@ -75,10 +77,11 @@ def remove_waiting(alias: str, task_ids: list[str]) -> list[WaitingMessage]:
 def _announce(waiting: WaitingMessage, state: Any) -> None:
     """Have Celery say and record that a task was revoked, as if this worker had received its message."""
     try:
-        headers = _headers(waiting)
-        task = state.app.tasks[headers["task"]]
+        message, given = _received(waiting, state.app)
+        task = state.app.tasks[given.get("headers", message.headers)["task"]]
         request = symbol_by_name(task.Request)(
-            _message(waiting, headers, state.app),
+            message,
+            **given,
             hostname=state.hostname,
             eventer=state.consumer.event_dispatcher,
             app=state.app,
@@ -91,10 +94,21 @@ def _announce(waiting: WaitingMessage, state: Any) -> None:
         logger.exception("Message %s was revoked and removed; this was not reported", waiting.message_id)
 
 
+def _received(waiting: WaitingMessage, app: Any) -> tuple[Message, dict[str, Any]]:
+    """Return what Celery would have received, and what it would have made of a message of its first protocol."""
+    headers = decode_headers(waiting.headers)
+    if TASK in headers or waiting.properties is None:
+        return _message(waiting, _headers(waiting), app), {}
+    message = _message(waiting, headers, app)
+    body, headers, decoded, utc = proto1_to_proto2(message, message.payload)
+    message.properties["correlation_id"] = headers["id"]
+    return message, {"body": body, "headers": headers, "decoded": decoded, "utc": utc}
+
+
 def _headers(waiting: WaitingMessage) -> dict[str, Any]:
     """Return the headers of a task's message; those of a handler's are made as for a run of the handler."""
     headers = decode_headers(waiting.headers)
-    if "task" in headers:
+    if TASK in headers:
         return headers
     task_id = str(waiting.message_id)
     shown = f"({waiting.queue_name!r}, {task_id!r})"
@@ -106,7 +120,7 @@ def _message(waiting: WaitingMessage, headers: dict[str, Any], app: Any) -> Mess
     properties = decode_properties(waiting.properties)
     info = {"exchange": "", "routing_key": waiting.queue_name, **properties.pop("delivery_info", {})}
     content: Any = (waiting.body, waiting.content_type, waiting.content_encoding)
-    if headers["task"] == DELIVER:
+    if headers.get(TASK) == DELIVER:
         content = ("[[], {}, {}]", "application/json", "utf-8")
     body, content_type, content_encoding = content
     return Message(

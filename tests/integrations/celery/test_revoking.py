@@ -83,6 +83,19 @@ def test_a_waiting_task_that_is_revoked_is_reported_once(app: Celery, revoker: R
     assert [row.correlation_id for row in rows()] == [kept]
 
 
+def test_a_waiting_task_of_celerys_first_protocol_is_reported_too(
+    app: Celery, revoker: Revoker, rows: Rows
+) -> None:
+    app.conf.task_protocol = 1
+    app.send_task("note", ("ready",), task_id=(task_id := str(uuid4())))
+
+    revoker.revoke(task_id)
+
+    assert revoker.signals == [("note", task_id, False)]
+    assert revoker.events.sent == [("task-revoked", task_id)]
+    assert not rows()
+
+
 def test_a_waiting_message_of_a_handler_is_reported_as_its_run_would_be(
     app: Celery, revoker: Revoker, rows: Rows, committed_database: str
 ) -> None:
