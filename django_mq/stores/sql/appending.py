@@ -127,20 +127,27 @@ class Appending(Moving):
         if again and all(self._taken(message) or self._is_used_by(message) for message in messages):
             return []
         for _ in range(TRIES):
-            with suppress(IncompleteError), self._transaction():
-                return self._append_within_rules(messages)
-            if self._is_written(messages, again=again):
+            try:
+                with self._transaction():
+                    return self._append_within_rules(messages)
+            except IncompleteError as error:
+                [kept] = error.args
+            if self._is_written(kept, again=again):
                 return []
         raise refusals.unexplained(messages[0])
 
     def _append_within_rules(self, messages: Sequence[NewMessage]) -> list[int]:
+        """Append in the open transaction what the limits admit. Raises IncompleteError with those messages."""
         rooms = self._rooms({message.queue_name for message in messages})
         keys = _value_keys(messages, rooms)
         self._use_dedup_ids(messages)
         kept = self._admitted(messages, rooms)
         if len(kept) < len(messages):
             self._give_up(messages, kept, rooms)
-        ids = dict(zip(map(id, kept), self._append_complete(kept), strict=True))
+        try:
+            ids = dict(zip(map(id, kept), self._append_complete(kept), strict=True))
+        except IncompleteError:
+            raise IncompleteError(kept) from None
         for name, room in rooms.items():
             mine = [message for message in kept if message.queue_name == name]
             self._replace_values(room, {ids[id(each)]: keys[id(each)] for each in mine if id(each) in keys})

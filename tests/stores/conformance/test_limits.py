@@ -20,6 +20,7 @@ from tests.stores.builders import (
     publish,
     settle,
 )
+from tests.stores.conftest import needs_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,6 +152,19 @@ def test_a_second_try_counts_as_written(store: Store) -> None:
     store.append_by_rules([message], again=True)
 
     assert store.counts()["orders"].ready == 1
+
+
+def test_a_second_try_counts_as_written_although_the_first_dropped_a_message(store: Store, session: int) -> None:
+    needs_rows(store)  # nothing is written twice in memory
+    declare(store, max_messages=2, overflow="drop")
+    messages = [a_message() for _ in range(3)]
+    store.append_by_rules(messages[:1])
+    [kept, dropped] = store.append_by_rules(messages[1:])
+    settle(store, session, claim(store, session, credit=1)[0], Verdict.ACCEPT)
+
+    store.append_by_rules(messages[1:], again=True)
+
+    assert (ids(claim(store, session)), dropped) == ([kept], 0)
 
 
 def test_a_full_queue_among_several_lets_nothing_in(store: Store, orders: str) -> None:
