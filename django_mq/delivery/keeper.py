@@ -168,7 +168,7 @@ class Keeper:
         )
         renewal = self.store.renew(session.id, heartbeat)
         self._expect_renewal()
-        if renewal is None:
+        if renewal is None or session.revival_doubted:
             if session.revive(revivals):
                 session.certainty.confirm(begun_at)
             return

@@ -92,6 +92,8 @@ class Session:
         self.lost = False
         #: How often the session was revived after it had been reaped.
         self.revivals = 0
+        #: Whether a revival has had no answer: the row may exist again, with fewer messages than are held here.
+        self.revival_doubted = False
         self.retired = False
         # Whether what was claimed last may keep messages of its queue from others until it is settled.
         self._ruled = False
@@ -312,9 +314,13 @@ class Session:
     def _revive(self) -> None:
         session_id, keeper, held = self._id(), self._keeper, set(self._held)
         info = replace(self._info(), told=self.instructions)
+        doubted, self.revival_doubted = self.revival_doubted, True
         gone = revive(self.store if keeper is None else keeper.store, session_id, info, held)
+        self.revival_doubted = False
         self.revivals += 1
-        if gone is None:
+        if gone is None and doubted:
+            gone, self.lost = set(), True  # it is revived, and nobody knows with which messages
+        elif gone is None:
             gone, self.id = held, None  # it names another session now
         self._held -= gone
         # Where a queue has rules, the seat, or a group, may be another session's by now: what runs may be settled,

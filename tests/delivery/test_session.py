@@ -313,6 +313,35 @@ def test_a_reaped_session_begins_nothing_of_a_queue_whose_seat_is_another_sessio
     assert states(alias) == [STATUS.READY, STATUS.CLAIMED]
 
 
+@pytest.mark.usefixtures("absent_keeper")
+def test_a_session_whose_revival_had_no_answer_begins_nothing_that_others_have(
+    alias: str, open_session: Open
+) -> None:
+    publish("orders", 1)
+    session, other = open_session(), open_session()
+    (held,) = claim(session)
+    reap(alias, session)
+    assert len(claim(other)) == 1
+    assert session.keeper
+    kept = session.keeper.store
+
+    class Breaking(type(kept)):  # type: ignore[misc]
+        def revive(self, *args: Any, **more: Any) -> None:
+            super().revive(*args, **more)
+            raise StoreUnavailable("the connection broke")
+
+    whole = type(kept)
+    kept.__class__ = Breaking
+    with pytest.raises(StoreUnavailable):
+        session.keeper.renew()
+    kept.__class__ = whole
+    session.keeper.renew()
+
+    assert session.lost
+    session.retire([held])
+    assert (session.held, states(alias)) == (0, [STATUS.CLAIMED])
+
+
 def test_the_keeper_notices_that_the_session_was_reaped(alias: str, open_session: Open, settings: Any) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2, "UPKEEP_SECONDS": 60}
     publish("orders", 1)
