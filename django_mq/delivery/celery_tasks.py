@@ -14,15 +14,16 @@ if TYPE_CHECKING:
 
     from django_mq.stores.records import Claimed
 
-#: Headers that Celery's second protocol gives to every task.
-LANGUAGE, TASK = "lang", "task"
+TASK = "task"
+#: Headers that Celery's second protocol gives to every task. Other publishers may use one or two of the names.
+TASK_HEADERS = frozenset({"lang", TASK, "retries", "timelimit"})
 #: A worker that cannot run a task leaves it to others for as long as the task is old, within these bounds.
 SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=5)
 
 
 def is_task(headers: Mapping[str, Any]) -> bool:
     """Return whether headers are those of a Celery task, its id aside."""
-    return LANGUAGE in headers and TASK in headers
+    return headers.keys() >= TASK_HEADERS
 
 
 def carries_task(claimed: Claimed) -> bool:

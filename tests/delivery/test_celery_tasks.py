@@ -15,11 +15,12 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("headers", "told"),
     [
-        ('{"lang": "py", "task": "a.b"}', True),
+        ('{"lang": "py", "task": "a.b", "retries": 0, "timelimit": [null, null], "origin": "a host"}', True),
+        ('{"lang": "de", "task": "translate"}', False),
         ('{"task": "a.b"}', False),
         ('{"lang": "py"}', False),
         ("{}", False),
-        ('["lang", "task"]', False),
+        ('["lang", "task", "retries", "timelimit"]', False),
         ('{"task": ', False),
     ],
 )

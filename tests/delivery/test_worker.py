@@ -247,7 +247,8 @@ def test_a_celery_task_is_left_for_a_celery_worker_and_never_judged(
 ) -> None:
     diary, task = Diary(), uuid4()
     Queue.objects.using(alias).update(max_attempts=1)
-    publish("orders", [[], {}, {}], message_id=task, headers={"lang": "py", "task": "shop.bill"}, type="shop.bill")
+    headers = {"lang": "py", "task": "shop.bill", "retries": 0, "timelimit": [None, None]}
+    publish("orders", [[], {}, {}], message_id=task, headers=headers, type="shop.bill")
     publish("orders", "for the handler", headers={"task": "of the publisher's own"})
 
     with running(a_handler(diary), using=alias):
