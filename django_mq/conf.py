@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from math import isfinite
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import urlsplit
@@ -48,6 +49,8 @@ MOST: dict[str, float] = {
 LONGEST_WAIT_SECONDS = 7 * 86400
 #: The largest body: PostgreSQL takes none of a gibibyte.
 LARGEST_BODY_BYTES = 2**30 - 2**20
+#: Where Linux tells the state of a process; other systems have no such file.
+PROCESS_STATE = Path("/proc/self/stat")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
@@ -184,6 +187,9 @@ class Settings:
     MAX_BODY_BYTES: int = 1024 * 1024
     #: A worker session that is not renewed for so long is reaped, and its messages are given back.
     SESSION_SECONDS: float = 15.0
+    #: How long at most a second process renews the session of a worker whose own heartbeat cannot run; 0 = there
+    #: is no such process.
+    SIDECAR_SECONDS: float = 0.0
     #: Longest time between two looks of a worker that hears hints; a lost hint costs at most this.
     SAFETY_POLL_SECONDS: float = 7.0
     #: Time between two looks of an idle worker that hears no hints.
@@ -214,15 +220,26 @@ class Settings:
             yield from _url_problems(self.REDIS_URL)
         if not is_storable(self.REDIS_PREFIX, NAME_LENGTH):
             yield f"REDIS_PREFIX is {self.REDIS_PREFIX!r}; give a text of at most {NAME_LENGTH} characters"
-        for field_ in fields(self):
-            if field_.type in ("float", "int") and getattr(self, field_.name) <= 0:
-                yield f"{field_.name} is {getattr(self, field_.name)!r}; it must be positive"
-            if field_.name.endswith("_SECONDS") and getattr(self, field_.name) > LONGEST_WAIT_SECONDS:
-                yield f"{field_.name} is {getattr(self, field_.name)!r}; at most {LONGEST_WAIT_SECONDS}, a week"
+        yield from self._numbers_out_of_range()
+        yield from self._sidecar_problems()
         if self.MAX_BODY_BYTES > LARGEST_BODY_BYTES:
             yield f"MAX_BODY_BYTES is {self.MAX_BODY_BYTES!r}; at most {LARGEST_BODY_BYTES} can be stored"
         if 0 < self.SESSION_SECONDS < 2:
             yield f"SESSION_SECONDS is {self.SESSION_SECONDS!r}; below 2 seconds a busy machine loses its sessions"
+
+    def _numbers_out_of_range(self) -> Iterator[str]:
+        for field_ in fields(self):
+            optional = field_.name == "SIDECAR_SECONDS" and self.SIDECAR_SECONDS == 0
+            if field_.type in ("float", "int") and getattr(self, field_.name) <= 0 and not optional:
+                yield f"{field_.name} is {getattr(self, field_.name)!r}; it must be positive"
+            if field_.name.endswith("_SECONDS") and getattr(self, field_.name) > LONGEST_WAIT_SECONDS:
+                yield f"{field_.name} is {getattr(self, field_.name)!r}; at most {LONGEST_WAIT_SECONDS}, a week"
+
+    def _sidecar_problems(self) -> Iterator[str]:
+        if 0 < self.SIDECAR_SECONDS < self.SESSION_SECONDS:
+            yield f"SIDECAR_SECONDS is {self.SIDECAR_SECONDS!r}; give 0, or no less than SESSION_SECONDS"
+        if self.SIDECAR_SECONDS > 0 and not PROCESS_STATE.exists():
+            yield f"SIDECAR_SECONDS needs {PROCESS_STATE}, which this system does not have; give 0"
 
     def _queue_problems(self) -> Iterator[str]:
         for name, queue in self.QUEUES.items():

@@ -81,6 +81,8 @@ def test_queues_that_are_no_dictionaries_are_refused(settings: Settings, queues:
         ({"REDIS_TIMEOUT_SECONDS": 0}, "must be positive"),
         ({"SESSION_SECONDS": 1}, "below 2 seconds"),
         ({"SESSION_SECONDS": float("nan")}, "SESSION_SECONDS is nan"),
+        ({"SIDECAR_SECONDS": -1}, "SIDECAR_SECONDS is -1; it must be positive"),
+        ({"SIDECAR_SECONDS": 5}, "SIDECAR_SECONDS is 5; give 0, or no less than SESSION_SECONDS"),
         ({"POLL_SECONDS": "0.5"}, "POLL_SECONDS is '0.5'; it must be of type float"),
         ({"MAX_BODY_BYTES": True}, "MAX_BODY_BYTES is True; it must be of type int"),
         ({"AUTO_DECLARE": "no"}, "AUTO_DECLARE is 'no'; it must be of type bool"),

@@ -11,6 +11,7 @@ from django_mq import conf
 from django_mq.delivery.certainty import now
 from django_mq.delivery.memory import resident_bytes
 from django_mq.delivery.polling import RENEWALS
+from django_mq.delivery.sidecar import Sidecar
 from django_mq.delivery.upkeep import Upkeep
 from django_mq.errors import StoreError, StoreUnavailable
 from django_mq.notifications.wake import LOOK
@@ -46,6 +47,8 @@ class Keeper:
         self.store.bound_lock_waits(settings.SESSION_SECONDS / LOCK_WAITS)
         self._upkeep = Upkeep(self.store, settings.UPKEEP_SECONDS, grace_seconds=settings.SESSION_SECONDS)
         self._renew_at = 0.0
+        shared = self.store.features.durable
+        self._sidecar = Sidecar(session.alias) if settings.SIDECAR_SECONDS and shared else None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="django_mq-keeper", daemon=True)
 
@@ -69,6 +72,8 @@ class Keeper:
         soon = self.store.features.notices_ends or any(one.priority for one in self._session.describe())
         if not soon:
             self._expect_renewal()
+        if self._sidecar is not None and self._session.id is not None:
+            self._sidecar.start(self._session.id)
         self._thread.start()
 
     def renew_soon(self) -> None:
@@ -83,7 +88,14 @@ class Keeper:
 
     def close(self) -> None:
         """Close the connection: from now on the session is on its own."""
+        if self._sidecar is not None:
+            self._sidecar.close()
         self.store.close()
+
+    def abandon(self) -> None:
+        """Leave everything to the parent, in a forked child."""
+        if self._sidecar is not None:
+            self._sidecar.abandon()
 
     def _expect_renewal(self) -> None:
         self._renew_at = time.monotonic() + self._deadline_seconds / RENEWALS
@@ -92,6 +104,8 @@ class Keeper:
         pause = ROUND_SECONDS
         while not self._sleep(pause):
             try:
+                if self._sidecar is not None:
+                    self._sidecar.beat()
                 self._round()
                 pause = ROUND_SECONDS
             except StoreError as error:

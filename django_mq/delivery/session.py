@@ -4,9 +4,8 @@ Who decides: the session's row. As long as its deadline is renewed, its messages
 own, however long they run; when the deadline passes, any other worker gives them back.
 Which time: the database's clock for the deadline, this machine's only for sleeping.
 
-Two threads write: the driver (the worker's loop) claims and settles, the keeper renews,
-does upkeep, and writes settlements that nobody took along (a loop that has stopped, or
-is blocked by a task). Each has a connection of its own.
+Two threads write: the driver (the worker's loop) claims and settles, the keeper renews, does upkeep, and writes
+settlements that a blocked or stopped loop leaves behind. Each has a connection of its own.
 
     open ──> claims and settles ──> retired (settles only) ──> closed
                   └── renewal refused ──> lost: a verdict counts only if nothing has become of its message since
@@ -165,8 +164,7 @@ class Session:
             self.subscribe(queue)
 
     def _doubt(self) -> None:
-        # Looked at once, and again when no statement of the lost connection can be running any
-        # more: one that waited for a lock may claim after the first look.
+        # Again when no statement of the lost connection can run any more: it may claim after the first look.
         now = time.monotonic()
         self._doubts = [now, now + 2 * conf.load().STATEMENT_TIMEOUT_SECONDS]
 
@@ -350,6 +348,8 @@ class Session:
     def forget(self) -> None:
         """Be nobody: in a forked child the session, its row and its thread are the parent's."""
         self.lost = True
+        if self._keeper is not None:
+            self._keeper.abandon()
         self.id = self._keeper = None
         # A thread of the parent that held their locks does not exist here.
         self._writer, self._closing, self._reviving = SettlementWriter(self), threading.Lock(), threading.Lock()

@@ -1,4 +1,10 @@
-"""How long a worker knows, without asking, that its lease is its own. Seconds of one clock."""
+"""How long a worker knows, without asking, that its lease is its own, and who renews it. Seconds of one clock."""
+
+#: The share of a deadline after which a worker counts as silent. A heartbeat that waits for a lock waits for less.
+SILENT_SHARE = 1 / 4
+#: The states of a process, as Linux names them, in which it works: running, sleeping, waiting for a device, idle.
+#: The others are stopped (T), traced (t), zombie (Z) and dead (X).
+WORKING = frozenset("RSDI")
 
 
 def is_certain(confirmed_at: float, now: float, deadline_seconds: float) -> bool:
@@ -8,3 +14,16 @@ def is_certain(confirmed_at: float, now: float, deadline_seconds: float) -> bool
     before it begins a message.
     """
     return now - confirmed_at < deadline_seconds
+
+
+def is_silent(silent_seconds: float, deadline_seconds: float) -> bool:
+    """Whether a worker that was last heard so long ago cannot be relied on to renew its lease in time."""
+    return silent_seconds >= deadline_seconds * SILENT_SHARE
+
+
+def may_be_prolonged(silent_seconds: float, state: str, *, deadline_seconds: float, most_seconds: float) -> bool:
+    """Whether another process may renew the lease of a silent worker whose process is in this state.
+
+    Not for longer than ``most_seconds``: a worker that never comes back must not keep its messages.
+    """
+    return is_silent(silent_seconds, deadline_seconds) and silent_seconds <= most_seconds and state in WORKING

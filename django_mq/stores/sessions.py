@@ -23,6 +23,13 @@ class Sessions(ABC):
     def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
         """Move the deadline; None means the session was reaped and holds nothing any more."""
 
+    @abstractmethod
+    def prolong(self, session_id: int, *, deadline_seconds: float) -> bool:
+        """Move the deadline in place of a worker that is silent; of its heartbeat nothing else changes.
+
+        False, and nothing moves, where the deadline has passed or the session's own connection has ended.
+        """
+
     def guard(self, session_id: int, *, deadline_seconds: float) -> bool:  # noqa: ARG002 - for those who can
         """Let this connection stand for the session: when it ends, ``hasten`` shortens the deadline.
 

@@ -48,21 +48,23 @@ class Shop:
     """The environment of worker processes, their diary and the gate they wait for."""
 
     def __init__(self, environment: dict[str, str], directory: Path) -> None:
-        self._environment = environment
+        self.environment = environment
         self.diary = directory / "diary"
         self.gate = directory / "gate"
+        self.pipe = directory / "pipe"
         self._processes: list[subprocess.Popen[str]] = []
 
-    def start(self, *arguments: str, command: str = "mq_worker") -> subprocess.Popen[str]:
-        """Start a command."""
+    def start(self, *arguments: str, command: str = "mq_worker", **settings: float) -> subprocess.Popen[str]:
+        """Start a command; the settings are those of DJANGO_MQ that differ from the shop's."""
         process = subprocess.Popen(
             tethered([sys.executable, "-m", "django", command, *arguments], death_signal=signal.SIGKILL),
             env={
-                **self._environment,
+                **self.environment,
                 "DJANGO_SETTINGS_MODULE": "tests.commands.shop.settings",
                 "SHOP_DIARY": str(self.diary),
                 "SHOP_GATE": str(self.gate),
-                "SHOP_MQ": json.dumps({"SESSION_SECONDS": 2, "UPKEEP_SECONDS": 0.3}),
+                "SHOP_PIPE": str(self.pipe),
+                "SHOP_MQ": json.dumps({"SESSION_SECONDS": 2, "UPKEEP_SECONDS": 0.3, **settings}),
                 "PYTHONUNBUFFERED": "1",
             },
             stdout=subprocess.PIPE,

@@ -109,7 +109,7 @@ def test_the_second_signal_gives_back_what_runs_and_ends_at_once(committed_datab
 
 
 def test_without_migrations_it_says_what_to_do(shop: Shop, tmp_path: object) -> None:
-    shop._environment["DATABASE_URL"] = f"sqlite:///{tmp_path}/empty.sqlite3"
+    shop.environment["DATABASE_URL"] = f"sqlite:///{tmp_path}/empty.sqlite3"
 
     worker = shop.start("--queues=orders")
     said, _ = worker.communicate(timeout=PATIENCE_SECONDS)

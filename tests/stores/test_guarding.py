@@ -77,6 +77,17 @@ def test_a_session_whose_connection_has_ended_is_left_the_time_to_come_back(
     assert [reaped.session_id for reaped in reaper.reap()] == [session]
 
 
+def test_a_session_whose_connection_has_ended_is_not_prolonged(
+    worker: PostgreSQLStore, reaper: PostgreSQLStore
+) -> None:
+    session = open_session(worker)
+    assert guard(worker, session)
+    assert reaper.prolong(session, deadline_seconds=1000)
+    cut(worker)
+
+    assert not reaper.prolong(session, deadline_seconds=1000)
+
+
 def test_a_guarded_session_is_not_hastened(worker: PostgreSQLStore, reaper: PostgreSQLStore) -> None:
     session = open_session(worker)
     guard(worker, session)

@@ -79,6 +79,14 @@ class Sessions(Runner):
         return Renewal(eldest=eldest, instructions=session.instructions)
 
     @locked
+    def prolong(self, session_id: int, *, deadline_seconds: float) -> bool:
+        session, now = self.broker.sessions.get(session_id), self._now()
+        if session is None or session.deadline < now:
+            return False
+        session.deadline = later(now, deadline_seconds)
+        return True
+
+    @locked
     def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
         session = self.broker.sessions.get(session_id)
         if session is None:

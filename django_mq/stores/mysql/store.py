@@ -116,9 +116,9 @@ class MySQLStore(Acting):
     def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
         return super().renew(session_id, heartbeat)
 
-    def _answer(self, session_id: int, *_: Any) -> Renewal:
+    def _answer(self, session_id: int, heartbeat: Heartbeat, *_: Any) -> Renewal:
         [told] = self._rows("told", session=session_id) or [(Conduct.WORK.value, None)]
-        return super()._answer(session_id, session_id, *told)
+        return super()._answer(session_id, heartbeat, session_id, *told)
 
     @retried
     def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:

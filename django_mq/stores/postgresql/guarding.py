@@ -8,12 +8,15 @@ without asking the server all the time: whatever ends a connection makes its soc
 from __future__ import annotations
 
 import select
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django_mq.stores.postgresql.settings import impatient
 from django_mq.stores.private import lock_of
 from django_mq.stores.records import Renewal
 from django_mq.stores.sql import SQLStore
+
+if TYPE_CHECKING:
+    from django_mq.stores.records import Heartbeat
 
 #: How long a session whose connection has ended may take to come back.
 RECONNECT_SECONDS = 2.5
@@ -39,7 +42,7 @@ class Guarding(SQLStore):
     _guarding: Any = None
     _pooled: Any = None
 
-    def _answer(self, _session_id: int, *renewed: Any) -> Renewal:
+    def _answer(self, _session_id: int, _heartbeat: Heartbeat, *renewed: Any) -> Renewal:
         _, eldest, ready, conduct, credit = renewed
         told = self._instructions(conduct, credit)
         return Renewal(eldest=bool(eldest), ready=bool(ready), instructions=told)

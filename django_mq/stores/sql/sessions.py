@@ -92,6 +92,9 @@ class Sessions(Steering):
         self._shown = None if renewal is None else shown
         return renewal
 
+    def prolong(self, session_id: int, *, deadline_seconds: float) -> bool:
+        return bool(self._rows("prolong", session=session_id, deadline_seconds=deadline_seconds))
+
     def _renewal(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
         renewed = self._rows(
             "renew",
@@ -105,12 +108,12 @@ class Sessions(Steering):
             memory_bytes=heartbeat.memory_bytes,
             look=heartbeat.look,
         )
-        return self._answer(session_id, *renewed[0]) if renewed else None
+        return self._answer(session_id, heartbeat, *renewed[0]) if renewed else None
 
-    def _answer(self, session_id: int, *renewed: Any) -> Renewal:
+    def _answer(self, session_id: int, heartbeat: Heartbeat, *renewed: Any) -> Renewal:
         """Return what a renewal's row says; asked apart where it does not say who is the eldest."""
         _, conduct, credit = renewed
-        eldest = not self._rows("elder", session=session_id)
+        eldest = not self._rows("elder", session=session_id, silent_seconds=-heartbeat.deadline_seconds)
         return Renewal(eldest=eldest, instructions=self._instructions(conduct, credit))
 
     #: What the session was told last that this version understands, and a word that it does not.

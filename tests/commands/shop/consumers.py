@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -54,3 +55,13 @@ def handle_behind_a_gate(message: Any) -> None:
     note(str(message.body))
     while not Path(os.environ["SHOP_GATE"]).exists():
         time.sleep(0.01)
+
+
+@consumer("holding", credit=1)
+def handle_without_giving_way(_message: Any) -> None:
+    """Keep every other thread of this process from running until the test writes a byte."""
+    pipe = os.open(os.environ["SHOP_PIPE"], os.O_RDWR)
+    note(str(os.getpid()))
+    # Unlike os.read it holds the interpreter's lock.
+    ctypes.PyDLL(None).read(pipe, ctypes.create_string_buffer(1), 1)
+    os.close(pipe)

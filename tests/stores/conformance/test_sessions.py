@@ -115,6 +115,33 @@ def test_a_session_that_has_lapsed_is_nobodys_elder(store: Store) -> None:
     assert eldest(store, young)
 
 
+def test_a_session_that_is_only_prolonged_is_nobodys_elder(store: Store) -> None:
+    needs_rows(store)
+    silent = open_session(store, "silent")
+    young = open_session(store, "young", deadline_seconds=5000)
+    pass_time(store, DEADLINE_SECONDS - 1)
+    assert store.prolong(silent, deadline_seconds=5000)
+    assert not eldest(store, young)
+
+    pass_time(store, 1000)
+
+    assert eldest(store, young)
+
+
+def test_a_prolonged_session_lives_from_one_deadline_to_the_next(store: Store, session: int) -> None:
+    store.renew(session, FOR_LONG)
+    pass_time(store, 900)
+    assert store.prolong(session, deadline_seconds=1000)
+    pass_time(store, 900)
+    assert store.reap() == []
+    pass_time(store, 101)
+
+    assert not store.prolong(session, deadline_seconds=1000)
+
+    assert [reaped.session_id for reaped in store.reap()] == [session]
+    assert not store.prolong(session, deadline_seconds=1000)
+
+
 def test_heartbeats_that_show_the_same_consumers_keep_them(store: Store, session: int) -> None:
     needs_rows(store)
     beat = Heartbeat(deadline_seconds=30, consumers=(ConsumerInfo(queue_name="a"),))

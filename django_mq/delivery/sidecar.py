@@ -1,0 +1,129 @@
+"""The worker's end of its sidecar, a process that renews the session while work keeps the heartbeat from running.
+
+C code that holds the interpreter's lock stops every thread of a process, so only another process can renew then.
+The worker tells it regularly, through a pipe, that its heartbeat runs. ``sidecar_process.py`` is the other end.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+from django.db import connections
+
+from django_mq import conf
+from django_mq.errors import ConfigurationError
+
+logger = logging.getLogger("django_mq.delivery")
+
+MODULE = "django_mq.delivery.sidecar_process"
+#: The worker is heard so often in a deadline, at most.
+BEATS = 16
+#: How long the process is given to end by itself, in seconds; it holds nothing that a kill could harm.
+ENDING_SECONDS = 0.5
+
+
+class Sidecar:
+    """Starts the process, tells it that the worker lives, and ends it. Only the constructor raises."""
+
+    def __init__(self, alias: str) -> None:
+        """Prepare it for the sessions of an alias. Raises ConfigurationError."""
+        self._order = _order(alias)
+        self._beat_seconds = conf.load().SESSION_SECONDS / BEATS
+        self._restart_seconds = conf.load().SESSION_SECONDS
+        self._process: subprocess.Popen[bytes] | None = None
+        self._session_id = 0
+        self._started_at = self._beat_at = 0.0
+
+    def start(self, session_id: int) -> None:
+        """Start the process for a session."""
+        self._session_id, self._started_at = session_id, time.monotonic()
+        order = json.dumps(self._order | {"session": session_id}).encode() + b"\n"
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - nothing of it comes from outside
+                [sys.executable, "-P", "-m", MODULE],
+                # The worker's own path, which programs that embed Python may have changed.
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                bufsize=0,
+                # Signals to the worker's group, such as Ctrl-C, are the worker's, which may go on for long.
+                start_new_session=True,
+            )
+            pipe = self._process.stdin
+            if pipe is not None:
+                os.write(pipe.fileno(), order)
+                os.set_blocking(pipe.fileno(), False)  # what does not read must not stop the heartbeat
+        except (OSError, ValueError) as error:
+            logger.error("The sidecar of session %s cannot be started: %s", session_id, error)  # noqa: TRY400
+            self.close()
+
+    def beat(self) -> None:
+        """Say that the heartbeat runs; start the process again if it has ended."""
+        now = time.monotonic()
+        if now - self._beat_at < self._beat_seconds:
+            return
+        self._beat_at = now
+        if not self._tell() and now - self._started_at > self._restart_seconds:
+            logger.warning("The sidecar of session %s has ended, and is started again", self._session_id)
+            self.close()
+            self.start(self._session_id)
+
+    def _tell(self) -> bool:
+        """Write one byte, unless the pipe is full; return whether there is a process to read it."""
+        process = self._process
+        if process is None or process.stdin is None:
+            return False
+        try:
+            os.write(process.stdin.fileno(), b".")
+        except BlockingIOError:
+            return True
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is None or process.stdin is None:
+            return
+        process.stdin.close()
+        try:
+            process.wait(ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def abandon(self) -> None:
+        """Leave the process to the parent, in a forked child: it ends when nobody has the pipe open any more."""
+        process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+            process.returncode = 0  # it is no child of this process: nothing to wait for
+
+
+def _order(alias: str) -> dict[str, Any]:
+    """Return what the process needs to renew sessions of an alias, as JSON has it. Raises ConfigurationError."""
+    settings = conf.load()
+    database = {name: value for name, value in connections.settings[alias].items() if name != "TEST"}
+    try:
+        database = json.loads(json.dumps(database, default=os.fspath))
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            "SIDECAR_SECONDS needs database settings that JSON can carry to another process;"
+            f" DATABASES[{alias!r}] has others: {error}. Write text and numbers, or set SIDECAR_SECONDS to 0"
+        ) from None
+    return {
+        "worker": os.getpid(),
+        "database": database,
+        "most_seconds": settings.SIDECAR_SECONDS,
+        "settings": {
+            "SESSION_SECONDS": settings.SESSION_SECONDS,
+            "STATEMENT_TIMEOUT_SECONDS": settings.STATEMENT_TIMEOUT_SECONDS,
+        },
+    }
