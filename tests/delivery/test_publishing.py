@@ -433,7 +433,7 @@ def test_the_first_publisher_s_roll_back_leaves_the_queue_to_the_next(
 
 
 def test_a_queue_of_this_process_that_another_thread_declares_meanwhile_is_used(settings: Settings) -> None:
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"orders": {}}}
+    settings.DJANGO_MQ = {"QUEUES": {"orders": {}}}
     empty_brokers()
     store = shared_store(MEMORY)
 

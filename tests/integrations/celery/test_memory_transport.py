@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
+from django.core.checks import run_checks
 from django.utils import timezone
 from kombu import Connection, Exchange, Queue
 
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 URL = "django-mq:///:memory:"
 #: How Celery's worker for tests is started: waited for as long as for anything else.
 IN_TIME = {"perform_ping_check": False, "shutdown_timeout": PATIENCE_SECONDS}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def checked_models(django_db_setup: None, django_db_blocker: Any) -> None:
+    """Celery checks the models as a worker starts; for that Django asks a new connection once what it can do."""
+    with django_db_blocker.unblock():
+        run_checks(tags=["models"])
 
 
 @pytest.fixture(autouse=True)
