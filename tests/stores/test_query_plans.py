@@ -45,7 +45,6 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
             "listed": False,
             "candidates": 40,
             "limits": [10, 2],
-            "apart": True,
         },
         "ready",
     ),
@@ -108,15 +107,18 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
 PREPARED = {
     "claim",
     "claim_across",
+    "claim_across_apart",
     "promote_due",
     "next_due",
     "settle_finished",
     "settle_released",
     "settle_and_claim",
     "settle_and_claim_across",
+    "settle_and_claim_across_apart",
     "settle_and_claim_onward",
     "claim_alone",
     "claim_alone_across",
+    "claim_alone_across_apart",
     "claim_alone_onward",
 }
 #: PostgreSQL's own.
@@ -125,9 +127,12 @@ FINISHED = {"ids": [1, 2], "claims": [1, 1], "outcome": 1}
 IN_ONE_STATEMENT: dict[str, tuple[dict[str, Any], str]] = {
     "settle_and_claim": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]}, "ready"),
     "settle_and_claim_across": (PLANS["claim_across"][0] | FINISHED, "ready"),
+    "settle_and_claim_across_apart": (PLANS["claim_across"][0] | FINISHED, "ready"),
     "settle_and_claim_onward": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]} | PLACES, "ready"),
     "claim_alone": (PLANS["claim"][0] | {"queues": ["q1"]}, "ready"),
     "claim_alone_across": (PLANS["claim_across"][0], "ready"),
+    "claim_across_apart": (PLANS["claim_across"][0], "ready"),
+    "claim_alone_across_apart": (PLANS["claim_across"][0], "ready"),
     "claim_alone_onward": (PLANS["claim"][0] | {"queues": ["q1"]} | PLACES, "ready"),
 }
 #: SQLite's own, in the same way.
@@ -287,6 +292,18 @@ def test_a_claim_reads_as_many_entries_as_it_takes(postgresql: SQLStore) -> None
     assert walk["Actual Rows"] <= 10
     assert walk.get("Rows Removed by Filter", 0) == 0
     assert not [node for node in plan if node["Node Type"] == "Sort" and node["Actual Rows"] > 10]
+
+
+@pytest.mark.django_db(databases=["postgresql"])
+@pytest.mark.parametrize("name", ["claim", "claim_alone_onward", "claim_across"])
+def test_a_claim_decides_on_its_messages_in_one_pass(postgresql: SQLStore, name: str) -> None:
+    """A second pass for bytes, or for limits of single queues, costs more than what it decides."""
+    plan = list(explained(postgresql, name, generic=True))
+
+    read = [node["CTE Name"] for node in plan if node["Node Type"] == "CTE Scan"]
+    assert "parts" not in read
+    assert read.count("locked" if name == "claim_across" else "head") <= 2
+    assert not [node for node in plan if node["Node Type"] == "Append"]
 
 
 # MariaDB: a plan is a table of steps, each with the index that it uses

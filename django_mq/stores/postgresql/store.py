@@ -59,9 +59,15 @@ TYPES_AT_ONCE = (
 SETTLE_AND = {
     "claim": "settle_and_claim",
     "claim_across": "settle_and_claim_across",
+    "claim_across_apart": "settle_and_claim_across_apart",
     "claim_onward": "settle_and_claim_onward",
 }
-ALONE = {"claim": "claim_alone", "claim_across": "claim_alone_across", "claim_onward": "claim_alone_onward"}
+ALONE = {
+    "claim": "claim_alone",
+    "claim_across": "claim_alone_across",
+    "claim_across_apart": "claim_alone_across_apart",
+    "claim_onward": "claim_alone_onward",
+}
 #: The columns before those of a claim.
 ANSWER_COLUMNS = 3
 #: Verdicts that need answers before they are written: where the message goes.
@@ -252,6 +258,12 @@ class PostgreSQLStore(Deleting):
             else:
                 result = self._one_round_trip(session_id, settlements, request)
         return self._settle_late(session_id, settlements, result)
+
+    def _claim_statement(self, session_id: int, request: ClaimRequest) -> tuple[str, dict[str, Any]]:
+        name, params = super()._claim_statement(session_id, request)
+        if name == "claim_across" and min(params["limits"]) < request.credit:
+            name = "claim_across_apart"
+        return name, params
 
     def _one_statement(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest

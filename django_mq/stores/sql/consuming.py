@@ -112,7 +112,6 @@ class Consuming(Sessions, Steering, Ruling):
             "queues": list(request.queues),
             "listed": request.listed,
             "limits": limits,
-            "apart": min(limits) < request.credit,
             # Candidates beyond the limits step over rows that others have locked meanwhile.
             "candidates": max(limits) * 4,
         }

@@ -1,19 +1,9 @@
-cut AS MATERIALIZED (
-    SELECT coalesce(bool_or(suspect) OR sum(size_bytes) > %(max_bytes)s::bigint, false) AS needed FROM head
-), chosen AS (
-    SELECT id FROM head WHERE NOT (SELECT needed FROM cut)
-    UNION ALL
+chosen AS (
     SELECT id
     FROM (
-        SELECT
-            id, suspect,
-            row_number() OVER delivery AS rank,
-            count(*) FILTER (WHERE suspect) OVER delivery AS suspects,
-            sum(size_bytes) OVER delivery AS total_bytes
+        SELECT id, suspect, {running_totals}
         FROM head
-        WHERE (SELECT needed FROM cut)
-        WINDOW delivery AS (ORDER BY level DESC, place, id)
+        WINDOW delivery AS (ORDER BY level DESC, place, id ROWS UNBOUNDED PRECEDING)
     ) ranked
-    WHERE (suspects = 0 AND (rank = 1 OR total_bytes <= %(max_bytes)s::bigint))
-       OR (suspect AND rank = 1 AND %(slots)s::int > 0)
+    WHERE {fits}
 )

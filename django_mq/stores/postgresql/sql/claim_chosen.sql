@@ -3,4 +3,4 @@
 -- Returns: the messages, in no order.
 WITH chosen AS (SELECT unnest(%(ids)s::bigint[]) AS id)
 {lease}
-RETURNING m.id, m.claim, (SELECT name FROM django_mq_queue WHERE id = m.queue_id), {claimed_columns}
+RETURNING {claimed_across}

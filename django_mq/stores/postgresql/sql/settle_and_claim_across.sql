@@ -4,7 +4,6 @@
 -- Returns: as settle_and_claim.sql; the last column is the rank.
 WITH {settled}, {first_across}, claimed AS (
     {lease}
-    RETURNING m.id, m.claim, (SELECT name FROM django_mq_queue WHERE id = m.queue_id), {claimed_columns},
-        (SELECT sum(size)::int FROM parts), array_position(ARRAY(SELECT id FROM chosen ORDER BY rank), m.id)
+    RETURNING {claimed_across}, {seen_across}, {rank}
 )
 {answer}

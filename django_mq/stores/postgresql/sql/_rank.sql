@@ -1,0 +1,1 @@
+array_position(ARRAY(SELECT id FROM chosen ORDER BY rank), m.id)

@@ -1,0 +1,1 @@
+(SELECT least(%(credit)s, max(rank))::int FROM candidates)

@@ -1,0 +1,1 @@
+(SELECT sum(size)::int FROM parts)
