@@ -54,7 +54,7 @@ def _call_of(function: Any) -> Any:
 
 def _takes_one(function: Callable[..., Any]) -> bool:
     try:
-        # A wrapper is called with what the wrapper takes, whatever it gives to the wrapped function.
+        # A wrapper is called with its own arguments, not with those that it gives to the wrapped function.
         inspect.signature(function, follow_wrapped=False).bind(None)
     except ValueError:
         return True  # some built-in callables have no signature

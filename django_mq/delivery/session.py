@@ -317,7 +317,7 @@ class Session:
         self.revival_doubted = False
         self.revivals += 1
         if gone is None and doubted:
-            gone, self.lost = set(), True  # it is revived, and nobody knows with which messages
+            gone, self.lost = set(), True  # revived, with messages that are not known here
         elif gone is None:
             gone, self.id = held, None  # it names another session now
         self._held -= gone

@@ -1,4 +1,7 @@
-"""How long a worker knows, without asking, that its lease is its own, and who renews it. Seconds of one clock."""
+"""How long a worker knows, without asking, that it has its lease, and when another process renews it.
+
+All times are seconds of one clock.
+"""
 
 #: The share of a deadline after which a worker counts as silent. A heartbeat that waits for a lock waits for less.
 SILENT_SHARE = 1 / 4
@@ -8,7 +11,7 @@ WORKING = frozenset("RSDI")
 
 
 def is_certain(confirmed_at: float, now: float, deadline_seconds: float) -> bool:
-    """Whether nobody else can have taken the messages of a session that was last renewed at ``confirmed_at``.
+    """Whether no other worker can have taken the messages of a session that was last renewed at ``confirmed_at``.
 
     A worker that was stopped, or cut off, for longer than the deadline must have its lease confirmed
     before it begins a message.

@@ -1,4 +1,4 @@
-"""How times are stored: always in UTC, and always aware in Python, whatever the site's time zone settings are.
+"""How times are stored: always in UTC, and always aware in Python, with any time zone settings of the site.
 
 Workers write their times in SQL, in UTC. Django's own field would read them by ``USE_TZ``, ``TIME_ZONE`` and
 the ``TIME_ZONE`` of the database, which say how the site stores the times of its own tables.

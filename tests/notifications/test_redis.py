@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import threading
-import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,6 +14,7 @@ from django_mq.notifications.gathering import MOMENT_SECONDS
 from django_mq.notifications.posting import Post
 from django_mq.notifications.redis import RedisNotifier
 from django_mq.notifications.wake import Wake
+from tests.support.forking import exit_code_of_child, held_by_another_thread
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -173,29 +170,15 @@ def test_what_earlier_hints_were_answered_does_not_hold_up_the_next(
 def test_a_listener_that_a_forked_child_closes_goes_on_in_the_parent(notifier: RedisNotifier, ears: Ears) -> None:
     listener, wake = ears.listen(["q:orders"])
     listener.interest(["orders"])
-    held, over = threading.Event(), threading.Event()
 
-    def hold() -> None:
-        with listener._lock:
-            held.set()
-            over.wait()
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other tests' threads
-        child = os.fork()
-    if not child:
-        signal.alarm(60)
+    def use_and_close() -> None:
         listener.subscribe(["q:mails"])
         listener.interest(["mails"])
         listener.withdraw(["orders"])
         listener.close()
-        os._exit(0)
-    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    over.set()
-    holder.join()
+
+    with held_by_another_thread(listener._lock):
+        ended = exit_code_of_child(use_and_close)
 
     assert ended == 0
     notifier.announce({"orders": News(messages=1)})

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import select
-import signal
 import threading
-import warnings
 
 from django_mq.notifications.wake import ANY, Wake
+from tests.support.forking import exit_code_of_child, held_by_another_thread
 
 
 def test_many_sets_before_a_clear_count_as_one() -> None:
@@ -63,14 +61,8 @@ def test_setting_a_closed_wake_does_nothing() -> None:
 
 def test_a_forked_child_cannot_wake_its_parent() -> None:
     wake = Wake()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other tests' threads
-        child = os.fork()
-    if not child:
-        wake.set()
-        os._exit(0)
-    os.waitpid(child, 0)
 
+    assert exit_code_of_child(wake.set) == 0
     assert not wake.wait(0)
     wake.close()
 
@@ -78,27 +70,14 @@ def test_a_forked_child_cannot_wake_its_parent() -> None:
 def test_a_forked_child_takes_nothing_of_its_parent_and_waits_for_no_lock_of_it() -> None:
     wake = Wake()
     wake.set("q:orders")
-    held, over = threading.Event(), threading.Event()
 
-    def hold() -> None:
-        with wake._lock:
-            held.set()
-            over.wait()
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other tests' threads
-        child = os.fork()
-    if not child:
-        signal.alarm(60)
+    def look_and_close() -> int:
         taken = wake.clear() or wake.take_topics()
         wake.close()
-        os._exit(1 if taken else 0)
-    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    over.set()
-    holder.join()
+        return 1 if taken else 0
+
+    with held_by_another_thread(wake._lock):
+        ended = exit_code_of_child(look_and_close)
 
     assert ended == 0
     assert wake.clear()

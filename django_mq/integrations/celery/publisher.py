@@ -65,7 +65,7 @@ class Publisher:
             self._in_its_place(owner, rows, again=again)
 
     def _in_its_place(self, owner: str, rows: list[NewMessage], *, again: bool) -> None:
-        """Write what comes in the place of a running task, whatever becomes of its transaction."""
+        """Write what takes the place of a running task, even if its transaction is rolled back."""
         if shared_store(self._alias).features.concurrent_writers:
             self._write_apart(rows, again=again)
         else:
@@ -73,7 +73,7 @@ class Publisher:
             retries.defer(owner, lambda: self._write_apart(rows, again=again))
 
     def _write_apart(self, rows: list[NewMessage], *, again: bool) -> None:
-        """Commit now, whatever becomes of the caller's transaction, and hint now."""
+        """Commit now, even if the caller's transaction is rolled back, and hint now."""
         with self._private() as store:
             self._append(store, rows, again=again)
         notifier().announce(hinting.news_of(rows))

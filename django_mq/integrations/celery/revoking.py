@@ -66,7 +66,7 @@ def remove_waiting(alias: str, task_ids: list[str]) -> list[WaitingMessage]:
         for waiting in store.correlated(task_ids):
             # One by one: every worker hears the command, and one of them removes the message.
             if store.cancel([waiting.id]):
-                went.append(waiting)  # noqa: PERF401 - these went, whatever comes of the next
+                went.append(waiting)  # noqa: PERF401 - these went, even if the next one does not
     except StoreError as error:
         logger.warning("Revoked, but the waiting messages were not removed: %s", error)
     finally:

@@ -61,7 +61,7 @@ class Queues(Steering, Remembering):
         return removed
 
     def _empty(self, name: str) -> int:
-        """Send the messages that nobody holds to the dead-letter queue; drop them if there is none."""
+        """Send the messages that no session holds to the dead-letter queue; drop them if there is none."""
         queue = self.queue(name)
         if queue is None or queue.dead_letter_queue is None:
             return self._purge_within(name, LAST_ID)

@@ -59,7 +59,7 @@ class Runner(Store):
             return cursor.fetchall() if cursor.description else []
 
     def _cursor(self) -> Any:
-        """Return a cursor whose times are in UTC or aware, whatever ``USE_TZ`` is."""
+        """Return a cursor whose times are in UTC or aware, with or without ``USE_TZ``."""
         return self.connection.cursor()
 
     def fetch(self, query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
