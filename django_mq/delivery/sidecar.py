@@ -100,7 +100,7 @@ class Sidecar:
             process.wait()
 
     def abandon(self) -> None:
-        """Leave the process to the parent, in a forked child: it ends when no process has the pipe open any more."""
+        """Leave the process to the parent, in a forked child: it ends when no process has the pipe open."""
         process, self._process = self._process, None
         if process is not None and process.stdin is not None:
             process.stdin.close()
