@@ -35,9 +35,10 @@ pytestmark = [pytest.mark.django_db(databases=["postgresql"], transaction=True),
 
 ALIAS = "postgresql"
 #: What a session may be left with, and the next client would meet.
+# Every transaction begins with the default isolation: after SET TRANSACTION only the label of the setting stays.
 LEFT_BEHIND = """
 SELECT 'prepared ' || name FROM pg_prepared_statements
-UNION ALL SELECT 'set ' || name FROM pg_settings WHERE source = 'session'
+UNION ALL SELECT 'set ' || name FROM pg_settings WHERE source = 'session' AND name <> 'transaction_isolation'
 UNION ALL SELECT 'locked ' || objid FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()
 UNION ALL SELECT 'listening to ' || pg_listening_channels()
 UNION ALL SELECT 'cursor ' || name FROM pg_cursors WHERE name <> ''
@@ -129,6 +130,12 @@ def test_operators_leave_nothing_behind(store: Store, bouncer: PgBouncer) -> Non
     store.delete_queue("other")
 
     assert left_behind(bouncer) == []
+    with psycopg.connect(bouncer.url, autocommit=True, prepare_threshold=None) as connection:
+        shown = [
+            connection.execute(f"SHOW {name}transaction_isolation".encode()).fetchone()
+            for name in ("", "default_")
+        ]
+    assert shown[0] == shown[1]
 
 
 def test_a_publish_belongs_to_the_transaction_that_is_open(store: Store) -> None:
