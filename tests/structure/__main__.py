@@ -1,0 +1,156 @@
+"""The command: ``python -m tests.structure [--check] [--verbose]`` prints the table of measures.
+
+The files that a message passes, the places that state a rule, the files that name an option, the lines of
+the engine that the product reaches, and what a claim asks of each database.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tests.structure.claims import KINDS
+from tests.structure.programs import measure
+from tests.structure.source import naming, places, sizes
+from tests.structure.tracing import PACKAGE, function_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+#: Options whose files are counted.
+OPTIONS: Final = ("grouping", "max_in_flight")
+#: What decides for durable queues: these modules, as far as they exist, must be reached without the memory store.
+DECISIONS: Final = (
+    *("arbiter", "backoff", "calendar", "capacity", "claim_bytes", "claim_limits", "duplicates", "expiry"),
+    *("last_value", "levels", "lifetime", "places", "routing", "verdict"),
+)
+#: Most statements or round trips of a claim from a queue with rules; SQLite's are only shown.
+CLAIM_BOUNDS: Final = {"postgresql": 3, "mariadb": 6}
+
+
+class Measure(NamedTuple):
+    """A line of the table, with what it was made of."""
+
+    name: str
+    value: int
+    bound: int | None = None
+    unit: str = ""
+    #: Whether the bound is the least value; otherwise it is the most.
+    least: bool = False
+    parts: Sequence[str] = ()
+
+    @property
+    def missed(self) -> bool:
+        """Whether the value is on the wrong side of its bound."""
+        return self.bound is not None and (self.value < self.bound if self.least else self.value > self.bound)
+
+    def __str__(self) -> str:
+        bound = "" if self.bound is None else f"{'>=' if self.least else '<='} {self.bound}{self.unit}"
+        return f"{self.name:<64} {f'{self.value}{self.unit}':>6} {bound:>8}{'  missed' if self.missed else ''}"
+
+
+def files_entered() -> Iterator[Measure]:
+    """Count the files that a message passes, worker start and stop included."""
+    for name, bound in (("native", 45), ("celery", None)):
+        entered: list[str] = measure(name)
+        packages = Counter(path.rpartition("/")[0] or path for path in entered)
+        parts = [f"{count:>3} {package}" for package, count in sorted(packages.items())]
+        yield Measure(f"files entered by one {name} message", len(entered), bound, parts=[*parts, *entered])
+
+
+def rules() -> Iterator[Measure]:
+    """Count the places that state a rule."""
+    for rule, words, bound in (("exhausted", "attempts are exhausted", 2), ("paused", "paused now", 3)):
+        found = places(rule)
+        parts = [f"{place.path}:{place.line}: {place.text}" for place in found]
+        yield Measure(f'places that state "{words}"', len(found), bound, parts=parts)
+
+
+def options() -> Iterator[Measure]:
+    """Count the files that name a queue option."""
+    for option in OPTIONS:
+        files = naming(option)
+        yield Measure(f"files that name the option {option}", len(files), 6, parts=files)
+
+
+def reach() -> Iterator[Measure]:
+    """Compare the lines of the engine that run with those there are."""
+    run: dict[str, dict[str, list[int]]] = measure("reach")
+    there = {str(path.relative_to(PACKAGE)): function_lines(path) for path in (PACKAGE / "engine").rglob("*.py")}
+    everywhere = _reached(run, there)
+    yield _share("function lines of engine/ reached", everywhere, there)
+    decisions = {f"engine/{name}.py" for name in DECISIONS} & there.keys()
+    durable = _reached({name: lines for name, lines in run.items() if name != "memory"}, there)
+    chosen = {path: there[path] for path in decisions}
+    yield _share("function lines of decisions and arbiter reached, SQL alone", durable, chosen)
+
+
+def _reached(run: dict[str, dict[str, list[int]]], there: dict[str, set[int]]) -> dict[str, set[int]]:
+    return {
+        path: lines & {line for program in run.values() for line in program.get(path, ())}
+        for path, lines in there.items()
+    }
+
+
+def _share(name: str, reached: dict[str, set[int]], there: dict[str, set[int]]) -> Measure:
+    counts = {path: (len(reached[path]), len(lines)) for path, lines in there.items() if lines}
+    parts = [
+        f"{100 * some // every:>3} % {some:>4} of {every:<4} {path}"
+        for path, (some, every) in sorted(counts.items(), key=lambda item: item[1][0] / item[1][1])
+    ]
+    some, every = (sum(count[part] for count in counts.values()) for part in (0, 1))
+    return Measure(name, 100 * some // every, 90, " %", least=True, parts=parts)
+
+
+def claims() -> Iterator[Measure]:
+    """Count what a claim asks of each database."""
+    for kind in KINDS:
+        unit = "statements" if kind == "sqlite" else "round trips"
+        found: dict[str, int] = measure(kind)
+        for rule, count in found.items():
+            bound = (
+                1
+                if (kind, rule) == ("postgresql", "plain")
+                else CLAIM_BOUNDS.get(kind)
+                if rule != "plain"
+                else None
+            )
+            yield Measure(f"{kind}: {unit} of a claim, {rule}", count, bound)
+
+
+def amounts() -> Iterator[Measure]:
+    """Count files and lines."""
+    yield from (Measure(name, count) for name, count in sizes().items())
+
+
+MEASURES: Final[dict[str, Any]] = {
+    measures.__name__: measures for measures in (files_entered, rules, options, reach, claims, amounts)
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; with ``--check``, return 1 if a bound is missed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.structure", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a bound is missed")
+    parser.add_argument("--verbose", action="store_true", help="list what each measure is made of")
+    parser.add_argument("--only", choices=MEASURES, action="append", help="take these measures only")
+    asked = parser.parse_args(arguments)
+    missed = False
+    for name in asked.only or MEASURES:
+        for item in MEASURES[name]():
+            missed = missed or item.missed
+            _print(str(item))
+            for part in item.parts if asked.verbose else ():
+                _print(f"    {part}")
+    return int(asked.check and missed)
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

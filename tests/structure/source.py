@@ -1,0 +1,107 @@
+"""What can be counted in the text of the package."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tests.structure.tracing import PACKAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Kinds of files in which an option or a rule can stand. Migrations and translations repeat the models.
+SUFFIXES = {".py", ".sql", ".html", ".js", ".txt"}
+LEFT_OUT = {"migrations", "locale"}
+DIALECTS = re.compile(r"\b(postgresql|mysql|mariadb|sqlite)/sql/")
+
+#: A rule is found by what it compares: any of these names with anything that is no constant.
+RULES: Final = {
+    "exhausted": re.compile(r"max_attempts|attempts?|counted_attempts"),
+    "paused": re.compile(r"paused_until|paused_until__[gl]te?"),
+}
+ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+OPERAND = r"(?:[a-z_][a-z_.]*|\{\w+\}|%\(\w+\)s)"
+SQL_COMPARISON = re.compile(rf"({OPERAND})\s*(?:<=|>=|<|>)(?!>)\s*({OPERAND})")
+
+
+class Place(NamedTuple):
+    """One line that states a rule; of dialects, the first."""
+
+    path: str
+    line: int
+    text: str
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    """Yield the path inside the package and the text of each file."""
+    for path in sorted(PACKAGE.rglob("*")):
+        inside = path.relative_to(PACKAGE)
+        if path.suffix in SUFFIXES and not LEFT_OUT.intersection(inside.parts):
+            yield str(inside), path.read_text()
+
+
+def statement_of(path: str) -> str:
+    """Return the path under which a file counts: the same statement in several dialects counts once."""
+    return DIALECTS.sub("*/sql/", path)
+
+
+def places(rule: str) -> list[Place]:
+    """Return the places that state a rule, one for all dialects of a statement."""
+    found: dict[tuple[str, str], Place] = {}
+    for path, text in sources():
+        find = {".py": _in_python, ".sql": _in_sql}.get(Path(path).suffix)
+        for line, what in find(text, RULES[rule]) if find else ():
+            key = (statement_of(path), what if path.endswith(".py") else "")
+            found.setdefault(key, Place(path, line, what))
+    return list(found.values())
+
+
+def naming(option: str) -> list[str]:
+    """Return the files that name an option, one for all dialects of a statement."""
+    word = re.compile(rf"\b{option}\b")
+    return sorted({statement_of(path) for path, text in sources() if word.search(text)})
+
+
+def sizes() -> dict[str, int]:
+    """Return how many files and lines there are."""
+    texts = dict(sources())
+    python = [text for path, text in texts.items() if path.endswith(".py")]
+    statements = [text for path, text in texts.items() if path.endswith(".sql")]
+    return {
+        "Python files": len(python),
+        "lines of Python": sum(text.count("\n") for text in python),
+        "SQL files": len(statements),
+        "lines of SQL": sum(text.count("\n") for text in statements),
+    }
+
+
+def _in_python(text: str, names: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    tree = ast.parse(text)
+    notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes:
+            yield from ((node.lineno, what) for _, what in _in_sql(node.value, names))
+        elif isinstance(node, ast.Compare) and any(isinstance(op, ORDERED) for op in node.ops):
+            operands = [node.left, *node.comparators]
+            named = [item for item in operands if names.fullmatch(_name(item))]
+            others = [item for item in operands if item not in named and not isinstance(item, ast.Constant)]
+            if named and (others or len(named) > 1):
+                yield node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.keyword) and "__" in (node.arg or "") and names.fullmatch(node.arg or ""):
+            yield node.value.lineno, f"{node.arg}={ast.unparse(node.value)}"
+
+
+def _name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _in_sql(text: str, names: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        for match in SQL_COMPARISON.finditer(line.partition("--")[0]):
+            if any(names.fullmatch(operand.rpartition(".")[2]) for operand in match.groups()):
+                yield number, match.group()

@@ -1,0 +1,101 @@
+"""Which functions and lines of the package run, in every thread of this process."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import CodeType, FrameType
+
+PACKAGE = Path(__file__).parents[2] / "django_mq"
+#: Code objects with this flag are functions; bodies of modules and classes have it not.
+CO_OPTIMIZED = 0x01
+
+
+@contextmanager
+def files_entered() -> Iterator[set[str]]:
+    """Yield the set of files of which a function is called, each by its path inside the package.
+
+    What a module calls while it is imported does not count.
+    """
+    entered: set[str] = set()
+    unseen: dict[CodeType, bool] = {}
+
+    def profile(frame: FrameType, event: str, _argument: object) -> None:
+        if event != "call":
+            return
+        code = frame.f_code
+        wanted = unseen.get(code)
+        if wanted is None:
+            wanted = unseen[code] = bool(code.co_flags & CO_OPTIMIZED) and is_ours(code.co_filename)
+        if wanted and not _is_importing(frame):
+            unseen[code] = False
+            entered.add(inside(code.co_filename))
+
+    threading.setprofile(profile)
+    sys.setprofile(profile)
+    try:
+        yield entered
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+@contextmanager
+def lines_run(folder: str) -> Iterator[dict[str, set[int]]]:
+    """Yield the numbers of the lines that run, by file, of one folder of the package."""
+    run: dict[str, set[int]] = {}
+    under = str(PACKAGE / folder)
+
+    def local(frame: FrameType, event: str, _argument: object) -> Any:
+        if event == "line":
+            run.setdefault(inside(frame.f_code.co_filename), set()).add(frame.f_lineno)
+        return local
+
+    def trace(frame: FrameType, _event: str, _argument: object) -> Any:
+        code = frame.f_code
+        return local if code.co_filename.startswith(under) and code.co_flags & CO_OPTIMIZED else None
+
+    threading.settrace(trace)
+    sys.settrace(trace)
+    try:
+        yield run
+    finally:
+        sys.settrace(None)
+        threading.settrace(None)
+
+
+def function_lines(path: Path) -> set[int]:
+    """Return the lines inside the functions of a file that can run; a line with ``def`` is not one of them."""
+    lines: set[int] = set()
+    waiting = [compile(path.read_text(), str(path), "exec")]
+    while waiting:
+        code = waiting.pop()
+        waiting += [part for part in code.co_consts if hasattr(part, "co_lines")]
+        if code.co_flags & CO_OPTIMIZED:
+            own = {line for *_, line in code.co_lines() if line is not None}
+            lines |= own - {code.co_firstlineno} or own
+    return lines
+
+
+def is_ours(path: str) -> bool:
+    """Whether a file belongs to the package."""
+    return path.startswith(str(PACKAGE))
+
+
+def inside(path: str) -> str:
+    """Return the path inside the package."""
+    return str(Path(path).relative_to(PACKAGE))
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and is_ours(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
