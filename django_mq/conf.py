@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
 
+from django_mq.engine.backoff import Backoff
 from django_mq.errors import ConfigurationError, ContradictoryOptions
 
 if TYPE_CHECKING:
@@ -116,6 +117,11 @@ class QueueSettings:
     max_consumers: int | None = None
     #: Whether one worker has the queue to itself while it lives, and others are refused.
     exclusive: bool = False
+
+    @property
+    def backoff(self) -> Backoff:
+        """How long a failed message waits."""
+        return Backoff.of(self)
 
     def problems(self) -> Iterator[str]:
         """Yield one sentence for every value of the wrong type or out of range."""

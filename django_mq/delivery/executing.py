@@ -18,24 +18,17 @@ from django_mq.delivery.callables import check_run
 from django_mq.delivery.connecting import has_connected
 from django_mq.delivery.message import ReceivedMessage
 from django_mq.delivery.validation import moment
-from django_mq.engine.backoff import Backoff
-from django_mq.errors import (
-    CorruptMessage,
-    HandlerTimeout,
-    InvalidMessage,
-    LeaseLost,
-    Reject,
-    Release,
-    Retry,
-)
-from django_mq.stores.records import ACCEPT, Failure, Lease, Settlement, Verdict
+from django_mq.engine.verdict import RETURNED, Decision, Verdict, ending_of, verdict
+from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Retry
+from django_mq.stores.records import Failure, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from django_mq.delivery.handlers import Handler
-    from django_mq.stores.records import Claimed, QueueRecord
+    from django_mq.engine.verdict import Policy
+    from django_mq.stores.records import Claimed
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -57,9 +50,7 @@ class Attempt:
         "settled",
     )
 
-    def __init__(
-        self, claimed: Claimed, handler: Handler, policy: QueueRecord, lease: Lease | None = None
-    ) -> None:
+    def __init__(self, claimed: Claimed, handler: Handler, policy: Policy, lease: Lease | None = None) -> None:
         self.claimed = claimed
         self.handler = handler
         self.policy = policy
@@ -108,7 +99,8 @@ class Attempt:
         except Exception as error:
             # Whatever a handler raised, its message must not stay with this worker for ever.
             logger.exception("The outcome of message %s could not be judged", self.message.id)
-            return self._settle(Verdict.RELEASE, counted=True, failure=Failure(error=type(error).__name__))
+            again = Decision(Verdict.RELEASE, counted=True)
+            return Settlement.of(self.claimed, again, failure=Failure(error=type(error).__name__))
 
     def decode(self) -> None:
         """Read headers and body before the handler runs. Raises CorruptMessage."""
@@ -126,7 +118,7 @@ class Attempt:
 
     def _accept_here(self, lease: Lease) -> None:
         """Accept in the open transaction. Raises LeaseLost, which rolls it back."""
-        accept = self._settle(Verdict.ACCEPT)
+        accept = Settlement.of(self.claimed, verdict(RETURNED, self.message.attempt, self.policy))
         if accept.id in shared_store(lease.alias).settle(lease.session_id, [accept]):
             raise LeaseLost
 
@@ -144,56 +136,28 @@ class Attempt:
 
     def judge(self) -> Settlement:
         """Turn what happened into a settlement."""
-        error = self.error
-        if error is None:
-            return Settlement(self.claimed.id, self.claimed.claim, ACCEPT)
-        if isinstance(error, Release):
-            return self._settle(Verdict.RELEASE)
-        if isinstance(error, Reject | CorruptMessage):
-            return self._dead(error)
-        return self._failed(error)
+        error, number = self.error, self.message.attempt
+        decision = verdict(ending_of(error), number, self.policy, _wished_delay(error))
+        if error is None or not decision.counted:
+            return Settlement.of(self.claimed, decision)
+        if decision.verdict is not Verdict.DEAD:
+            delay = decision.delay_seconds
+            logger.info(
+                "Attempt %s of message %s failed, again in %.1f s: %r", number, self.message.id, delay, error
+            )
+            return Settlement.of(self.claimed, decision, failure=_failure(error))
+        said = _words_of(error)
+        reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        # As Python would write them: what a publisher or an exception says must not forge lines of the log.
+        logger.warning("Message %s of queue %r is dead: %r", self.message.id, self.message.queue, reason)
+        return Settlement.of(self.claimed, decision, reason, _failure(error))
 
     def expire(self) -> Settlement:
         """Judge a call that exceeded its time limit."""
         self.abandoned = True
         limit = self.handler.time_limit_seconds
         self.error = HandlerTimeout(f"{self.handler.name} ran longer than {limit} seconds.")
-        return self._failed(self.error)
-
-    def _failed(self, error: BaseException) -> Settlement:
-        number = self.message.attempt
-        if 0 < self.policy.max_attempts <= number:
-            return self._dead(error)
-        delay = _wished_delay(error)
-        if delay is None:
-            delay = self._backoff().delay(number)
-        logger.info("Attempt %s of message %s failed, again in %.1f s: %r", number, self.message.id, delay, error)
-        return self._settle(Verdict.RELEASE, counted=True, delay_seconds=delay, failure=_failure(error))
-
-    def _dead(self, error: BaseException) -> Settlement:
-        said = _words_of(error)
-        reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
-        # As Python would write them: what a publisher or an exception says must not forge lines of the log.
-        logger.warning("Message %s of queue %r is dead: %r", self.message.id, self.message.queue, reason)
-        return self._settle(Verdict.DEAD, counted=True, reason=reason, failure=_failure(error))
-
-    def _backoff(self) -> Backoff:
-        policy = self.policy
-        return Backoff(
-            policy.backoff_seconds, policy.backoff_multiplier, policy.backoff_cap_seconds, policy.backoff_jitter
-        )
-
-    def _settle(
-        self,
-        verdict: Verdict,
-        *,
-        counted: bool = False,
-        delay_seconds: float = 0.0,
-        reason: str = "",
-        failure: Failure | None = None,
-    ) -> Settlement:
-        claimed = self.claimed
-        return Settlement(claimed.id, claimed.claim, verdict, counted, delay_seconds, reason, failure)
+        return self.judge()
 
 
 def _outcome(settlement: Settlement) -> str:
@@ -203,7 +167,7 @@ def _outcome(settlement: Settlement) -> str:
     return "dead" if settlement.verdict is Verdict.DEAD else "accepted"
 
 
-def _wished_delay(error: BaseException) -> float | None:
+def _wished_delay(error: BaseException | None) -> float | None:
     """Return the delay that a Retry asks for, in seconds; None where it asks for none, or for nonsense."""
     wish = error.delay_seconds if isinstance(error, Retry) else None
     if wish is None:

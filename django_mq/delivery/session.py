@@ -31,19 +31,11 @@ from django_mq.delivery.revival import revive
 from django_mq.delivery.settlement_writer import SettlementWriter
 from django_mq.delivery.settling import Settlements
 from django_mq.engine.conduct import Conduct
+from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict
 from django_mq.errors import SessionLost, StoreError
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
-from django_mq.stores.records import (
-    ACCEPT,
-    RELEASE,
-    Exchange,
-    Instructions,
-    Lease,
-    SessionInfo,
-    Settlement,
-    Verdict,
-)
+from django_mq.stores.records import Exchange, Instructions, Lease, SessionInfo, Settlement
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:

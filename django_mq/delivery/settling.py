@@ -7,7 +7,8 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from django_mq.stores.records import Settlement, Verdict
+from django_mq.engine.verdict import Verdict
+from django_mq.stores.records import Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -47,10 +47,6 @@ class Afterlife:
         self._rules = rules
         self._resolve = resolve
 
-    def is_dead(self, entry: "Entry") -> bool:
-        """Whether it has failed as often as it may."""
-        return self._rules.max_attempts is not None and entry.attempts >= self._rules.max_attempts
-
     def dead(self, entry: "Entry", now: float, cause: str) -> Fate:
         """Send a dead entry on; says whether it went, is to be kept here, or is to be discarded."""
         if self._send(self._rules.dead_letter_queue, entry, now, cause):

@@ -10,8 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from django_mq.engine.verdict import Verdict
 from django_mq.stores.chores import Chores
-from django_mq.stores.records import Exchange, Settlement, Verdict
+from django_mq.stores.records import Exchange, Settlement
 from django_mq.stores.sessions import Sessions
 from django_mq.stores.space import Spacious
 from django_mq.stores.volatile import Volatile

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from enum import Enum
 from itertools import repeat
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
+from django_mq.engine.backoff import Backoff
 from django_mq.engine.claim_bytes import MOST_BYTES
 from django_mq.engine.conduct import Conduct
+from django_mq.engine.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from django_mq.engine.verdict import Decision
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -103,6 +106,11 @@ class QueueRecord:
     priorities_differ: bool = False
 
     @property
+    def backoff(self) -> Backoff:
+        """How long a failed message waits."""
+        return Backoff.of(self)
+
+    @property
     def seats(self) -> int | None:
         """How many sessions may receive at a time; None if all may."""
         return 1 if self.exclusive or self.grouping == "sole" else self.max_consumers
@@ -160,22 +168,6 @@ class Claimed:
 Receipt: TypeAlias = tuple[int, int]
 
 
-class Verdict(Enum):
-    """How a delivery ends."""
-
-    ACCEPT = "accept"
-    RELEASE = "release"
-    DEAD = "dead"
-    EXPIRE = "expire"
-    CANCEL = "cancel"
-
-
-# Plain names for what every message meets: Python 3.11 takes as long to look a member up on its class
-# as to make the whole settlement.
-ACCEPT: Final = Verdict.ACCEPT
-RELEASE: Final = Verdict.RELEASE
-
-
 @dataclass(frozen=True, slots=True)
 class Failure:
     """What went wrong in one attempt; becomes a row of ``Attempt``."""
@@ -183,6 +175,11 @@ class Failure:
     error: str
     detail: str = ""
     traceback: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """Return what went wrong, without a traceback: that would be django_mq's own."""
+        return cls(error=type(error).__name__, detail=str(error))
 
 
 #: What is remembered of an attempt that its worker did not survive.
@@ -217,6 +214,15 @@ class Settlement:
     delay_seconds: float = 0.0
     reason: str = ""
     failure: Failure | None = None
+
+    @classmethod
+    def of(
+        cls, claimed: Claimed, decision: Decision, reason: str = "", failure: Failure | None = None
+    ) -> Settlement:
+        """Return the settlement of a claimed message that the engine has decided; ``reason`` is for a dead one."""
+        verdict, counted, delay_seconds = decision
+        reason = reason if verdict is Verdict.DEAD else ""
+        return cls(claimed.id, claimed.claim, verdict, counted, delay_seconds, reason, failure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ from django.db import connections
 
 from django_mq.api import publish
 from django_mq.delivery.editing import create_queue
+from django_mq.engine.verdict import Verdict
 from django_mq.models import History, Message
-from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement, Verdict
+from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

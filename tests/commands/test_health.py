@@ -18,8 +18,9 @@ from django.db.models import F
 from django_mq.api import pause, publish
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.editing import create_queue, edit_queue
+from django_mq.engine.verdict import Verdict
 from django_mq.models import Message
-from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement, Verdict
+from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from django_mq.api import Letter, publish, publish_many
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.editing import create_queue, edit_queue
 from django_mq.diagnosis import choosing
+from django_mq.engine.verdict import Verdict
 from django_mq.models import Message
-from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement, Verdict
+from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from django.db import connections, transaction
 
 from django_mq.delivery.connecting import has_connected
 from django_mq.delivery.executing import Attempt
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import Reject, Release, Retry
-from django_mq.stores.records import Verdict
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
 if TYPE_CHECKING:

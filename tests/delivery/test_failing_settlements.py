@@ -13,10 +13,11 @@ from django_mq.delivery import settling
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.keeper import Keeper
 from django_mq.delivery.session import Session
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, WorkerSession
 from django_mq.notifications.wake import Wake
-from django_mq.stores.records import ClaimRequest, Verdict
+from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store, shared_store
 from tests.conftest import hold_queues
 from tests.stores import builders

@@ -13,9 +13,10 @@ from django.db import connections
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery.worker import FIRST_PAUSE_SECONDS
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, WorkerSession
-from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement, Verdict
+from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement
 from django_mq.stores.registry import private_store
 from tests.delivery.builders import a_handler, running
 from tests.stores.builders import open_session

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.executing import Attempt
 from django_mq.delivery.pool import Pool
-from django_mq.stores.records import Settlement, Verdict
+from django_mq.engine.verdict import Verdict
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from django_mq.stores.records import Settlement
 
 
 class Counter:

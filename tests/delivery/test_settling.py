@@ -5,7 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from django_mq.delivery.settling import BATCH, CROWD, Settlements
-from django_mq.stores.records import Settlement, Verdict
+from django_mq.engine.verdict import Verdict
+from django_mq.stores.records import Settlement
 
 
 def outcome(number: int) -> Settlement:

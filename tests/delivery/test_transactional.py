@@ -11,9 +11,10 @@ from django_mq.api import publish
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.executing import Attempt
 from django_mq.delivery.worker import Worker
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import ConfigurationError, LeaseLost
 from django_mq.models import History, Message, Queue
-from django_mq.stores.records import Lease, Verdict
+from django_mq.stores.records import Lease
 from django_mq.stores.registry import MEMORY, shared_store
 from tests.delivery.builders import a_claimed, a_handler, a_policy, running
 from tests.support.waiting import wait_until

@@ -15,9 +15,9 @@ from django_mq.api import pause, publish, publish_many, resume
 from django_mq.delivery import admission, keeper
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.worker import Worker
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import HandlersHang, Reject, Release, Retry
 from django_mq.models import Attempt, Consumer, History, Message, Queue, WorkerSession
-from django_mq.stores.records import Verdict
 from django_mq.stores.registry import private_store, shared_store
 from tests.delivery.builders import a_handler, running
 from tests.stores.builders import claim, open_session, settle

@@ -29,6 +29,7 @@ def site(request: pytest.FixtureRequest, sites: Sites) -> Iterator[Site]:
     redis = {"REDIS_URL": request.getfixturevalue("redis_url")} if request.param == "postgresql" else {}
     with sites(request.param, **redis) as made:
         made.declare("brittle", max_attempts=3)
+        made.declare("once", max_attempts=1)
         made.declare("graves")
         made.declare("buried", dead_letter_queue=_queue(made, "graves"))
         yield made
@@ -41,7 +42,7 @@ def _queue(site: Site, name: str) -> Queue:
 @pytest.fixture(scope="module")
 def worker(site: Site) -> Iterator[Worker]:
     """The worker they share."""
-    with site.worker("-Q", "celery,brittle,buried,gone") as started:
+    with site.worker("-Q", "celery,brittle,once,buried,gone") as started:
         yield started
 
 
@@ -166,6 +167,29 @@ def test_a_failed_task_is_settled_and_its_traceback_kept(site: Site, name: str) 
 
     assert attempt.error == "ValueError"
     assert name in attempt.traceback
+
+
+def test_celery_acknowledges_or_retries_failed_tasks_whatever_their_queues_maximum(site: Site, name: str) -> None:
+    failed = [site.send(task, name, queue="once") for task in ("failing", "failing_late")]
+    retried = site.send("stubborn", name, 0, queue="once")
+
+    lines = site.wait_for_diary(5, name=name)
+    site.wait_until_settled(correlation_id__in=[*failed, retried])
+
+    assert sorted(line["retries"] for line in lines if line["task"] == "stubborn") == [0, 1, 2]
+    finished = site.finished(correlation_id__in=[*failed, retried])
+    assert [row.outcome for row in finished] == [History.Outcome.ACCEPTED] * 5
+
+
+def test_a_failed_task_that_celery_does_not_acknowledge_is_a_dead_letter_before_the_maximum(
+    site: Site, name: str
+) -> None:
+    task_id = site.send("failing_kept", name, queue="brittle")
+
+    wait_until(lambda: site.states(correlation_id=task_id) == {"dead": 1})
+
+    assert site.rows(correlation_id=task_id)[0].dead_reason == "rejected"
+    assert len(site.diary(name=name)) == 1
 
 
 def test_an_unknown_task_becomes_a_dead_letter_and_stops_nobody(site: Site, name: str) -> None:

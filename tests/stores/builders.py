@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from django_mq.conf import QueueSettings
-from django_mq.stores.records import ClaimRequest, NewMessage, SessionInfo, Settlement, Verdict
+from django_mq.stores.records import ClaimRequest, NewMessage, SessionInfo, Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from django_mq.engine.verdict import Verdict
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, Exchange
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.delivery.following import Follower
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreUnavailable, UnknownQueue
 from django_mq.stores.mysql import running
 from django_mq.stores.mysql import store as mysql
 from django_mq.stores.postgresql import deleting as postgresql
-from django_mq.stores.records import Heartbeat, Verdict
+from django_mq.stores.records import Heartbeat
 from django_mq.stores.registry import private_store
 from tests.conftest import SERVED
 from tests.stores.builders import (

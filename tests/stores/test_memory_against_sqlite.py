@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from django_mq.engine.states import State
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import MQError
 from django_mq.models import Attempt, History
 from django_mq.stores.memory.store import MemoryStore
-from django_mq.stores.records import Failure, Heartbeat, Verdict
+from django_mq.stores.records import Failure, Heartbeat
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import a_message, declare, look, open_session, pass_time, settle
 

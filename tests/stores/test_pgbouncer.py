@@ -13,7 +13,8 @@ from django.db import connections
 
 from django_mq.checks import check_database
 from django_mq.delivery import appending
-from django_mq.stores.records import ClaimRequest, Settlement, Verdict
+from django_mq.engine.verdict import Verdict
+from django_mq.stores.records import ClaimRequest, Settlement
 from django_mq.stores.registry import private_store, shared_store
 from tests.conftest import hold_queues, skip_or_fail
 from tests.services.pgbouncer import PORT, PgBouncer

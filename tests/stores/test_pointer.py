@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.verdict import Verdict
 from django_mq.stores.postgresql.pointing import LEVELS, START, STEP_SECONDS, WORTH_MOVING, Pointer
-from django_mq.stores.records import ClaimRequest, Settlement, Verdict
+from django_mq.stores.records import ClaimRequest, Settlement
 from django_mq.stores.registry import private_store
 from tests.stores.builders import a_message, claim, declare, ids, open_session, publish
 

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from django_mq.engine.states import State
-from django_mq.stores.records import Heartbeat, Verdict
+from django_mq.engine.verdict import Verdict
+from django_mq.stores.records import Heartbeat
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import claim, declare, ids, open_session, pass_time, publish, verdict
 from tests.stores.model_queue import MAX_ATTEMPTS, ModelQueue

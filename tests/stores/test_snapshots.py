@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import transaction
 
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import QueueInUse, StoreError, StoreUnavailable, UnknownQueue
 from django_mq.models import Message
 from django_mq.stores.postgresql.preparing import WORTH_ASKING
-from django_mq.stores.records import Verdict
 from django_mq.stores.registry import shared_store
 from tests.conftest import SERVED
 from tests.stores.builders import a_message, claim, declare, open_session, publish, settle

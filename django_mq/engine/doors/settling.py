@@ -14,6 +14,7 @@ from django_mq.engine.entry import Entry
 from django_mq.engine.fate import ACCEPTED, DISCARDED, QUEUE_DELETED, RETURNED, VOID, Fate
 from django_mq.engine.states import DEAD, GONE, READY, SCHEDULED, STEALABLE
 from django_mq.engine.timeline import NEVER
+from django_mq.engine.verdict import Ending, Verdict, verdict
 from django_mq.errors import OutOfRange
 
 if TYPE_CHECKING:
@@ -85,16 +86,21 @@ class Settling(Core):
         _check_time(retry_at)
         with self.lock:
             self._now = self._now if now is None else now
-            if retry_at is None and self.rules.backoff is not None:
-                retry_at = self._now + self.rules.backoff.delay(entry.attempts)
-                retry_at = None if retry_at <= self._now else retry_at
-            return self._fail(entry, consumer, claim_number, retry_at)
+            return self._fail(entry, consumer, claim_number, retry_at, None if retry_at is None else 0.0)
 
     def _fail(
-        self, entry: Entry, consumer: "Consumer", claim_number: int | None = None, retry_at: float | None = None
+        self,
+        entry: Entry,
+        consumer: "Consumer",
+        claim_number: int | None = None,
+        retry_at: float | None = None,
+        delay_seconds: float | None = 0.0,
     ) -> Fate:
-        if entry.owner is consumer and self._afterlife.is_dead(entry):
+        decision = verdict(Ending.FAILED, entry.attempts, self.rules, delay_seconds)
+        if decision.verdict is Verdict.DEAD:
             return self._bury(entry, consumer, claim_number, "max attempts")
+        if decision.delay_seconds > 0:
+            retry_at = self._now + decision.delay_seconds
         return self._settle(entry, consumer, claim_number, partial(Entry.fail, due_at=retry_at))
 
     def reject(

@@ -19,21 +19,23 @@ from kombu.transport import virtual
 from django_mq.conf import NAME_LENGTH
 from django_mq.delivery.message_ids import new_message_id
 from django_mq.delivery.validation import plain, text
+from django_mq.engine.verdict import Ending, verdict
 from django_mq.integrations.celery.apart import apart_from_event_loops
 from django_mq.integrations.celery.batch import Batch
 from django_mq.integrations.celery.belonging import is_mailbox, locked
-from django_mq.integrations.celery.handover import another_try, dead
 from django_mq.integrations.celery.ledger import Ledger
 from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.integrations.celery.message import Message as ClaimedMessage
 from django_mq.integrations.celery.priorities import consumer_priority, given
 from django_mq.integrations.celery.queue_arguments import options_in, with_attributes
+from django_mq.stores.records import Failure, Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django_mq.engine.verdict import Policy
     from django_mq.integrations.celery.transport import Transport
-    from django_mq.stores.records import QueueRecord
+    from django_mq.stores.records import Claimed
 
 logger = logging.getLogger("django_mq.celery")
 
@@ -311,8 +313,8 @@ class Channel(virtual.Channel):
     def _try_again(self, message: ClaimedMessage, error: Exception) -> None:
         claimed = message.claimed
         if claimed is not None and self.qos.take(str(message.delivery_tag)) is not None:
-            queue = self._transport.declarations.remembered(claimed.queue_name)
-            message.session.settle(another_try(claimed, queue, error))
+            reason = f"could not be received: {error}"
+            message.session.settle(self._judged(claimed, Ending.FAILED, reason, Failure.of(error)))
 
     def priority_of(self, queue: str) -> int:
         """Return the priority of the consumer of a queue."""
@@ -357,7 +359,7 @@ class Channel(virtual.Channel):
         """Tell the transport's loop that credit came back, where another thread settled."""
         self._transport.wake_from_other_thread()
 
-    def policy_of(self, queue: str) -> QueueRecord | None:
+    def policy_of(self, queue: str) -> Policy:
         """Return what was last read of a queue, without asking the database."""
         return self._transport.declarations.remembered(queue)
 
@@ -366,13 +368,19 @@ class Channel(virtual.Channel):
 
         Nothing is asked of the database: this may interrupt a claim, or run in another thread.
         """
-        session, claimed = message.session, message.claimed
-        queue = self.policy_of(claimed.queue_name)
-        exhausted = queue is not None and 0 < queue.max_attempts <= claimed.attempts + 1
-        if requeue and not exhausted:
-            session.release(claimed, counted=True)
-        else:
-            session.settle(dead(claimed, "requeued too often" if requeue else _reason(message)))
+        ending, reason = (Ending.FAILED, "requeued too often") if requeue else (Ending.REJECTED, _reason(message))
+        message.session.settle(self._judged(message.claimed, ending, reason, delay_seconds=0.0))
+
+    def _judged(
+        self,
+        claimed: Claimed,
+        ending: Ending,
+        reason: str,
+        failure: Failure | None = None,
+        delay_seconds: float | None = None,
+    ) -> Settlement:
+        decision = verdict(ending, claimed.attempts + 1, self.policy_of(claimed.queue_name), delay_seconds)
+        return Settlement.of(claimed, decision, reason, failure)
 
 
 def _reason(message: ClaimedMessage) -> str:

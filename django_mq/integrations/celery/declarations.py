@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from django_mq.conf import QueueSettings
 from django_mq.delivery import validation
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.routing import matches
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
 
+    from django_mq.engine.verdict import Policy
     from django_mq.stores.base import Store
     from django_mq.stores.records import QueueRecord
 
@@ -55,10 +57,10 @@ class Declarations:
         """Whether there is such a queue, or was when it was last asked for: seldom a statement."""
         return name in self._queues or self.exists(name)
 
-    def remembered(self, name: str) -> QueueRecord | None:
-        """Return what was last read of a queue, however old, without asking the database."""
+    def remembered(self, name: str) -> Policy:
+        """Return what was last read of a queue, however old, or else the defaults, without asking the database."""
         known = self._queues.get(name)
-        return known[1] if known is not None else None
+        return known[1] if known is not None else QueueSettings()
 
     def refresh(self, names: Iterable[str]) -> None:
         """Read again what is too old to be believed, for ``remembered``."""

@@ -14,17 +14,17 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.celery_tasks import carries_task
-from django_mq.engine.backoff import Backoff
+from django_mq.engine.verdict import ending_of, verdict
 from django_mq.errors import CorruptMessage
 from django_mq.integrations.celery.ahead import STALE_SECONDS
 from django_mq.integrations.celery.message import payload_of
-from django_mq.stores.records import Failure, Settlement, Verdict
+from django_mq.stores.records import Failure, Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from django_mq.integrations.celery.transport import Transport
-    from django_mq.stores.records import Claimed, QueueRecord
+    from django_mq.stores.records import Claimed
 
 logger = logging.getLogger("django_mq.celery")
 
@@ -111,8 +111,13 @@ class Handover:
         except CorruptMessage as error:
             # It must neither loop nor stop the others.
             logger.error("Message %s of queue %r is corrupt: %r", claimed.message_id, claimed.queue_name, error)  # noqa: TRY400 - the trace is our own
-            self._transport.intake.session.settle(dead(claimed, f"corrupt: {error}", error))
+            self._transport.intake.session.settle(self._unreadable(claimed, error))
             return None
+
+    def _unreadable(self, claimed: Claimed, error: CorruptMessage) -> Settlement:
+        policy = self._transport.declarations.remembered(claimed.queue_name)
+        decision = verdict(ending_of(error), claimed.attempts + 1, policy)
+        return Settlement.of(claimed, decision, f"corrupt: {error}", Failure.of(error))
 
     def release(self, queue: str | None = None) -> None:
         """Give back, uncounted, what is waiting for a queue's callback, or for any."""
@@ -153,30 +158,3 @@ def told_to_stop() -> bool:
     state = sys.modules.get("celery.worker.state")
     wishes = () if state is None else (state.should_stop, state.should_terminate)
     return any(wish is not None and wish is not False for wish in wishes)
-
-
-def dead(claimed: Claimed, reason: str, error: Exception | None = None) -> Settlement:
-    """Return the verdict that dead-letters a message."""
-    failure = None if error is None else Failure(error=type(error).__name__, detail=str(error))
-    return Settlement(claimed.id, claimed.claim, Verdict.DEAD, counted=True, reason=reason, failure=failure)
-
-
-def another_try(claimed: Claimed, queue: QueueRecord | None, error: Exception) -> Settlement:
-    """Return the verdict on a message whose callback broke: later again, or dead when that was the last time."""
-    attempt = claimed.attempts + 1
-    if queue is None or 0 < queue.max_attempts <= attempt:
-        return dead(claimed, f"could not be received: {error}", error)
-    backoff = Backoff(
-        base_seconds=queue.backoff_seconds,
-        multiplier=queue.backoff_multiplier,
-        cap_seconds=queue.backoff_cap_seconds,
-        jitter=queue.backoff_jitter,
-    )
-    return Settlement(
-        claimed.id,
-        claimed.claim,
-        Verdict.RELEASE,
-        counted=True,
-        delay_seconds=backoff.delay(attempt),
-        failure=Failure(error=type(error).__name__, detail=str(error)),
-    )

@@ -29,10 +29,11 @@ from django_mq.delivery import hinting
 from django_mq.delivery.executing import Attempt
 from django_mq.delivery.handlers import Handler, handler_of
 from django_mq.delivery.policies import Policies
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import HandlerTimeout, WorkerLost
 from django_mq.integrations.celery.message import Message
 from django_mq.integrations.celery.telling import for_celery, is_ended_by_parent, traces_in
-from django_mq.stores.records import Claimed, Lease, Settlement, Verdict
+from django_mq.stores.records import Claimed, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -71,11 +72,8 @@ class NativeMessage(Message):
         if self.settled:
             self.session.let_go(self.claimed)
             return
-        policy = None if self.channel is None else self.channel.policy_of(self.claimed.queue_name)
-        if policy is None:
-            self.session.release(self.claimed, counted=True)
-            return
-        attempt = Attempt(self.claimed, self.handler, policy)
+        channel: Any = self.channel
+        attempt = Attempt(self.claimed, self.handler, channel.policy_of(self.claimed.queue_name))
         attempt.error = self.cause or WorkerLost()
         self.session.settle(attempt.judge())
 

@@ -13,8 +13,8 @@ from billiard import common
 from celery.exceptions import Ignore, TaskPredicate, Terminated, TimeLimitExceeded, WorkerLostError
 
 from django_mq.delivery.codecs import decode_headers
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import CorruptMessage, Reject, Release, Retry
-from django_mq.stores.records import Verdict
 
 if TYPE_CHECKING:
     from django_mq.stores.records import Settlement

@@ -13,7 +13,9 @@ import traceback
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django_mq.errors import Reject, Release
+from django_mq.conf import QueueSettings
+from django_mq.engine.verdict import Verdict, ending_of, verdict
+from django_mq.errors import Release
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import time_of, unpack
 from django_mq.integrations.tasks.results import error_of, row_of, write
@@ -86,10 +88,8 @@ def _fail(result: Any, error: BaseException, envelope: Any, *, is_last: bool) ->
 
 
 def _is_last(error: BaseException, message: ReceivedMessage, backend: Any) -> bool:
-    if isinstance(error, Reject):
-        return True
-    queue = shared_store(backend.database).queue(message.queue)
-    return queue is not None and 0 < queue.max_attempts <= message.attempt
+    queue = shared_store(backend.database).queue(message.queue) or QueueSettings()
+    return verdict(ending_of(error), message.attempt, queue).verdict is Verdict.DEAD
 
 
 def _set(result: Any, **values: Any) -> None:

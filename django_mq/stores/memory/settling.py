@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.claiming import Claiming
 from django_mq.stores.memory.dying import Dying
 from django_mq.stores.memory.history import Outcome
 from django_mq.stores.memory.runner import locked
-from django_mq.stores.records import Exchange, Verdict
 from django_mq.stores.times import later
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django_mq.engine.consumer import Consumer
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.session import WorkerSession
-    from django_mq.stores.records import ClaimRequest, Settlement
+    from django_mq.stores.records import ClaimRequest, Exchange, Settlement
 
 #: Verdicts over one message that come together: the first of these counts.
 ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DEAD)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from django_mq.engine.verdict import Ending, Verdict, verdict
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.dying import Dying
 from django_mq.stores.memory.row import BY_LATER_VALUE, EndedClaim
@@ -60,7 +61,7 @@ class Upkeep(Dying):
             self._record_loss(row, session)
         if not row.suspect:
             engine.release(row.entry, consumer)
-        elif not 0 < row.queue.settings.max_attempts <= row.entry.attempts:
+        elif verdict(Ending.FAILED, row.entry.attempts, row.queue.settings, 0.0).verdict is not Verdict.DEAD:
             engine.fail(row.entry, consumer)
         else:
             engine.reject(row.entry, consumer)

@@ -12,6 +12,7 @@ from uuid import UUID
 from django_mq.engine.claim_bytes import fitting
 from django_mq.engine.claim_limits import limit_of
 from django_mq.engine.conduct import Conduct
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import StoreError
 from django_mq.stores.features import Features
 from django_mq.stores.mysql.acting import Acting
@@ -19,7 +20,7 @@ from django_mq.stores.mysql.documents import document, portions
 from django_mq.stores.mysql.retrying import retried
 from django_mq.stores.mysql.settings import problems
 from django_mq.stores.mysql.values import time_of
-from django_mq.stores.records import Browsed, Claimed, Counts, Exchange, Verdict
+from django_mq.stores.records import Browsed, Claimed, Counts, Exchange
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.space import Space
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT

@@ -17,6 +17,7 @@ from psycopg.types.numeric import Int8BinaryLoader
 from psycopg.types.string import ByteaBinaryLoader
 
 from django_mq import conf
+from django_mq.engine.verdict import ACCEPT, Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores.features import Features
 from django_mq.stores.postgresql import copying, direct
@@ -26,7 +27,7 @@ from django_mq.stores.postgresql.pointing import Pointer
 from django_mq.stores.postgresql.preparing import cursor_of, may_prepare, prepare_no_more, preparing
 from django_mq.stores.postgresql.settings import bounded, isolation_in, problems, refused
 from django_mq.stores.postgresql.space import Transaction, untended
-from django_mq.stores.records import ACCEPT, Exchange, Verdict
+from django_mq.stores.records import Exchange
 from django_mq.stores.space import Space
 from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS, IncompleteError, is_ready_at_once
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.arbiter import LEFT_SECONDS
 from django_mq.engine.claim_bytes import fitting
 from django_mq.engine.claim_limits import left_behind, limit_of
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
-from django_mq.stores.records import Claimed, Exchange, Verdict
+from django_mq.stores.records import Claimed, Exchange
 from django_mq.stores.sql.ruling import Ruling
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED, Steering

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from django_mq.stores.records import Verdict
+from django_mq.engine.verdict import Verdict
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.runner import Runner
 from django_mq.stores.texts import storable, told, uuid_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django_mq import conf
+from django_mq.engine.verdict import AtOnce, Ending, Verdict, verdict
 from django_mq.stores.chores import Chores
 from django_mq.stores.records import WORKER_LOST, Reaped
 from django_mq.stores.sql.admitting import Admitting
@@ -28,15 +29,17 @@ class Upkeep(Sessions, Admitting, Rollups):
             lapsed = self._rows("lock_lapsed_sessions", spare=spare, **self._grace())
             sessions = [row[0] for row in lapsed]
             released = self._rows("release_lapsed", sessions=sessions)
-            self._record_losses(dict(lapsed), [row for row in released if row[3]])
+            suspects = [row for row in released if row[2]]
+            self._record_losses(dict(lapsed), suspects)
             replaced = set(self._drop_replaced([row[1] for row in released]))
-            exhausted = [row[1] for row in released if row[2] and row[1] not in replaced]
-            if exhausted:
-                self._rows("bury", ids=exhausted, reason="worker lost")
-                self._move_dead(exhausted)
+            decided = {row[1]: verdict(Ending.FAILED, row[3], AtOnce(row[4])).verdict for row in suspects}
+            dead = {id_ for id_, what in decided.items() if what is Verdict.DEAD}
+            if buried := sorted(dead - replaced):
+                self._rows("bury", ids=buried, reason="worker lost")
+                self._move_dead(buried)
             if sessions:
                 self._drop_sessions(sessions)
-        return [self._reaped(id_, name, released) for id_, name in lapsed]
+        return [self._reaped(id_, name, released, dead) for id_, name in lapsed]
 
     def _record_losses(self, names: dict[int, str], counted: list[tuple[Any, ...]]) -> None:
         """Remember the attempts that ended with their worker, which nobody else could report."""
@@ -61,10 +64,9 @@ class Upkeep(Sessions, Admitting, Rollups):
     grace_seconds: float | None = None
 
     @staticmethod
-    def _reaped(session_id: int, name: str, released: list[tuple[Any, ...]]) -> Reaped:
-        mine = [row for row in released if row[0] == session_id]
-        dead = sum(1 for row in mine if row[2])
-        return Reaped(session_id=session_id, name=name, released=len(mine) - dead, dead=dead)
+    def _reaped(session_id: int, name: str, released: list[tuple[Any, ...]], dead: set[int]) -> Reaped:
+        mine = {row[1] for row in released if row[0] == session_id}
+        return Reaped(session_id=session_id, name=name, released=len(mine - dead), dead=len(mine & dead))
 
     def expire(self, limit: int = 1000) -> int:
         with self._transaction():

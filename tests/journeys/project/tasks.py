@@ -86,6 +86,18 @@ def failing(task: Any, name: Any) -> None:
     raise ValueError(name)
 
 
+@app.task(bind=True, name="failing_late", acks_late=True)
+def failing_late(task: Any, name: Any) -> None:
+    note(task, name)
+    raise ValueError(name)
+
+
+@app.task(bind=True, name="failing_kept", acks_late=True, acks_on_failure_or_timeout=False)
+def failing_kept(task: Any, name: Any) -> None:
+    note(task, name)
+    raise ValueError(name)
+
+
 @app.task(bind=True, name="retrying", acks_late=True)
 def retrying(task: Any, name: Any, gate: str) -> None:
     note(task, name)

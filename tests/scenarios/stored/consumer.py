@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from django_mq.delivery.executing import Attempt
 from django_mq.delivery.handlers import Handler
 from django_mq.engine.consumer import DEFAULT_CONSUMER_PRIORITY
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import Reject, Release
-from django_mq.stores.records import ClaimRequest, Heartbeat, SessionInfo, Verdict
+from django_mq.stores.records import ClaimRequest, Heartbeat, SessionInfo
 from tests.scenarios.errors import UnfitError
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from django_mq.delivery import appending, validation
 from django_mq.engine.fate import Fate
 from django_mq.engine.states import DEAD, READY, SCHEDULED
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import IllegalMove, QueueDeleted
 from django_mq.models import History
-from django_mq.stores.records import NewMessage, Verdict
+from django_mq.stores.records import NewMessage
 from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.consumer import ERRORS, StoredConsumer
 from tests.scenarios.stored.entry import StoredEntry

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueFull
-from django_mq.stores.records import Verdict
 from tests.stores.builders import a_message, claim, declare, ids, pass_time, settle
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost
-from django_mq.stores.records import ClaimRequest, Failure, Verdict
+from django_mq.stores.records import ClaimRequest, Failure
 from tests.stores.builders import claim, declare, ids, lose_worker, pass_time, publish, verdict
 
 if TYPE_CHECKING:

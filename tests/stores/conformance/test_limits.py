@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.delivery.upkeep import run_upkeep
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueClosed, QueueFull, UnknownQueue
-from django_mq.stores.records import Verdict
 from tests.stores.builders import (
     DEADLINE_SECONDS,
     a_message,

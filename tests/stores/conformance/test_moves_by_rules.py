@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from django_mq.engine.verdict import Verdict
 from django_mq.errors import QueueClosed, QueueFull
-from django_mq.stores.records import Verdict
 from tests.stores.builders import a_message, claim, declare, ids, publish, settle
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from uuid import uuid4
 
 import pytest
 
+from django_mq.engine.verdict import Verdict
 from django_mq.models import History
-from django_mq.stores.records import Failure, Verdict
+from django_mq.stores.records import Failure
 from tests.stores.builders import claim, declare, lose_worker, open_session, pass_time, publish, settle, verdict
 
 if TYPE_CHECKING:

@@ -1,10 +1,9 @@
 -- Locks what find_lapsed.sql found, unless somebody has taken it meanwhile.
 -- A suspect that killed its worker again keeps its counted attempt.
 -- Locks: the rows it returns, skipping locked ones. Index: the primary key.
--- Returns: the session and the id of each, whether its attempts are exhausted, and whether this one counts.
-SELECT held.session_id, held.id, held.suspect AND EXISTS (
-    SELECT 1 FROM django_mq_queue q
-    WHERE q.id = held.queue_id AND q.max_attempts > 0 AND held.attempts >= q.max_attempts), held.suspect
+-- Returns: the session and the id of each, whether this claim counts, its attempts, and how many its queue allows.
+SELECT held.session_id, held.id, held.suspect, held.attempts,
+       (SELECT q.max_attempts FROM django_mq_queue q WHERE q.id = held.queue_id)
 FROM django_mq_message held
 WHERE held.id IN %(ids)s AND held.state = 2 AND (
     held.session_id IN %(sessions)s

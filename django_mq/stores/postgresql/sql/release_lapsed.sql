@@ -6,7 +6,7 @@
 -- No join: a row that somebody else has claimed since this statement began is looked at again before it is
 -- locked, and an outer join would then find no session for it.
 -- Locks: the rows it changes, skipping locked ones. Index: django_mq_message_claimed.
--- Returns: the session and the id of each, whether its attempts are exhausted, and whether this one counts.
+-- Returns: the session and the id of each, whether this claim counts, its attempts, and how many its queue allows.
 UPDATE django_mq_message m
 SET state = 1, redelivered = true, suspect = true, session_id = NULL, claimed_at = NULL,
     claim = CASE WHEN m.suspect THEN -m.claim ELSE m.claim END
@@ -19,5 +19,4 @@ FROM (
     FOR UPDATE SKIP LOCKED
 ) held, django_mq_queue q
 WHERE m.id = held.id AND q.id = m.queue_id
-RETURNING held.session_id, m.id, held.suspect AND q.max_attempts > 0 AND m.attempts >= q.max_attempts,
-    held.suspect
+RETURNING held.session_id, m.id, held.suspect, m.attempts, q.max_attempts

@@ -1,0 +1,114 @@
+"""What becomes of a delivered message: from how its delivery ended, and how often it was tried, to one settlement.
+
+Every door asks ``verdict``: the engine's queues, native handlers in either worker, Django's tasks, the
+stores for what a dead session held, and Celery's transport. For Celery's own tasks Celery decides
+first: it retries, acknowledges or rejects. A task that raises an exception is therefore not charged
+``max_attempts``, unless Celery puts its message back.
+"""
+
+from collections.abc import Callable
+from enum import Enum, auto
+from random import random as system_random
+from typing import Final, NamedTuple, Protocol
+
+from django_mq.engine.backoff import Backoff
+from django_mq.errors import CorruptMessage, Reject, Release
+
+
+class Ending(Enum):
+    """How a delivery ended."""
+
+    #: The handler returned, or Celery acknowledged.
+    RETURNED = auto()
+    #: The handler raised an exception or ran too long, Celery put the message back, or the session that held
+    #: the message alone ended.
+    FAILED = auto()
+    #: The handler, or the worker, gave the message back without having tried.
+    RELEASED = auto()
+    #: The handler or Celery rejected the message for good, or the message cannot be read.
+    REJECTED = auto()
+    #: An operator or a publisher does not want the message to be handled any more.
+    REVOKED = auto()
+
+
+class Verdict(Enum):
+    """How a delivery is settled."""
+
+    ACCEPT = "accept"
+    RELEASE = "release"
+    DEAD = "dead"
+    EXPIRE = "expire"
+    CANCEL = "cancel"
+
+
+# Plain names for what every message meets: Python 3.11 takes as long to look a member up on its class
+# as to make the whole settlement.
+ACCEPT: Final = Verdict.ACCEPT
+RELEASE: Final = Verdict.RELEASE
+RETURNED: Final = Ending.RETURNED
+
+
+class Decision(NamedTuple):
+    """A verdict, whether the delivery counts as an attempt, and for how long a released message is held back."""
+
+    verdict: Verdict
+    counted: bool = False
+    delay_seconds: float = 0.0
+
+
+class Policy(Protocol):
+    """What a queue says of failed deliveries.
+
+    ``max_attempts`` of them make a message dead, None or 0 for never; after each it waits for the ``backoff``.
+    """
+
+    @property
+    def max_attempts(self) -> int | None: ...
+    @property
+    def backoff(self) -> Backoff | None: ...
+
+
+class AtOnce(NamedTuple):
+    """A policy by which a failed message is tried again at once."""
+
+    max_attempts: int | None
+    backoff: None = None
+
+
+_DECIDED: Final = {
+    Ending.RETURNED: Decision(ACCEPT),
+    Ending.RELEASED: Decision(RELEASE),
+    Ending.REJECTED: Decision(Verdict.DEAD, counted=True),
+    Ending.REVOKED: Decision(Verdict.CANCEL),
+}
+
+
+def verdict(
+    ending: Ending,
+    attempt: int,
+    policy: Policy,
+    delay_seconds: float | None = None,
+    random: Callable[[], float] = system_random,
+) -> Decision:
+    """Return how the ``attempt``-th delivery of a message is settled (1 is the first).
+
+    A failed delivery is tried again after ``delay_seconds``, None for the queue's backoff, unless it was
+    the last one that the queue allows.
+    """
+    decided = _DECIDED.get(ending)
+    if decided is not None:
+        return decided
+    if policy.max_attempts and attempt >= policy.max_attempts:
+        return _DECIDED[Ending.REJECTED]
+    if delay_seconds is None:
+        delay_seconds = 0.0 if policy.backoff is None else policy.backoff.delay(attempt, random)
+    return Decision(RELEASE, counted=True, delay_seconds=delay_seconds)
+
+
+def ending_of(error: BaseException | None) -> Ending:
+    """Return how a call of a handler ended that raised this error, or none."""
+    if error is None:
+        return RETURNED
+    if isinstance(error, Release):
+        return Ending.RELEASED
+    return Ending.REJECTED if isinstance(error, Reject | CorruptMessage) else Ending.FAILED
