@@ -16,8 +16,9 @@ from django_mq.admin.base import base_of
 from django_mq.admin.filters import QueueNameFilter
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.diagnosis.fleet import is_late
-from django_mq.diagnosis.overview import is_paused
+from django_mq.engine.pause import is_paused
 from django_mq.models import Consumer, Queue, WorkerSession
+from django_mq.models.times import UTCNow
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -26,9 +27,13 @@ if TYPE_CHECKING:
 
 def with_states(consumers: QuerySet[Any]) -> QuerySet[Any]:
     """Return them with what their own rows do not say: whether their queue is paused and their worker stale."""
-    paused = Queue.objects.filter(is_paused(), name=OuterRef("queue_name")).values("pk")[:1]
+    queue = Queue.objects.filter(name=OuterRef("queue_name"))
     told: QuerySet[Any] = consumers.annotate(
-        pausing=Subquery(paused), stale=is_late("session__deadline"), conduct=F("session__conduct")
+        queue_paused=Subquery(queue.values("paused")[:1]),
+        queue_paused_until=Subquery(queue.values("paused_until")[:1]),
+        now=UTCNow(),
+        stale=is_late("session__deadline"),
+        conduct=F("session__conduct"),
     )
     return told
 
@@ -43,7 +48,7 @@ class Situation:
             return format_html('<strong class="mq-bad">{}</strong>', _("stale"))
         if consumer.conduct == WorkerSession.Conduct.QUIET:
             return _("quiet")
-        if consumer.pausing is not None:
+        if is_paused(consumer.queue_paused, consumer.queue_paused_until, consumer.now):
             return format_html('<span class="mq-warn">{}</span>', _("paused"))
         return str(consumer.get_state_display())
 

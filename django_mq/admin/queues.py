@@ -27,6 +27,7 @@ from django_mq.admin.space import SpacePage
 from django_mq.admin.table import alias
 from django_mq.diagnosis.groups import groups
 from django_mq.diagnosis.overview import live_consumers
+from django_mq.engine.pause import is_paused
 from django_mq.models import Message, Queue, WorkerSession
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
 
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
-        if not is_paused(queue):
+        if not pauses(queue):
             if self._counts(queue).ready and not is_taker(queue) and not self._consumers(queue):
                 return format_html('<span class="mq-warn">{}</span>', _("no worker"))
             return _("closed to new messages") if queue.closed else _("running")
@@ -188,7 +189,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
     def _acts_for(self, request: HttpRequest, queue: Queue) -> list[tuple[str, str]]:
         acts = []
         if self.has_pause_permission(request):
-            acts.append(("resume", _("Resume")) if is_paused(queue) else ("pause", _("Pause")))
+            acts.append(("resume", _("Resume")) if pauses(queue) else ("pause", _("Pause")))
         if self.has_redrive_permission(request) and (self._counts(queue).dead or is_taker(queue)):
             acts.append(("redrive", _("Send dead letters back")))
         if self.has_purge_permission(request):
@@ -216,10 +217,9 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
         return question or HttpResponseRedirect(self.list_address(Queue))
 
 
-def is_paused(queue: Queue) -> bool:
-    """Return whether the queue is paused now: a timed pause ends by itself, its flag stays."""
-    over = queue.paused_until is not None and queue.paused_until <= datetime.now(UTC)
-    return queue.paused and not over
+def pauses(queue: Queue) -> bool:
+    """Return whether the queue is paused now."""
+    return is_paused(queue.paused, queue.paused_until, datetime.now(UTC))
 
 
 def is_taker(queue: Any) -> bool:

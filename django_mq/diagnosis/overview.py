@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import BooleanField, Exists, ExpressionWrapper, Min, OuterRef, Q, Subquery
+from django.db.models import Exists, Min, OuterRef, Subquery
 
+from django_mq.engine.pause import is_paused
 from django_mq.engine.states import State
 from django_mq.models import Message, Queue, WorkerSession
 from django_mq.models.times import UTCNow
@@ -90,21 +91,18 @@ def oldest_claims(names: Sequence[str], *, using: str) -> dict[str, float]:
     return {name: max(0.0, (now - first).total_seconds()) for name, first, now in rows if first is not None}
 
 
-def is_paused() -> Q:
-    """Match queues whose pause is not over by the database's clock, which decides for those who claim, too."""
-    return Q(paused=True) & (Q(paused_until__isnull=True) | Q(paused_until__gt=UTCNow()))
-
-
 def _rows(alias: str) -> QuerySet[Any]:
     sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
     rows: QuerySet[Any] = Queue.objects.using(alias).annotate(
-        still_paused=ExpressionWrapper(is_paused(), output_field=BooleanField()),
+        # A pause ends by the database's clock, which decides for those who claim, too.
+        now=UTCNow(),
         takes_dead_letters=Exists(sources),
     )
     return rows
 
 
 def _state(row: Any, counts: Counts, consumers: int) -> QueueState:
+    paused = is_paused(row.paused, row.paused_until, row.now)
     return QueueState(
         id=row.pk,
         name=row.name,
@@ -115,9 +113,9 @@ def _state(row: Any, counts: Counts, consumers: int) -> QueueState:
         oldest_ready_seconds=counts.oldest_ready_seconds,
         consumers=consumers,
         closed=row.closed,
-        paused=row.still_paused,
-        paused_reason=row.paused_reason if row.still_paused else "",
-        paused_until=row.paused_until if row.still_paused else None,
+        paused=paused,
+        paused_reason=row.paused_reason if paused else "",
+        paused_until=row.paused_until if paused else None,
         max_messages=row.max_messages,
         overflow=row.overflow,
         held_messages=row.held_messages,

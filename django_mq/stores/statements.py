@@ -1,8 +1,8 @@
 """Loads the hand-written statements: one per file, the file named as the store method or step.
 
-``{now}`` in a file stands for the store's one time expression; ``{name}`` for the
-fragment in ``_name.sql`` of the same folder. Values never enter the text: they are
-always parameters.
+A statement that all databases share stands in ``stores/sql/sql``; the folder of a database has its own
+form of the others. ``{now}`` in a file stands for the store's one time expression; ``{name}`` for the
+fragment in ``_name.sql``. Values never enter the text: they are always parameters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,13 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+#: The package whose ``sql`` folder has what all databases share.
+SHARED = "django_mq.stores.sql"
 #: The only thing that is ever put into a statement's text, and only from these files.
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 #: Where a value stands in a statement's text, by its name.
@@ -19,7 +25,7 @@ PARAMETER = re.compile(r"%\((\w+)\)s")
 
 @cache
 def statement(package: str, name: str, now: str) -> str:
-    """Return the text of ``name`` in ``package``'s sql folder, placeholders filled, comments dropped.
+    """Return the text of ``name`` for the database of ``package``, placeholders filled, comments dropped.
 
     Raises FileNotFoundError for a name without a file: a programming error.
     """
@@ -28,6 +34,11 @@ def statement(package: str, name: str, now: str) -> str:
         word = match.group(1)
         return now if word == "now" else statement(package, f"_{word}", now)
 
-    text = (files(package) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    text = _file(package, name).read_text(encoding="utf-8")
     code = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
     return PLACEHOLDER.sub(fill, code).strip()
+
+
+def _file(package: str, name: str) -> Traversable:
+    own = files(package) / "sql" / f"{name}.sql"
+    return own if own.is_file() else files(SHARED) / "sql" / f"{name}.sql"

@@ -17,8 +17,9 @@ pytestmark = pytest.mark.parametrize("package", PACKAGES)
 
 
 def texts(package: str) -> dict[str, str]:
-    """Every file of a database's folder by name, fragments too."""
-    return {path.stem: path.read_text() for path in sorted((FOLDER / package / "sql").glob("*.sql"))}
+    """Every file that a database has, its own or shared by all, by name, fragments too."""
+    folders = (FOLDER / "sql" / "sql", FOLDER / package / "sql")
+    return {path.stem: path.read_text() for folder in folders for path in sorted(folder.glob("*.sql"))}
 
 
 def statements(package: str) -> dict[str, str]:
@@ -34,7 +35,7 @@ def heading_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("--")]
 
 
-def test_a_placeholder_stands_for_the_clock_or_for_a_fragment_of_the_folder(package: str) -> None:
+def test_a_placeholder_stands_for_the_clock_or_for_a_fragment(package: str) -> None:
     known = {name.removeprefix("_") for name in texts(package) if name.startswith("_")} | {"now"}
 
     strange = {name: set(PLACEHOLDER.findall(code_of(text))) - known for name, text in texts(package).items()}
@@ -102,3 +103,14 @@ def test_no_locking_subquery_stands_where_it_could_be_asked_twice(package: str) 
     again = re.compile(r"\bIN \([^;]*?FOR UPDATE", re.DOTALL)
 
     assert not [name for name, text in statements(package).items() if again.search(code_of(text))]
+
+
+def test_a_statement_that_two_databases_share_is_written_once(package: str) -> None:
+    own = {path.name: code_of(path.read_text()) for path in (FOLDER / package / "sql").glob("*.sql")}
+    others = [FOLDER / other / "sql" for other in (*PACKAGES, "sql") if other != package]
+
+    assert not [
+        name
+        for name, code in own.items()
+        if any((other / name).exists() and code_of((other / name).read_text()) == code for other in others)
+    ]

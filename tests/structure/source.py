@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: Kinds of files in which an option or a rule can stand. Migrations and translations repeat the models.
 SUFFIXES = {".py", ".sql", ".html", ".js", ".txt"}
 LEFT_OUT = {"migrations", "locale"}
-DIALECTS = re.compile(r"\b(postgresql|mysql|mariadb|sqlite)/sql/")
+DIALECTS = re.compile(r"\b(postgresql|mysql|mariadb|sqlite|sql)/sql/")
 
 #: A rule is found by what it compares: any of these names with anything that is no constant.
 RULES: Final = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from django_mq.engine.pause import is_paused
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.stores.records import QueueRecord
@@ -48,10 +49,6 @@ class BrokerQueue:
         self.values: dict[str, dict[UUID, Row]] = {}
         #: Duplicate ids, the oldest first: which message used it, and when.
         self.dedup_ids: dict[str, tuple[UUID, datetime]] = {}
-
-    def is_paused(self, now: datetime) -> bool:
-        """Whether nothing may be delivered now."""
-        return self.paused and (self.paused_until is None or self.paused_until > now)
 
     def remembers(self, dedup_id: str, now: datetime) -> UUID | None:
         """Return the message that has used a duplicate id, None if the id is not remembered."""
@@ -99,7 +96,7 @@ class BrokerQueue:
             id=self.number,
             name=self.name,
             closed=self.closed,
-            paused=self.is_paused(now),
+            paused=is_paused(self.paused, self.paused_until, now),
             priorities_differ=priorities_differ,
             **common,
         )

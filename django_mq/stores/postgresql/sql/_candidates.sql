@@ -12,7 +12,7 @@ candidates AS MATERIALIZED (
             min(r.priority) OVER own AS urgency
         FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS given(name, position)
         JOIN django_mq_queue q ON q.name = given.name
-            AND NOT (q.paused AND coalesce(q.paused_until > {now}, true))
+            AND NOT {paused}
             AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s)
         CROSS JOIN LATERAL (
             SELECT c.id, c.priority, c.level, c.place

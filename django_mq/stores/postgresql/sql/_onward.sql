@@ -6,8 +6,8 @@ head AS MATERIALIZED (
         FROM django_mq_message m
         WHERE m.state = 1 AND m.level = from_here.level AND (m.place, m.id) > (from_here.place, from_here.id)
           AND m.queue_id = (
-            SELECT id FROM django_mq_queue
-            WHERE name = %(queue)s AND NOT (paused AND coalesce(paused_until > {now}, true))
+            SELECT q.id FROM django_mq_queue q
+            WHERE q.name = %(queue)s AND NOT {paused}
               AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE id = %(session)s))
         ORDER BY m.place, m.id
         LIMIT %(credit)s

@@ -17,7 +17,7 @@ RETURNING renewed.id, NOT coalesce((
     %(look)s::boolean AND EXISTS (
         SELECT 1 FROM django_mq_queue q
         WHERE q.name IN (SELECT jsonb_array_elements_text(%(queues)s::jsonb))
-          AND NOT (q.paused AND coalesce(q.paused_until > {now}, true))
+          AND NOT {paused}
           AND (EXISTS (SELECT 1 FROM django_mq_message m WHERE m.queue_id = q.id AND m.state = 1)
             OR EXISTS (SELECT 1 FROM django_mq_message m
                        WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now}))),

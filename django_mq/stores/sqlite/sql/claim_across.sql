@@ -18,7 +18,7 @@ WITH candidates AS MATERIALIZED (
             row_number() OVER own AS turn,
             min(r.priority) OVER own AS urgency
         FROM json_each(%(given)s) AS given
-        CROSS JOIN django_mq_queue q ON q.name = json_extract(given.value, '$.queues') AND NOT ({paused})
+        CROSS JOIN django_mq_queue q ON q.name = json_extract(given.value, '$.queues') AND NOT {paused}
         CROSS JOIN django_mq_message r ON r.id IN (
             SELECT c.id
             FROM django_mq_message c
