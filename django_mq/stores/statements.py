@@ -1,7 +1,7 @@
 """Loads the hand-written statements: one per file, the file named as the store method or step.
 
-A statement that all databases share stands in ``stores/sql/sql``; the folder of a database has its own
-form of the others. ``{now}`` in a file stands for the store's one time expression; ``{name}`` for the
+A statement that databases share stands in ``stores/sql/sql``; the folder of a database has its own form of
+the others. ``{now}`` in a file stands for the store's one time expression; ``{name}`` for the
 fragment in ``_name.sql``. Values never enter the text: they are always parameters.
 """
 

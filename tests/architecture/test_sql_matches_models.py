@@ -41,7 +41,6 @@ ONLY = {
     "claim_alone_onward": "as above",
     "settle_and_claim_onward": "PostgreSQL keeps what was deleted until a vacuum, in the way of claims",
     "writers": "as above",
-    "clock": "SQLite's clock is this machine's",
     "limit_waiting": "SQLite's one write lock keeps publishers out already",
     "lock_messages": "MariaDB's publishers hold the queue's name instead",
     "see_present": "as above",
@@ -62,8 +61,6 @@ ONLY = {
     "remember_finished": "the first half of settle_finished.sql, or of drop_messages.sql",
     "remember_removed": "the first half of remove.sql, or of drop_messages.sql",
     "give_back_lapsed": "the second half of release_lapsed.sql",
-    "drop_bindings": "the first part of drop_queue.sql",
-    "drop_duplicates": "the second",
     "mark_tail": "a sequence is never behind the ids in use",
     "change_marker": "only SQLite has one",
     "journal_mode": "only SQLite's may be off",
@@ -99,7 +96,11 @@ def code_of(path: Path) -> str:
     return "\n".join(line for line in path.read_text().splitlines() if not line.startswith("--"))
 
 
-SQL_FILES = [path for package in PACKAGES for path in sorted((FOLDER / package / "sql").glob("[!_]*.sql"))]
+#: Where what databases share is.
+SHARED = "sql"
+SQL_FILES = [
+    path for package in (*PACKAGES, SHARED) for path in sorted((FOLDER / package / "sql").glob("[!_]*.sql"))
+]
 
 
 def label(path: Path) -> str:
@@ -155,7 +156,9 @@ def test_a_heading_names_indexes_that_exist() -> None:
 
 
 def test_the_folders_have_the_same_statements_but_for_reasons() -> None:
-    names = [{path.stem for path in SQL_FILES if path.parents[1].name == package} for package in PACKAGES]
+    names = [
+        {path.stem for path in SQL_FILES if path.parents[1].name in {package, SHARED}} for package in PACKAGES
+    ]
 
     assert set.union(*names) - set.intersection(*names) == set(ONLY)
 
