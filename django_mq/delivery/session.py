@@ -187,10 +187,6 @@ class Session:
         """Settle a message whose time to live is over."""
         self.settle(Settlement(message.id, message.claim, Verdict.EXPIRE))
 
-    def cancel(self, message: Claimed) -> None:
-        """Settle a message that somebody does not want to be handled any more."""
-        self.settle(Settlement(message.id, message.claim, Verdict.CANCEL))
-
     def let_go(self, message: Claimed) -> None:
         """A message was settled elsewhere, behind the same fence: hold it no more."""
         self._held.discard((message.id, message.claim))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.conf import QueueSettings
 from django_mq.delivery import validation
 from django_mq.delivery.declaring import declare
-from django_mq.delivery.routing import matches
+from django_mq.engine.routing import queues_matching
 from django_mq.errors import QueueInUse, UnknownQueue
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ class Declarations:
 
     def bound_queues(self, exchange: str, routing_key: str) -> list[str]:
         """Return, each once, the durable queues a message to the exchange goes to."""
-        bound = self.bindings(exchange)
-        return list(dict.fromkeys(queue for kind, pattern, queue in bound if matches(kind, pattern, routing_key)))
+        return queues_matching(self.bindings(exchange), routing_key)
 
     def size(self, name: str) -> int:
         """Return how many messages a worker could be given now, up to a million."""

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.routing import matches
+from django_mq.engine.routing import queues_matching
 from django_mq.errors import StoreError
 from django_mq.integrations.celery.belonging import Owner, bind_to_itself, is_mailbox, is_volatile, locked
 from django_mq.integrations.celery.message import body_of
@@ -151,7 +151,7 @@ class VolatileLane:
     def bound_queues(self, exchange: str, exchange_type: str, routing_key: str) -> list[str]:
         """Return the volatile queues that a message to the exchange goes to."""
         patterns = self._patterns(exchange, believe=exchange_type == "topic")
-        return [queue for pattern, queue in patterns if matches(exchange_type, pattern, routing_key)]
+        return queues_matching([(exchange_type, pattern, queue) for pattern, queue in patterns], routing_key)
 
     def _patterns(self, exchange: str, *, believe: bool) -> list[tuple[str, str]]:
         known = self._known.get(exchange)

@@ -29,7 +29,7 @@ from django_mq.delivery import hinting
 from django_mq.delivery.executing import Attempt
 from django_mq.delivery.handlers import Handler, handler_of
 from django_mq.delivery.policies import Policies
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.verdict import RETURNED, Ending, Verdict, verdict
 from django_mq.errors import HandlerTimeout, WorkerLost
 from django_mq.integrations.celery.message import Message
 from django_mq.integrations.celery.telling import for_celery, is_ended_by_parent, traces_in
@@ -38,6 +38,7 @@ from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from django_mq.delivery.session import Session
+    from django_mq.engine.verdict import Policy
 
 DELIVER = "django_mq.deliver"
 #: Exit status of a child that its parent has ended.
@@ -57,12 +58,11 @@ class NativeMessage(Message):
 
     def settle_done(self) -> None:
         """The handler returned, or the child has settled, or it was revoked."""
-        if self.revoked and not self.settled:
-            self.session.cancel(self.claimed)
-        elif self.settled or self.handler.transactional:
+        if self.settled or (self.handler.transactional and not self.revoked):
             self.session.let_go(self.claimed)
-        else:
-            self.session.accept(self.claimed)
+            return
+        ending = Ending.REVOKED if self.revoked else RETURNED
+        self.session.settle(Settlement.of(self.claimed, verdict(ending, self.claimed.attempts + 1, self._policy)))
 
     def settle_rejected(self, *, requeue: bool) -> None:  # noqa: ARG002 - as a task message's
         """The child has settled; or it is gone, or could not settle: then the attempt has failed.
@@ -72,12 +72,17 @@ class NativeMessage(Message):
         if self.settled:
             self.session.let_go(self.claimed)
             return
-        channel: Any = self.channel
-        attempt = Attempt(self.claimed, self.handler, channel.policy_of(self.claimed.queue_name))
+        attempt = Attempt(self.claimed, self.handler, self._policy)
         attempt.error = self.cause or WorkerLost()
         self.session.settle(attempt.judge())
 
     cause: BaseException | None = None
+
+    @property
+    def _policy(self) -> Policy:
+        channel: Any = self.channel
+        policy: Policy = channel.policy_of(self.claimed.queue_name)
+        return policy
 
 
 def _payload(claimed: Claimed, session: Session, handler: Handler) -> dict[str, Any]:
