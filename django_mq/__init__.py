@@ -7,8 +7,8 @@ A message's way, with the file of each step:
 3. ``notifications/``  a hint after commit, which may be lost
 4. ``delivery/feeding.py``  a woken session asks for as much as its credit allows
 5. ``stores/<database>/claim.sql``  rows leased to the session, in strict order
-6. ``engine/queue.py``  the session's window: order, credit, consumers
-7. ``delivery/dispatching.py`` and ``delivery/pool.py``  to a free thread
+6. ``delivery/prefetch.py``  what is claimed waits in order, within its handler's credit
+7. ``delivery/pool.py``  to a free thread
 8. ``delivery/executing.py``  one attempt, as a column of named steps
 9. ``delivery/settling.py``  outcomes gathered
 10. ``stores/<database>/settle_finished.sql``  written together with the next claim

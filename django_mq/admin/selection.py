@@ -10,6 +10,7 @@ from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for 
 from django.contrib.admin import helpers
 
 from django_mq.diagnosis.slices import as_listed
+from django_mq.engine.places import order_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +69,7 @@ class Selection(Batch):
         found = chosen_of(queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT]))
         #: More than a page may wait for, or more than it has looked through: only with "select all".
         self.cut = len(look.ids) > LIMIT or not look.whole
-        super().__init__(sorted(found, key=lambda chosen: (-chosen.level, chosen.place, chosen.id)))
+        super().__init__(sorted(found, key=lambda chosen: order_of(chosen.level, chosen.place, chosen.id)))
         self.asked = max(len(self.messages), self._named(request))
 
     def count(self, limit: int) -> tuple[int, bool]:

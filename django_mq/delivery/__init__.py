@@ -9,7 +9,7 @@
     feeding.py     when to claim, and how much
     standby.py     when others may count on this session, and what it does with a notice
     handlers.py    the @consumer registry
-    dispatching.py claimed messages through the engine's window to the pool
+    prefetch.py    what is claimed waits in order, within its handler's credit
     pool.py        threads
     executing.py   one attempt, as a column of named steps
     settling.py    outcomes gathered, written with the next claim

@@ -1,6 +1,6 @@
 """Threads that pull attempts and run them; a thread that runs nothing is a free slot.
 
-Threads take their next message from the windows by themselves: a busy worker needs no
+Threads take their next message from the prefetch by themselves: a busy worker needs no
 hand-over between threads, and a message's turn is decided at the moment a slot is free.
 """
 

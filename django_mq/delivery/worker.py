@@ -1,4 +1,4 @@
-"""The native worker: session, listener, feeder, windows and pool, driven by one thread.
+"""The native worker: session, listener, feeder, prefetch and pool, driven by one thread.
 
 Start: declare queues, open the session, listen. Each turn: settle and
 claim, offer, wait. Stop: no more claims, give back what was not started, wait for what runs, write the
@@ -11,19 +11,18 @@ import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.admission import Admission
 from django_mq.delivery.celery_tasks import carries_task, pause_seconds
-from django_mq.delivery.dispatching import Dispatcher, Window
 from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.handlers import check_transactions
 from django_mq.delivery.ownerless import unknown_slots
 from django_mq.delivery.policies import Policies
 from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
 from django_mq.delivery.pool import Pool
+from django_mq.delivery.prefetch import Dispatcher
 from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
 from django_mq.engine.conduct import Conduct
@@ -84,13 +83,11 @@ class Worker:
         )
 
     def _begin(self) -> None:
-        """Start with a new session and empty windows: at first, and after a session was lost."""
-        self.dispatcher = Dispatcher(
-            Window(handler, partial(self._policies.of, handler.queue)) for handler in self._handlers
-        )
+        """Start with a new session and nothing prefetched: at first, and after a session was lost."""
+        self.dispatcher = Dispatcher(self._handlers, self._policies.of)
         self.session = Session(self._alias, kind="native", wake=self.wake, name=self._name)
         self._shift = self.dispatcher, self.session
-        self.session.queues = tuple(self.dispatcher.windows)
+        self.session.queues = self.dispatcher.queues
         self.session.credit = sum(handler.credit for handler in self._handlers)
         self.session.describe = self._describe
         self.session.measure = lambda: (self._pool.running, self._pool.slots)
@@ -113,7 +110,7 @@ class Worker:
 
     def _obey(self, told: Instructions) -> None:
         """Take what an operator says, in the keeper's thread; being quiet is seen to at each claim."""
-        self.dispatcher.limit(told.credit)
+        self.dispatcher.resize(told.credit)
         self.session.credit = self.dispatcher.credit()
         if told.conduct is Conduct.STOP:
             self.stop()
@@ -123,7 +120,7 @@ class Worker:
     def _next_attempt(self) -> Attempt | None:
         if not self.session.certainty.holds:
             return None  # the heartbeat confirms the lease, and then wakes the pool
-        # Asked anew each time: a lost session brings new windows.
+        # Asked anew each time: a lost session is replaced together with what was prefetched for it.
         dispatcher, session = shift = self._shift
         if session.lost:
             return None
@@ -282,7 +279,7 @@ class Worker:
         return max(0, self.session.held - self._pool.running - len(self.session.settlements))
 
     def _refill_of(self, attempt: Attempt) -> int:
-        return self.dispatcher.windows[attempt.claimed.queue_name].refill
+        return self.dispatcher.refill_of(attempt.claimed.queue_name)
 
     # Waiting.
 

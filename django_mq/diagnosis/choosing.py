@@ -11,6 +11,7 @@ from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for 
 from django.db.models import Q
 
 from django_mq.diagnosis.narrowing import narrowed
+from django_mq.engine.places import order_of
 from django_mq.models import Message
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Choice:
             batch = [Row(*row) for row in rows.values_list(*COLUMNS)[:wanted]]
             if not batch:
                 return
-            yield sorted(batch, key=lambda row: (-row.level, row.place, row.id))
+            yield sorted(batch, key=lambda row: order_of(row.level, row.place, row.id))
             last = max(row.id for row in batch)
             left = None if left is None else left - len(batch)
 

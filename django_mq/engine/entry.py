@@ -7,6 +7,7 @@ swap, so the queue's lock must be held; the queue does that.
 
 from typing import TYPE_CHECKING
 
+from django_mq.engine.places import Order, order_of
 from django_mq.engine.states import (
     CLAIMED,
     DEAD,
@@ -94,9 +95,9 @@ class Entry:
         return f"<Entry {self.message.id} {self.state.name.lower()} {self.order}>"
 
     @property
-    def order(self) -> tuple[int, int, int]:
-        """Least first: higher levels, then lower places, then earlier arrivals."""
-        return -self.level, self.place, self.arrival
+    def order(self) -> Order:
+        """Where it stands, least first."""
+        return order_of(self.level, self.place, self.arrival)
 
     @property
     def is_claimed(self) -> bool:

@@ -1,4 +1,4 @@
-"""Where an entry stands inside its level.
+"""Where an entry stands: in its queue, and inside its level.
 
 Ordinary entries all have place 0 and stand in order of arrival. In a queue that serves due
 messages first (Artemis), a message with a delivery time has a negative place that grows with
@@ -16,6 +16,18 @@ from typing import Final
 PLACE_OFFSET: Final = 2**62
 
 ORDINARY_PLACE: Final = 0
+
+#: What sorts the entries of a queue, least first.
+Order = tuple[int, int, int]
+
+
+def order_of(level: int, place: int, arrival: int) -> Order:
+    """Where an entry stands in its queue: higher levels first, then lower places, then earlier arrivals.
+
+    >>> order_of(level=5, place=0, arrival=2) < order_of(level=4, place=0, arrival=1)
+    True
+    """
+    return -level, place, arrival
 
 
 def due_place(deliver_at: float) -> int:

@@ -92,8 +92,8 @@ def a_backlog(window: int) -> None:
         queue.accept(entry, consumer)
 
 
-def a_workers_window() -> None:
-    """Rows claimed by a store pass through one consumer."""
+def entries_offered() -> None:
+    """Entries made elsewhere pass through one consumer."""
     queue = Queue()
     (consumer, *_) = four_consumers(queue, 100)
     for number, message in enumerate(MESSAGES):
@@ -122,7 +122,7 @@ def test_a_message_beside_a_put_and_a_get(say: Callable[[str], None]) -> None:
         "backlog, 4 consumers, window 10": (lambda: a_backlog(10), put_all_get_all),
         "backlog, 4 consumers, window 1": (lambda: a_backlog(1), put_all_get_all),
         "in turn, 4 consumers, window 10": (lambda: one_after_the_other(10), put_and_get_in_turn),
-        "a worker's window of claimed rows": (a_workers_window, put_and_get_in_turn),
+        "entries offered, 1 consumer, window 100": (entries_offered, put_and_get_in_turn),
     }
     for name, (work, raw) in modes.items():
         engine, reference = in_turn(work, raw)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
+from django_mq.engine.places import order_of
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.runner import Runner, locked
@@ -61,7 +62,7 @@ class Looking(Runner):
         queue = self.broker.queues.get(name)
         if queue is None:
             return []
-        beyond = None if after is None else (-after.level, after.place, after.id)
+        beyond = None if after is None else order_of(after.level, after.place, after.id)
         entries = (row.entry for row in queue.rows.values() if row.entry.state in states)
         chosen = (entry for entry in entries if beyond is None or entry.order > beyond)
         return [row_of(entry).browsed() for entry in nsmallest(limit, chosen, key=lambda entry: entry.order)]

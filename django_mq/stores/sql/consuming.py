@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.arbiter import LEFT_SECONDS
 from django_mq.engine.claim_bytes import fitting
 from django_mq.engine.claim_limits import left_behind, limit_of
+from django_mq.engine.places import order_of
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
@@ -123,7 +124,7 @@ class Consuming(Sessions, Steering, Ruling):
             rows.sort(key=lambda row: row[-1])
         claimed = [self._claimed(row) for row in rows]
         if not across:
-            claimed.sort(key=lambda item: (-item.level, item.place, item.id))
+            claimed.sort(key=lambda item: order_of(item.level, item.place, item.id))
         seen = rows[0][SEEN_COLUMN] if rows else 0
         return Exchange(
             claimed=claimed,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.delivery.dispatching import Dispatcher, Window
+from django_mq.delivery.prefetch import Dispatcher
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 def a_dispatcher(**allowed: int) -> Dispatcher:
     """One consumer per queue, with its credit."""
-    return Dispatcher(Window(a_handler(queue=name, credit=credit), a_policy) for name, credit in allowed.items())
+    handlers = [a_handler(queue=name, credit=credit) for name, credit in allowed.items()]
+    return Dispatcher(handlers, lambda name: a_policy(name=name))
 
 
 def drain(dispatcher: Dispatcher) -> list[Attempt]:
