@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 Moment = TypeVar("Moment", float, "datetime")
 
 
-def is_paused(flag: bool, until: Moment | None, now: Moment) -> bool:
+def is_paused(paused: bool, paused_until: Moment | None, now: Moment) -> bool:
     """Return whether a queue is paused at ``now``.
 
     A pause with an end is over at that instant; its flag stays. SQL has the same rule in ``_paused.sql``.
     """
-    return flag and (until is None or now < until)
+    return paused and (paused_until is None or now < paused_until)
