@@ -1,5 +1,6 @@
-"""How many bytes of bodies one claim may bring.
+"""How many of the messages in line one claim brings.
 
+A message that was with a worker as it died is suspect: it travels alone, so that the next death is its own.
 A claim that brings more than its connection carries within the statement timeout is cancelled, and
 would be cancelled again. So a claim is bounded by bytes as well as by credit, and the bound
 shrinks when a claim has failed.
@@ -20,10 +21,16 @@ SHRINK = 4
 QUICK = 4
 
 
-def fitting(sizes: Iterable[int], most_bytes: int) -> int:
-    """Return how many of the first bodies a claim brings: as many as fit, and the first in any case."""
+def fitting(line: Iterable[tuple[object, int]], slots: int, most_bytes: int) -> int:
+    """Return how many of the first messages a claim brings; given is of each whether it is suspect, and its size.
+
+    As many as have ``most_bytes`` together come, and the first in any case. A suspect comes alone, and only
+    if a slot is free. PostgreSQL's ``_fits.sql`` and SQLite's ``claim_across.sql`` compute the same.
+    """
     number = total = 0
-    for size in sizes:
+    for suspect, size in line:
+        if suspect:
+            return number or min(1, max(0, slots))
         total += size
         if number and total > most_bytes:
             break

@@ -59,8 +59,8 @@ class Claiming(Runner):
         records = {queue.name: record_of(self.broker, queue, now) for queue in queues}
         entries, left = self._entries(queues, records, session, request)
         seen = _first_ready(entries, request)
-        chosen = _deliverable(seen, request.slots)
-        chosen = chosen[: fitting((len(row.message.body) for row in chosen), request.max_bytes)]
+        line = ((row.suspect, len(row.message.body)) for row in seen)
+        chosen = seen[: fitting(line, request.slots, request.max_bytes)]
         ruled = any(record.has_rules for record in records.values())
         take_seats(session, chosen, records)
         times = [_seconds_until_due(queues, now)]
@@ -130,14 +130,6 @@ def _ranked(entries: Iterable[Entry], position: int, *, listed: bool) -> Iterato
     for turn, entry in enumerate(entries):
         leisure = max(leisure, -entry.message.priority)
         yield Rank(position if listed else 0, leisure, turn, position), row_of(entry)
-
-
-def _deliverable(seen: list[Row], slots: int) -> list[Row]:
-    """Cut the batch before a suspect, which is delivered alone, and only into a free slot."""
-    if seen and seen[0].suspect:
-        return seen[:1] if slots > 0 else []
-    first = next((index for index, row in enumerate(seen) if row.suspect), len(seen))
-    return seen[:first]
 
 
 def _seconds_until_due(queues: list[BrokerQueue], now: datetime) -> float | None:

@@ -155,8 +155,8 @@ class MySQLStore(Acting):
         # known which of them fit.
         params["share_bytes"] = request.max_bytes // max(1, request.credit)
         locked = self._rows(name, **params) if name == "claim" else self._locked_across(request, params)
-        chosen = _until_a_suspect(locked, request.slots)
-        chosen = self._with_bodies(chosen[: fitting((row[SIZE] for row in chosen), request.max_bytes)])
+        line = ((row[SUSPECT], row[SIZE]) for row in locked)
+        chosen = self._with_bodies(locked[: fitting(line, request.slots, request.max_bytes)])
         if chosen:
             ids = [row[0] for row in chosen]
             self._rows("lease", ids=ids, session=session_id, claim=params["claim"])
@@ -360,11 +360,3 @@ class MySQLStore(Acting):
         wrapper: Any = self.connection
         variables = {name.lower(): value for name, value in self._rows("variables")}
         return list(problems(wrapper.display_name, wrapper.mysql_version, variables))
-
-
-def _until_a_suspect(rows: list[tuple[Any, ...]], slots: int) -> list[tuple[Any, ...]]:
-    """Return the rows before the first suspect one; that one alone, if it is the first and a slot is free."""
-    suspects = [bool(row[SUSPECT]) for row in rows]
-    if suspects and suspects[0]:
-        return rows[:1] if slots > 0 else []
-    return rows[: suspects.index(True)] if True in suspects else rows

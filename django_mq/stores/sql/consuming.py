@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.arbiter import LEFT_SECONDS
@@ -22,8 +21,7 @@ from django_mq.stores.texts import storable, told
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from django_mq.stores.records import ClaimRequest, QueueRecord, Settlement
-    from django_mq.stores.sql.ruling import Candidate
+    from django_mq.stores.records import ClaimRequest, Settlement
 
 
 #: Due messages promoted by one claim; the rest follows with the next.
@@ -56,8 +54,8 @@ class Consuming(Sessions, Steering, Ruling):
             self._check_alive(session_id)
             self._rows("promote_due", queues=list(request.queues), limit=PROMOTE_LIMIT)
             found = self._choose(session_id, request)
-            chosen = _until_a_suspect(found, request.slots)
-            chosen = chosen[: fitting((item.size_bytes for _, item in chosen), request.max_bytes)]
+            line = ((item.suspect, item.size_bytes) for _, item in found)
+            chosen = found[: fitting(line, request.slots, request.max_bytes)]
             claimed = self._lease_chosen(session_id, [item.id for _, item in chosen])
             self._take_seats(session_id, chosen)
             due = self._rows("next_due", queues=list(request.queues))[0][0]
@@ -241,12 +239,3 @@ class Consuming(Sessions, Steering, Ruling):
             released = len(self._rows("release_unknown", session=session_id, held=list(held)))
             self._drop_replaced(replaced)
         return released
-
-
-def _until_a_suspect(
-    found: list[tuple[QueueRecord, Candidate]], slots: int
-) -> list[tuple[QueueRecord, Candidate]]:
-    """Return what comes before the first suspect; that one alone, if it is the first and a slot is free."""
-    if found and found[0][1].suspect:
-        return found[:1] if slots > 0 else []
-    return list(takewhile(lambda pair: not pair[1].suspect, found))

@@ -255,11 +255,6 @@ class SQLiteStore(SQLStore):
 
 
 def _chosen(rows: list[tuple[Any, ...]], slots: int, max_bytes: int) -> list[tuple[Any, ...]]:
-    """Return what may be leased, each row with how many were seen: a suspect travels alone, and needs a slot."""
-    seen = len(rows)
-    fit = fitting((len(row[BODY_COLUMN]) for row in rows), max_bytes)
-    end = next((number for number, row in enumerate(rows[:fit]) if row[SUSPECT_COLUMN]), fit)
-    if end == 0:
-        end = min(seen, 1) if slots > 0 else 0
-    # Only the first row is asked for the number.
-    return [(*row, seen) for row in rows[:1][:end]] + rows[1:end]
+    """Return what may be leased; the first row says how many were seen."""
+    end = fitting(((row[SUSPECT_COLUMN], len(row[BODY_COLUMN])) for row in rows), slots, max_bytes)
+    return [(*row, len(rows)) for row in rows[:1][:end]] + rows[1:end]
