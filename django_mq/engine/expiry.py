@@ -5,7 +5,7 @@ delivers at the exact instant. "Until nine" is read as "not at nine".
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from django_mq.engine.timeline import NEVER, Timeline
 from django_mq.errors import OutOfRange
@@ -15,9 +15,20 @@ if TYPE_CHECKING:
     from django_mq.engine.message import Message
 
 
+class LifetimeOptions(Protocol):
+    """A queue's options of this subject, as they are stored."""
+
+    @property
+    def ttl_seconds(self) -> float | None: ...
+    @property
+    def min_ttl_seconds(self) -> float | None: ...
+    @property
+    def max_ttl_seconds(self) -> float | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """What a queue makes of a message's time to live; all in seconds, None is off.
+    """What a queue makes of a message's time to live; None is off. All times are in one unit, seconds as a rule.
 
     ``least`` prolongs a shorter life but gives none to a message that lives for ever; ``most``
     ends any longer one, the endless included (Qpid). ``default`` is for messages without an
@@ -34,6 +45,11 @@ class Lifetime:
         for bound in (self.least, self.most, self.default):
             if bound is not None and not bound >= 0:  # asked this way round, NaN is refused, too
                 raise OutOfRange(f"A time to live is not negative: {bound}.")
+
+    @classmethod
+    def of(cls, queue: LifetimeOptions) -> "Lifetime":
+        """Return the lifetime that a queue's options say."""
+        return cls(queue.min_ttl_seconds, queue.max_ttl_seconds, queue.ttl_seconds)
 
     def end(self, expires_at: float | None, arrived_at: float) -> float | None:
         """When a message that arrives now expires in this queue; None: never."""

@@ -11,6 +11,8 @@ from django_mq.errors import OutOfRange
 
 #: A queue has 1 to this many levels.
 MOST_LEVELS: Final = 10
+#: Kinds of list that know no priority.
+ONE_LEVEL: Final = frozenset({"fifo", "sorted"})
 
 
 def check_levels(levels: int) -> int:
@@ -18,6 +20,11 @@ def check_levels(levels: int) -> int:
     if not isinstance(levels, int) or not 1 <= levels <= MOST_LEVELS:
         raise OutOfRange(f"A queue has 1 to {MOST_LEVELS} levels, not {levels!r}.")
     return levels
+
+
+def levels_of(kind: str, levels: int) -> int:
+    """Return how many levels a queue of this kind has; ``levels`` is what its options say."""
+    return 1 if kind in ONE_LEVEL else levels
 
 
 def level_of(priority: int, levels: int) -> int:

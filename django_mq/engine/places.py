@@ -6,7 +6,7 @@ that time: at the head of its level, earliest due first. In a queue that keeps p
 it waits for its time and then stands where it arrived.
 
 The place depends on nothing but the row, so it is the same before and after a restart, and
-however late the message is noticed to be due. The SQL stores compute the same number.
+however late the message is noticed to be due. An INSERT of the SQL stores computes the same number.
 """
 
 from typing import Final
@@ -40,7 +40,12 @@ def due_place(deliver_at: float) -> int:
     >>> due_place(1.0) < due_place(1.000001) < ORDINARY_PLACE
     True
     """
-    return round(deliver_at * 1_000_000) - PLACE_OFFSET
+    return due_place_at(round(deliver_at * 1_000_000))
+
+
+def due_place_at(microseconds: int) -> int:
+    """The same for a time in microseconds since 1970, as databases keep it."""
+    return microseconds - PLACE_OFFSET
 
 
 def place_of(deliver_at: float | None, *, due_first: bool) -> int:

@@ -1,12 +1,12 @@
 """What one queue does with its messages: everything that can be chosen for it."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from django_mq.engine.duplicates import DEFAULT_SIZE as DEFAULT_DUPLICATES
 from django_mq.engine.exclusivity import Exclusivity
 from django_mq.engine.expiry import UNBOUNDED, Lifetime
-from django_mq.engine.levels import MOST_LEVELS, check_levels
+from django_mq.engine.levels import MOST_LEVELS, check_levels, levels_of
 from django_mq.engine.overflow import DEFAULT_RESUME_PERCENT, Limits, Overflow
 from django_mq.engine.placement import Placement
 from django_mq.errors import OutOfRange
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from django_mq.engine.alerts import AlertLimits
     from django_mq.engine.backoff import Backoff
     from django_mq.engine.groups.base import Groups
-
-#: Kinds of list that know no priority.
-ONE_LEVEL: Final = frozenset({"fifo", "sorted"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +79,7 @@ class Rules:
     @property
     def placement(self) -> Placement:
         """Where and for how long messages stand."""
-        levels = 1 if self.kind in ONE_LEVEL else self.levels
-        return Placement(levels, self.due_first, self.hold, self.lifetime)
+        return Placement(levels_of(self.kind, self.levels), self.due_first, self.hold, self.lifetime)
 
     @property
     def plain(self) -> bool:

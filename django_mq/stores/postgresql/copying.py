@@ -9,6 +9,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from django_mq.engine.expiry import Lifetime
+from django_mq.engine.levels import MOST_LEVELS, level_of, levels_of
+from django_mq.engine.places import ORDINARY_PLACE, due_place_at
 from django_mq.engine.states import State
 from django_mq.stores.sql.appending import is_ready_at_once
 
@@ -37,73 +40,77 @@ FRESH = Struct(">iii?i?i").pack(4, 0, 1, False, 1, False, 0)
 #: State, place and time of a message that is due; of one that does not say when.
 DUE = Struct(">ihiqiq")
 AT_ONCE = Struct(">ihiqi").pack(2, State.READY.value, 8, 0, -1)
-#: Microseconds from 1970 to 2000, where PostgreSQL's time begins; and where the places of what is due begin, as in
-#: _place.sql.
-SINCE_2000, DUE_PLACES = 946_684_800_000_000, 2**62
+#: Microseconds from 1970 to 2000, where PostgreSQL's time begins.
+SINCE_2000 = 946_684_800_000_000
 #: Id and message id, and the length of the body that follows.
 OWN = Struct(">iqi16si")
 #: The same without the id.
 OWN_WITHOUT_ID = Struct(">i16si")
 
 
-class TimeRules(NamedTuple):
-    """What a queue makes of times that messages bring: what is due keeps its place or not, and when it expires.
+class Options(NamedTuple):
+    """A queue's options that decide places and times."""
 
-    Microseconds since 2000.
-    """
-
-    keeps_place: bool = False
-    least: int | None = None
-    latest: int | None = None
+    kind: str = "priority"
+    levels: int = MOST_LEVELS
+    due_order: str = "due_first"
+    min_ttl_seconds: float | None = None
+    max_ttl_seconds: float | None = None
+    ttl_seconds: float | None = None
 
 
 class Target:
-    """What messages get from their queue."""
+    """What messages get from their queue: its id, the time, in microseconds since 2000, and its options."""
 
-    __slots__ = ("expires_at", "levels", "published_at", "queue_id", "rules")
+    __slots__ = ("due_first", "levels", "lifetime", "published_at", "queue_id")
 
-    def __init__(
-        self, queue_id: int, published_at: int, expires_at: int | None, levels: Sequence[int], rules: TimeRules
-    ) -> None:
+    def __init__(self, queue_id: int, published_at: int, options: Options) -> None:
         self.queue_id = queue_id
         self.published_at = published_at
-        self.expires_at = expires_at
-        self.levels = levels
-        self.rules = rules
+        self.levels = levels_of(options.kind, options.levels)
+        self.due_first = options.due_order == "due_first"
+        self.lifetime = Lifetime(
+            _microseconds(options.min_ttl_seconds),
+            _microseconds(options.max_ttl_seconds),
+            _microseconds(options.ttl_seconds),
+        )
 
     @classmethod
     def of(cls, found: Sequence[Any]) -> Target:
         """Return it from a row of copy_targets.sql, without the name and the ids."""
-        queue_id, published_at, expires_at, levels, *rules = found
-        return cls(queue_id, published_at, expires_at, levels, TimeRules(*rules))
+        queue_id, published_at, *options = found
+        return cls(queue_id, published_at, Options(*options))
 
     def beginning(self, priority: int) -> bytes:
         """Return the row's columns up to the reason."""
-        expiry = NULL if self.expires_at is None else TIME.pack(8, self.expires_at)
-        times = QUEUE_AND_TIME.pack(8, self.queue_id, 8, self.published_at)
-        return COLUMNS + times + expiry + PLACE.pack(2, self.levels[priority], 2, priority) + READY
+        return COLUMNS + self._times() + self.expiry(None) + self._place(priority) + READY
 
     def beginning_of_timed(self, priority: int) -> bytes:
         """Return the row's columns up to the reason, without those that are a matter of its times."""
-        times = QUEUE_AND_TIME.pack(8, self.queue_id, 8, self.published_at)
-        return COLUMNS + times + PLACE.pack(2, self.levels[priority], 2, priority) + FRESH
+        return COLUMNS + self._times() + self._place(priority) + FRESH
+
+    def _times(self) -> bytes:
+        return QUEUE_AND_TIME.pack(8, self.queue_id, 8, self.published_at)
+
+    def _place(self, priority: int) -> bytes:
+        return PLACE.pack(2, level_of(priority, self.levels), 2, priority)
 
     def due(self, at: int | None) -> bytes:
         """Return the state, the place and the time, given in microseconds since 1970."""
         if at is None:
             return AT_ONCE
         state = State.SCHEDULED if at - SINCE_2000 > self.published_at else State.READY
-        return DUE.pack(2, state.value, 8, 0 if self.rules.keeps_place else at - DUE_PLACES, 8, at - SINCE_2000)
+        place = due_place_at(at) if self.due_first else ORDINARY_PLACE
+        return DUE.pack(2, state.value, 8, place, 8, at - SINCE_2000)
 
     def expiry(self, at: int | None) -> bytes:
-        """Return when the message expires: its own time within the queue's bounds, or the queue's."""
-        if at is None:
-            return NULL if self.expires_at is None else TIME.pack(8, self.expires_at)
-        at -= SINCE_2000
-        _, least, latest = self.rules
-        if least is not None:
-            at = max(at, least)
-        return TIME.pack(8, at if latest is None else min(at, latest))
+        """Return when a message expires whose own time is given in microseconds since 1970, or none."""
+        end: Any = self.lifetime.end(None if at is None else at - SINCE_2000, self.published_at)
+        return NULL if end is None else TIME.pack(8, end)
+
+
+def _microseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1_000_000)
 
 
 def is_worth_copying(messages: Sequence[NewMessage]) -> bool:

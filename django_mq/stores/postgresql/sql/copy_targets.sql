@@ -1,6 +1,5 @@
 -- Looks up what copied messages get from their queues and from the database, since COPY has no
--- expressions: times in microseconds since 2000, the level of each priority, whether what is due keeps its place,
--- the earliest and the latest that a message may expire, and row ids.
+-- expressions: the time in microseconds since 2000, the options that decide places and times, and row ids.
 -- Nothing is written. But whoever names a table to write into has it locked before the first row is
 -- read: a queue found here cannot be deleted before its messages are committed.
 -- Locks: the message table as any write does, against lock_messages.sql alone; the queues against deletion above
@@ -14,11 +13,7 @@ WITH nothing AS (
 SELECT
     q.name, q.id,
     (extract(epoch FROM {now}) * 1000000)::bigint - 946684800000000,
-    (extract(epoch FROM {now} + coalesce(q.ttl_seconds, q.max_ttl_seconds) * interval '1 second') * 1000000)::bigint - 946684800000000,
-    ARRAY(SELECT {level} FROM generate_series(0, 9) AS n(priority) ORDER BY n.priority),
-    q.due_order = 'keep_place',
-    (extract(epoch FROM {now} + q.min_ttl_seconds * interval '1 second') * 1000000)::bigint - 946684800000000,
-    (extract(epoch FROM {now} + q.max_ttl_seconds * interval '1 second') * 1000000)::bigint - 946684800000000,
+    q.kind, q.levels, q.due_order, q.min_ttl_seconds, q.max_ttl_seconds, q.ttl_seconds,
     CASE WHEN has_sequence_privilege(pg_get_serial_sequence('django_mq_message', 'id'), 'USAGE')
          THEN ARRAY(SELECT nextval((SELECT pg_get_serial_sequence('django_mq_message', 'id')::regclass))
                     FROM generate_series(1, %(amount)s::int)) END
