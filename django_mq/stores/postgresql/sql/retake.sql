@@ -3,9 +3,7 @@
 -- Locks: the rows it changes. Index: the primary key.
 -- Returns: the ids, those included that the session holds anyway.
 UPDATE django_mq_message m
-SET state = 2, session_id = %(session)s, claim = given.claim,
-    suspect = CASE WHEN m.session_id IS NULL THEN m.claim < 0 ELSE m.suspect END,
-    dead_reason = CASE WHEN m.state = 3 THEN '' ELSE m.dead_reason END, dead_at = NULL
+SET {taken_back}
 FROM unnest(%(ids)s::bigint[], %(claims)s::bigint[]) AS given(id, claim)
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.id = given.id
   AND coalesce(m.session_id, %(session)s) = %(session)s AND abs(m.claim) = given.claim

@@ -8,9 +8,7 @@ WITH given AS MATERIALIZED (
     CROSS JOIN json_each(claims.value) AS one
 )
 UPDATE django_mq_message AS m
-SET state = 2, session_id = %(session)s, claim = given.claim,
-    suspect = CASE WHEN m.session_id IS NULL THEN m.claim < 0 ELSE m.suspect END,
-    dead_reason = CASE WHEN m.state = 3 THEN '' ELSE m.dead_reason END, dead_at = NULL
+SET {taken_back}
 FROM given
 WHERE m.id = given.id AND m.id IN (SELECT id FROM given)
   AND coalesce(m.session_id, %(session)s) = %(session)s AND abs(m.claim) = given.claim
