@@ -64,8 +64,8 @@ class Attempt:
         self.deadline: float | None = None
         #: Settled by the time limit: the outcome that comes late is ignored.
         self.abandoned = False
-        #: The engine's entry, and the windows and the session it came from; for the worker that dispatched it.
-        self.receipt: object = None
+        #: What the prefetch needs to take it back, and the dispatcher and the session it came from.
+        self.receipt: Any = None
         self.owner: Any = None
 
     def run(self) -> Settlement:

@@ -1,4 +1,4 @@
-"""Handlers: the user's functions, each the consumer of one queue."""
+"""Handlers: the user's functions, each a consumer of one queue."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ class Handler:
     time_limit_seconds: float | None
     transactional: bool = False
     priority: int = 0
+    #: Whether the queue may have other handlers, too.
+    shared: bool = False
 
     @property
     def name(self) -> str:
@@ -42,7 +44,7 @@ class Handler:
         return ".".join(_place_of(self.function))
 
 
-_handlers: dict[str, Handler] = {}
+_handlers: dict[str, list[Handler]] = {}
 
 
 def consumer(
@@ -52,8 +54,9 @@ def consumer(
     time_limit_seconds: float | None = None,
     transactional: bool = False,
     priority: int = 0,
+    shared: bool = False,
 ) -> Callable[[Callable[[ReceivedMessage], Any]], Callable[[ReceivedMessage], Any]]:
-    """Make a function the handler of a queue; put it into an app's ``consumers.py``.
+    """Make a function a handler of a queue; put it into an app's ``consumers.py``.
 
     It is called with one message, in some thread. Returning accepts the message; raising
     counts a failed attempt, which is repeated after the queue's backoff until its maximum
@@ -70,8 +73,11 @@ def consumer(
     Where several workers consume the queue, one whose handler has a higher ``priority`` is
     served first, as long as it has credit; the others get what it has no credit for.
 
+    A queue has one handler, unless each of its handlers is ``shared``: then each message goes to
+    one of them, by priority, and to those of equal priority in turn. ``mq_worker`` runs them.
+
     Raises ConfigurationError for options that make no sense, for a second handler of the same
-    queue, and for a function that does not run when it is called with one message: a coroutine
+    queue that is not shared, and for a function that does not run when it is called with one message: a coroutine
     function, a generator function, one that takes another number of arguments.
     """
     if not conf.is_name(queue):
@@ -90,17 +96,23 @@ def consumer(
         if problem := unfit(function):
             raise ConfigurationError(f"The handler of {queue!r}, {function!r}, {problem}.")
         name: str = plain(queue)
-        known = _handlers.get(name)
-        if known is not None and not _same(known.function, function):
-            raise ConfigurationError(f"Queue {queue!r} already has a handler, {known.name}.")
-        _handlers[name] = Handler(
+        others = [known for known in _handlers.get(name, []) if not _same(known.function, function)]
+        if others and not (shared and all(known.shared for known in others)):
+            names = ", ".join(known.name for known in others)
+            raise ConfigurationError(
+                f"Queue {queue!r} already has a handler, {names}; if each message may go to any of them, give each"
+                " of them shared=True."
+            )
+        handler = Handler(
             queue=name,
             function=function,
             credit=credit,
             time_limit_seconds=time_limit_seconds,
             transactional=transactional,
             priority=priority,
+            shared=shared,
         )
+        _handlers[name] = [*others, handler]
         return function
 
     return register
@@ -132,20 +144,32 @@ def _place_of(function: Callable[..., Any]) -> tuple[str, str]:
     return named.__module__, named.__qualname__
 
 
-def discover() -> dict[str, Handler]:
+def discover() -> dict[str, list[Handler]]:
     """Import every installed app's ``consumers`` module and return the handlers by queue."""
     autodiscover_modules("consumers")
-    return dict(_handlers)
+    return {queue: list(handlers) for queue, handlers in _handlers.items()}
+
+
+def sole_handlers() -> dict[str, Handler]:
+    """Return the handler of each queue, after discovery. Raises ConfigurationError where a queue has several."""
+    handlers = discover()
+    for queue, (_, *others) in handlers.items():
+        if others:
+            raise ConfigurationError(
+                f"Queue {queue!r} has several handlers, which only mq_worker runs; have Celery's workers run no"
+                " handlers, by CELERY_HANDLERS = False in DJANGO_MQ, or leave the queue one handler."
+            )
+    return {queue: handler for queue, [handler] in handlers.items()}
 
 
 def handler_of(queue: str) -> Handler:
-    """Return the handler of a queue. Raises NoHandler."""
+    """Return the handler of a queue, the first one where it has several. Raises NoHandler."""
     try:
-        return _handlers[queue]
+        return _handlers[queue][0]
     except KeyError:
         raise NoHandler(f"No handler is registered for queue {queue!r}; decorate one with @consumer.") from None
 
 
 def forget(queue: str) -> None:
-    """Take a handler back; for tests."""
+    """Take the handlers of a queue back; for tests."""
     _handlers.pop(queue, None)

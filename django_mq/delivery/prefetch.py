@@ -7,85 +7,46 @@ credit says how many of them are handled at a time, and how many more to claim.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from django_mq.delivery.executing import Attempt
+from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.entry import Entry
+from django_mq.engine.message import Message
 from django_mq.engine.places import order_of
+from django_mq.engine.queue import Queue
 from django_mq.stores.records import ConsumerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from django_mq.delivery.handlers import Handler
     from django_mq.engine.places import Order
     from django_mq.stores.records import Claimed, QueueRecord
 
+#: The time for the engine: what was claimed neither expires nor becomes due here.
+NOW = 0.0
 
-class Prefetch:
-    """The messages that were claimed of one queue, and its handler. From any thread."""
 
-    def __init__(self, handler: Handler, policy: Callable[[str], QueueRecord]) -> None:
+class Subscriber:
+    """A handler as a consumer of its queue: its credit, and how many messages it was given."""
+
+    def __init__(self, handler: Handler) -> None:
         self.handler = handler
         self.credit = WindowCredit(handler.credit)
         self.delivered = 0
-        self._policy = policy
-        # A heap. The claim's token tells apart two claims of one row.
-        self._waiting: list[tuple[Order, int, Claimed]] = []
-        self._lock = threading.Lock()
-
-    def offer(self, message: Claimed) -> None:
-        """Take in a claimed message, at its place."""
-        item = order_of(message.level, message.place, message.id), message.claim, message
-        with self._lock:
-            heappush(self._waiting, item)
-
-    def wanted(self) -> int:
-        """How many more messages to claim."""
-        return max(0, (self.credit.free or 0) - len(self._waiting))
 
     @property
     def limit(self) -> int:
         """How many messages the handler may hold."""
         return self.credit.messages or 0
 
-    @property
-    def refill(self) -> int:
-        """How much credit should gather before a claim that no free slot waits for."""
-        # Less than half: what was claimed last came while the other half was handled, and the two
-        # halves are never quite equal. The smaller one is to be worth a claim, too.
-        return max(1, self.limit * 2 // 5)
-
     def resize(self, credit: int | None) -> None:
-        """Let the handler have so much credit from now on, None for its own."""
-        with self._lock:
-            self.credit.resize(credit or self.handler.credit)
-
-    def urgency(self) -> int:
-        """The priority of the first message, -1 if there is none."""
-        with self._lock:
-            return self._waiting[0][-1].priority if self._waiting else -1
-
-    def next_attempt(self) -> Attempt | None:
-        """Give out the first message, if credit allows."""
-        with self._lock:
-            if not self._waiting or not self.credit.take(len(self._waiting[0][-1].body)):
-                return None
-            message = heappop(self._waiting)[-1]
-            self.delivered += 1
-        return Attempt(message, self.handler, self._policy(message.queue_name))
-
-    def finish(self, attempt: Attempt) -> None:
-        """Give the credit back: whatever the outcome, the store decides what becomes of the row."""
-        with self._lock:
-            self.credit.give_back(len(attempt.claimed.body))
-
-    def empty(self) -> list[Claimed]:
-        """Take out, and return, what was not begun, in order."""
-        with self._lock:
-            waiting, self._waiting = self._waiting, []
-        return [message for *_, message in sorted(waiting)]
+        """Let the handler hold so many messages from now on, None for its own number."""
+        self.credit.resize(credit or self.handler.credit)
 
     def describe(self) -> ConsumerInfo:
         """What the operator sees."""
@@ -101,11 +62,176 @@ class Prefetch:
         )
 
 
+class Prefetch(ABC):
+    """The messages that were claimed of one queue, and its handlers. From any thread."""
+
+    def __init__(self, handlers: Iterable[Handler], policy: Callable[[str], QueueRecord]) -> None:
+        self.subscribers = tuple(Subscriber(handler) for handler in handlers)
+        self.queue = self.subscribers[0].handler.queue
+        self._policy = policy
+
+    @property
+    def limit(self) -> int:
+        """How many messages the handlers may hold together."""
+        return sum(subscriber.limit for subscriber in self.subscribers)
+
+    @property
+    def refill(self) -> int:
+        """How much credit should gather before a claim that no free slot waits for."""
+        # Less than half: what was claimed last came while the other half was handled, and the two
+        # halves are never quite equal. The smaller one is to be worth a claim, too.
+        return max(1, self.limit * 2 // 5)
+
+    def describe(self) -> list[ConsumerInfo]:
+        """What the operator sees."""
+        return [subscriber.describe() for subscriber in self.subscribers]
+
+    def _attempt(self, message: Claimed, subscriber: Subscriber) -> Attempt:
+        subscriber.delivered += 1
+        return Attempt(message, subscriber.handler, self._policy(self.queue))
+
+    @abstractmethod
+    def offer(self, message: Claimed) -> None:
+        """Take in a claimed message, at its place."""
+
+    @abstractmethod
+    def wanted(self) -> int:
+        """How many more messages to claim."""
+
+    @abstractmethod
+    def resize(self, credit: int | None) -> None:
+        """Let each handler have so much credit from now on, None for its own."""
+
+    @abstractmethod
+    def urgency(self) -> int:
+        """The priority of the first message, -1 if there is none."""
+
+    @abstractmethod
+    def next_attempt(self) -> Attempt | None:
+        """Give the first message to a handler, if credit allows."""
+
+    @abstractmethod
+    def finish(self, attempt: Attempt) -> None:
+        """Give the credit back: whatever the outcome, the store decides what becomes of the row."""
+
+    @abstractmethod
+    def empty(self) -> list[Claimed]:
+        """Take out, and return, what was not begun, in order."""
+
+
+class PlainPrefetch(Prefetch):
+    """A heap for the one handler of a queue."""
+
+    def __init__(self, handlers: Iterable[Handler], policy: Callable[[str], QueueRecord]) -> None:
+        super().__init__(handlers, policy)
+        [self._subscriber] = self.subscribers
+        self._credit = self._subscriber.credit
+        # The claim's token tells apart two claims of one row.
+        self._waiting: list[tuple[Order, int, Claimed]] = []
+        self._lock = threading.Lock()
+
+    def offer(self, message: Claimed) -> None:
+        item = order_of(message.level, message.place, message.id), message.claim, message
+        with self._lock:
+            heappush(self._waiting, item)
+
+    def wanted(self) -> int:
+        return max(0, (self._credit.free or 0) - len(self._waiting))
+
+    def resize(self, credit: int | None) -> None:
+        with self._lock:
+            self._subscriber.resize(credit)
+
+    def urgency(self) -> int:
+        with self._lock:
+            return self._waiting[0][-1].priority if self._waiting else -1
+
+    def next_attempt(self) -> Attempt | None:
+        with self._lock:
+            if not self._waiting or not self._credit.take(len(self._waiting[0][-1].body)):
+                return None
+            return self._attempt(heappop(self._waiting)[-1], self._subscriber)
+
+    def finish(self, attempt: Attempt) -> None:
+        with self._lock:
+            self._credit.give_back(len(attempt.claimed.body))
+
+    def empty(self) -> list[Claimed]:
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        return [message for *_, message in sorted(waiting)]
+
+
+class SharedPrefetch(Prefetch):
+    """An engine queue for several handlers of a queue: by priority, and handlers of equal priority in turn."""
+
+    def __init__(self, handlers: Iterable[Handler], policy: Callable[[str], QueueRecord]) -> None:
+        super().__init__(handlers, policy)
+        self._entries = Queue(self.queue)
+        self._consumers = {
+            Consumer(item.handler.name, item.credit, priority=item.handler.priority): item
+            for item in self.subscribers
+        }
+        for consumer in self._consumers:
+            self._entries.add_consumer(consumer)
+
+    def offer(self, message: Claimed) -> None:
+        known = Message(id=str(message.message_id), priority=message.priority, size=len(message.body))
+        entry = Entry(known, level=message.level, place=message.place, arrival=message.id, receipt=message)
+        self._entries.offer(entry)
+
+    def wanted(self) -> int:
+        return self._entries.wanted(self.limit)
+
+    def resize(self, credit: int | None) -> None:
+        with self._entries.lock:  # a thread must not take credit meanwhile
+            for consumer, subscriber in self._consumers.items():
+                subscriber.resize(credit)
+                self._entries.refresh(consumer)
+
+    def urgency(self) -> int:
+        first = next(self._entries.browse(), None)
+        return -1 if first is None else first.message.priority
+
+    def next_attempt(self) -> Attempt | None:
+        with self._entries.lock:
+            delivery = self._entries.deliver_next(NOW)
+            if delivery is None:
+                return None
+            consumer, entry = delivery
+            attempt = self._attempt(_claimed(entry), self._consumers[consumer])
+        attempt.receipt = delivery
+        return attempt
+
+    def finish(self, attempt: Attempt) -> None:
+        consumer, entry = attempt.receipt
+        self._entries.accept(entry, consumer)
+
+    def empty(self) -> list[Claimed]:
+        return [_claimed(entry) for entry in self._entries.purge()]
+
+
+def _claimed(entry: Entry) -> Claimed:
+    return entry.receipt  # type: ignore[return-value]  # what ``offer`` has put there
+
+
+def _urgency(prefetch: Prefetch) -> int:
+    return prefetch.urgency()
+
+
+def prefetch_of(handlers: Sequence[Handler], policy: Callable[[str], QueueRecord]) -> list[Prefetch]:
+    """Return the prefetch of each queue of the handlers, empty."""
+    by_queue: dict[str, list[Handler]] = {}
+    for handler in handlers:
+        by_queue.setdefault(handler.queue, []).append(handler)
+    return [(PlainPrefetch if len(some) == 1 else SharedPrefetch)(some, policy) for some in by_queue.values()]
+
+
 class Dispatcher:
     """What one worker has prefetched of all its queues."""
 
-    def __init__(self, handlers: Iterable[Handler], policy: Callable[[str], QueueRecord]) -> None:
-        self._prefetched = {handler.queue: Prefetch(handler, policy) for handler in handlers}
+    def __init__(self, prefetched: Iterable[Prefetch]) -> None:
+        self._prefetched = {prefetch.queue: prefetch for prefetch in prefetched}
         self._only = next(iter(self._prefetched.values()))
         # In the order of their turns; the dictionary itself is read by any thread.
         self._order = list(self._prefetched.values())
@@ -139,7 +265,7 @@ class Dispatcher:
         if len(self._prefetched) == 1:
             return self._only.next_attempt()
         with self._turns:
-            for prefetch in sorted(self._order, key=Prefetch.urgency, reverse=True):
+            for prefetch in sorted(self._order, key=_urgency, reverse=True):
                 attempt = prefetch.next_attempt()
                 if attempt is not None:
                     self._take_turns(prefetch)
@@ -170,4 +296,4 @@ class Dispatcher:
 
     def describe(self) -> tuple[ConsumerInfo, ...]:
         """What the operator sees of all handlers."""
-        return tuple(prefetch.describe() for prefetch in self._prefetched.values())
+        return tuple(info for prefetch in self._prefetched.values() for info in prefetch.describe())

@@ -22,7 +22,7 @@ from django_mq.delivery.ownerless import unknown_slots
 from django_mq.delivery.policies import Policies
 from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
 from django_mq.delivery.pool import Pool
-from django_mq.delivery.prefetch import Dispatcher
+from django_mq.delivery.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
 from django_mq.engine.conduct import Conduct
@@ -60,7 +60,7 @@ class Worker:
         self._handlers = list(handlers)
         check_transactions(self._handlers, self._alias)
         self.wake = Wake()
-        self._policies = Policies(handler.queue for handler in self._handlers)
+        self._policies = Policies(dict.fromkeys(handler.queue for handler in self._handlers))
         self._listener = notifier().listen(self.wake)
         self._stopping = False
         self._leaving = False
@@ -84,7 +84,7 @@ class Worker:
 
     def _begin(self) -> None:
         """Start with a new session and nothing prefetched: at first, and after a session was lost."""
-        self.dispatcher = Dispatcher(self._handlers, self._policies.of)
+        self.dispatcher = Dispatcher(prefetch_of(self._handlers, self._policies.of))
         self.session = Session(self._alias, kind="native", wake=self.wake, name=self._name)
         self._shift = self.dispatcher, self.session
         self.session.queues = self.dispatcher.queues
@@ -170,7 +170,7 @@ class Worker:
         the site is not set up. Later the worker says so, and tries again after a pause. Raises HandlersHang,
         in the end, if too many handlers still run after they were given up.
         """
-        self._listener.subscribe([WORKERS_TOPIC, *(queue_topic(handler.queue) for handler in self._handlers)])
+        self._listener.subscribe([WORKERS_TOPIC, *map(queue_topic, self.dispatcher.queues)])
         pause, has_worked = FIRST_PAUSE_SECONDS, False
         try:
             while not self._stopping:

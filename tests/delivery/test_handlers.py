@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
 from django_mq.api import consumer
-from django_mq.delivery.handlers import DEFAULT_CREDIT, discover, forget, handler_of
+from django_mq.delivery.handlers import DEFAULT_CREDIT, discover, forget, handler_of, sole_handlers
 from django_mq.errors import ConfigurationError, NoHandler
 
 if TYPE_CHECKING:
@@ -96,7 +96,32 @@ def test_a_queue_without_a_handler_is_said_to_have_none() -> None:
 def test_discovery_returns_what_is_registered() -> None:
     consumer("handled-here")(print)
 
-    assert discover()["handled-here"].function is print
+    [handler] = discover()["handled-here"]
+    assert handler.function is print
+
+
+def test_handlers_that_share_a_queue_are_found_in_order() -> None:
+    consumer("handled-here", shared=True, credit=3)(print)
+    consumer("handled-here", shared=True, priority=5)(repr)
+
+    assert [handler.function for handler in discover()["handled-here"]] == [print, repr]
+
+
+@pytest.mark.parametrize(("first", "second"), [(True, False), (False, True)])
+def test_a_queue_is_shared_only_if_each_handler_says_so(first: bool, second: bool) -> None:
+    consumer("handled-here", shared=first)(print)
+
+    with pytest.raises(ConfigurationError, match="give each of them shared=True"):
+        consumer("handled-here", shared=second)(repr)
+
+
+def test_a_worker_that_runs_one_handler_of_a_queue_refuses_several() -> None:
+    consumer("handled-here", shared=True)(print)
+    assert sole_handlers()["handled-here"].function is print
+    consumer("handled-here", shared=True)(repr)
+
+    with pytest.raises(ConfigurationError, match="'handled-here' has several handlers, which only mq_worker runs"):
+        sole_handlers()
 
 
 @pytest.mark.parametrize("priority", ["high", 1.5, 2**31, None])

@@ -2,55 +2,88 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.delivery.prefetch import Dispatcher
+from django_mq.delivery.prefetch import Dispatcher, PlainPrefetch, Prefetch, SharedPrefetch, prefetch_of
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django_mq.delivery.executing import Attempt
+    from django_mq.stores.records import QueueRecord
 
 
-def a_dispatcher(**allowed: int) -> Dispatcher:
-    """One consumer per queue, with its credit."""
-    handlers = [a_handler(queue=name, credit=credit) for name, credit in allowed.items()]
-    return Dispatcher(handlers, lambda name: a_policy(name=name))
+@pytest.fixture(params=[PlainPrefetch, SharedPrefetch])
+def kind(request: pytest.FixtureRequest) -> type[Prefetch]:
+    """Both ways to keep the messages of a queue that has one handler."""
+    chosen: type[Prefetch] = request.param
+    return chosen
+
+
+def policy(name: str) -> QueueRecord:
+    return a_policy(name=name)
+
+
+def a_dispatcher(kind: type[Prefetch], **allowed: int) -> Dispatcher:
+    """One handler per queue, with its credit."""
+    return Dispatcher(kind([a_handler(queue=name, credit=credit)], policy) for name, credit in allowed.items())
+
+
+def handlers_of_one_queue(*wanted: tuple[str, int, int]) -> Dispatcher:
+    """A dispatcher of handlers of one queue, each with its name, its priority and its credit."""
+    handlers = [a_handler(a_function(name), priority=priority, credit=credit) for name, priority, credit in wanted]
+    return Dispatcher(prefetch_of(handlers, policy))
+
+
+def a_function(name: str) -> Any:
+    def handle(message: object) -> None:
+        """Do nothing."""
+
+    handle.__qualname__ = name
+    return handle
+
+
+def served(attempts: Iterable[Attempt]) -> list[str]:
+    """The names of the handlers, in order."""
+    return [attempt.handler.name.rpartition(".")[2] for attempt in attempts]
 
 
 def drain(dispatcher: Dispatcher) -> list[Attempt]:
     return list(iter(dispatcher.next_attempt, None))
 
 
-def test_the_most_urgent_message_goes_first_whatever_its_queue() -> None:
-    dispatcher = a_dispatcher(orders=9, mails=9)
+def test_the_most_urgent_message_goes_first_whatever_its_queue(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=9, mails=9)
     for queue, priority in (("orders", 1), ("mails", 5), ("orders", 9), ("mails", 3)):
         dispatcher.offer([a_claimed(queue_name=queue, priority=priority)])
 
     assert [attempt.claimed.priority for attempt in drain(dispatcher)] == [9, 5, 3, 1]
 
 
-def test_queues_with_equally_urgent_heads_take_turns() -> None:
-    dispatcher = a_dispatcher(orders=9, mails=9)
+def test_queues_with_equally_urgent_heads_take_turns(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=9, mails=9)
     dispatcher.offer([a_claimed(queue_name=queue) for queue in ("orders",) * 3 + ("mails",) * 3])
 
-    served = [attempt.claimed.queue_name for attempt in drain(dispatcher)]
+    order = [attempt.claimed.queue_name for attempt in drain(dispatcher)]
 
-    assert served == ["orders", "mails"] * 3
+    assert order == ["orders", "mails"] * 3
 
 
-def test_within_a_queue_place_and_arrival_decide() -> None:
-    dispatcher = a_dispatcher(orders=9)
+def test_within_a_queue_place_and_arrival_decide(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=9)
     late, early, due = a_claimed(id=20), a_claimed(id=10), a_claimed(id=30, place=-5)
     dispatcher.offer([late, early, due])
 
     assert [attempt.claimed.id for attempt in drain(dispatcher)] == [30, 10, 20]
 
 
-def test_nobody_is_delivered_more_than_his_credit() -> None:
-    dispatcher = a_dispatcher(orders=2, mails=1)
+def test_nobody_is_delivered_more_than_his_credit(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=2, mails=1)
     dispatcher.offer([a_claimed(queue_name=queue) for queue in ("orders",) * 4 + ("mails",) * 4])
 
     delivered = drain(dispatcher)
@@ -58,8 +91,8 @@ def test_nobody_is_delivered_more_than_his_credit() -> None:
     assert sorted(attempt.claimed.queue_name for attempt in delivered) == ["mails", "orders", "orders"]
 
 
-def test_credit_comes_back_with_the_outcome() -> None:
-    dispatcher = a_dispatcher(orders=1)
+def test_credit_comes_back_with_the_outcome(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=1)
     dispatcher.offer([a_claimed(), a_claimed()])
     (first,) = drain(dispatcher)
 
@@ -68,8 +101,8 @@ def test_credit_comes_back_with_the_outcome() -> None:
     assert len(drain(dispatcher)) == 1
 
 
-def test_of_each_queue_as_much_is_asked_for_as_its_consumer_has_credit() -> None:
-    dispatcher = a_dispatcher(orders=5, mails=2)
+def test_of_each_queue_as_much_is_asked_for_as_its_consumer_has_credit(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=5, mails=2)
     assert dispatcher.hungry() == {"orders": 5, "mails": 2}
 
     dispatcher.offer([a_claimed(queue_name="mails"), a_claimed(queue_name="mails")])
@@ -77,15 +110,15 @@ def test_of_each_queue_as_much_is_asked_for_as_its_consumer_has_credit() -> None
     assert dispatcher.hungry() == {"orders": 5}
 
 
-def test_whoever_is_full_is_not_hungry() -> None:
-    dispatcher = a_dispatcher(orders=1)
+def test_whoever_is_full_is_not_hungry(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=1)
     dispatcher.offer([a_claimed()])
 
     assert dispatcher.hungry() == {}
 
 
-def test_what_was_never_delivered_can_be_taken_out() -> None:
-    dispatcher = a_dispatcher(orders=1)
+def test_what_was_never_delivered_can_be_taken_out(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=1)
     begun, waiting = a_claimed(id=1), a_claimed(id=2)
     dispatcher.offer([begun, waiting])
     dispatcher.next_attempt()
@@ -94,8 +127,8 @@ def test_what_was_never_delivered_can_be_taken_out() -> None:
     assert dispatcher.next_attempt() is None
 
 
-def test_the_operator_sees_who_is_busy() -> None:
-    dispatcher = a_dispatcher(orders=1, mails=1)
+def test_the_operator_sees_who_is_busy(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=1, mails=1)
     dispatcher.offer([a_claimed()])
     dispatcher.next_attempt()
 
@@ -104,15 +137,16 @@ def test_the_operator_sees_who_is_busy() -> None:
     assert seen == {"orders": ("busy", 1, 1), "mails": ("interested", 0, 0)}
 
 
+@pytest.mark.parametrize("kind", [PlainPrefetch, SharedPrefetch])
 @given(
     allowed=st.tuples(st.integers(1, 4), st.integers(1, 4)),
     steps=st.lists(st.tuples(st.sampled_from(["orders", "mails"]), st.integers(0, 9), st.booleans()), max_size=40),
 )
 def test_whatever_happens_credit_is_kept_and_nothing_is_lost(
-    allowed: tuple[int, int], steps: list[tuple[str, int, bool]]
+    kind: type[Prefetch], allowed: tuple[int, int], steps: list[tuple[str, int, bool]]
 ) -> None:
     limits = {"orders": allowed[0], "mails": allowed[1]}
-    dispatcher = a_dispatcher(**limits)
+    dispatcher = a_dispatcher(kind, **limits)
     offered, out, finished = 0, [], 0
     for queue, priority, deliver in steps:
         dispatcher.offer([a_claimed(queue_name=queue, priority=priority)])
@@ -126,3 +160,59 @@ def test_whatever_happens_credit_is_kept_and_nothing_is_lost(
             assert sum(attempt.claimed.queue_name == name for attempt in out) <= limit
 
     assert offered == finished + len(out) + len(dispatcher.empty())
+
+
+def test_less_credit_lets_fewer_begin_and_its_own_credit_comes_back(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=4)
+    dispatcher.offer([a_claimed() for _ in range(6)])
+
+    dispatcher.resize(1)
+    assert (len(drain(dispatcher)), dispatcher.credit()) == (1, 1)
+
+    dispatcher.resize(None)
+    assert (len(drain(dispatcher)), dispatcher.credit()) == (3, 4)
+
+
+def test_what_is_taken_out_stands_in_the_order_of_the_queue(kind: type[Prefetch]) -> None:
+    dispatcher = a_dispatcher(kind, orders=9)
+    late, urgent, early = a_claimed(id=20), a_claimed(id=30, priority=9), a_claimed(id=10)
+    dispatcher.offer([late, urgent, early])
+
+    assert dispatcher.empty() == [urgent, early, late]
+
+
+def test_a_better_handler_of_the_queue_is_served_first_and_the_other_gets_the_rest() -> None:
+    dispatcher = handlers_of_one_queue(("usual", 0, 9), ("better", 5, 2))
+    dispatcher.offer([a_claimed() for _ in range(4)])
+
+    begun = drain(dispatcher)
+    assert served(begun) == ["better", "better", "usual", "usual"]
+
+    dispatcher.finish(begun[0])
+    dispatcher.offer([a_claimed(), a_claimed()])
+    assert served(drain(dispatcher)) == ["better", "usual"]
+
+
+def test_handlers_of_equal_priority_take_turns() -> None:
+    dispatcher = handlers_of_one_queue(("one", 0, 9), ("other", 0, 9))
+    dispatcher.offer([a_claimed() for _ in range(4)])
+
+    assert served(drain(dispatcher)) == ["one", "other", "one", "other"]
+
+
+def test_as_much_is_asked_for_as_the_handlers_of_a_queue_have_credit_together() -> None:
+    dispatcher = handlers_of_one_queue(("one", 0, 3), ("other", 1, 4))
+    dispatcher.offer([a_claimed()])
+    dispatcher.next_attempt()
+
+    assert (dispatcher.hungry(), dispatcher.credit()) == ({"orders": 6}, 7)
+
+
+def test_the_operator_sees_each_handler_of_a_queue() -> None:
+    dispatcher = handlers_of_one_queue(("one", 0, 3), ("other", 1, 1))
+    dispatcher.offer([a_claimed()])
+    dispatcher.next_attempt()
+
+    seen = [(info.priority, info.state, info.credit_used, info.delivered) for info in dispatcher.describe()]
+
+    assert seen == [(0, "interested", 0, 0), (1, "busy", 1, 1)]

@@ -114,6 +114,35 @@ def test_two_queues_are_handled_side_by_side(alias: str) -> None:
         mails.wait_for(5)
 
 
+def test_handlers_of_one_queue_share_its_messages_by_priority(alias: str) -> None:
+    usual, better = Diary(), Diary()
+    publish_many([("orders", number) for number in range(10)])
+
+    handlers = [a_handler(usual, credit=4), a_handler(better, credit=2, priority=5)]
+    Worker(handlers, threads=1, using=alias).run(until_empty=True)
+
+    # One thread: the better one has credit again before the next message begins.
+    assert (usual.bodies, better.bodies) == ([], list(range(10)))
+    assert finished(alias) == 10
+
+
+def test_a_handler_that_is_busy_leaves_the_messages_of_its_queue_to_the_other(alias: str) -> None:
+    released = threading.Event()
+    diary = Diary()
+    publish_many([("orders", number) for number in range(4)])
+
+    def wait(_: Any) -> None:
+        assert released.wait(PATIENCE_SECONDS)
+
+    with running(a_handler(wait, credit=1, priority=5), a_handler(diary), using=alias):
+        try:
+            diary.wait_for(3)
+            assert finished(alias) < 4
+        finally:
+            released.set()
+        wait_until(lambda: finished(alias) == 4, lambda: "four messages accepted")
+
+
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_handler_with_little_credit_does_not_make_the_claims_for_another_small(alias: str, threads: int) -> None:
     declare(shared_store(alias), "mails")

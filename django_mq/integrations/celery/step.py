@@ -12,7 +12,7 @@ from celery.platforms import EX_OK
 from celery.worker import state
 
 from django_mq import conf
-from django_mq.delivery.handlers import check_transactions, discover
+from django_mq.delivery.handlers import check_transactions, sole_handlers
 from django_mq.integrations.celery import failures, loops, retries, revoking
 from django_mq.integrations.celery.alias import SCHEME
 from django_mq.integrations.celery.certainty import begin_if_certain
@@ -35,7 +35,7 @@ class MQStep(bootsteps.StartStopStep):
         keep_given(consumer.pool)
         begin_if_certain(consumer.pool)
         if conf.load().CELERY_HANDLERS:
-            for queue, handler in discover().items():
+            for queue, handler in sole_handlers().items():
                 transport.consume_native(queue, NativeConsumer(handler, consumer, transport))
 
     def stop(self, consumer: Any) -> None:
@@ -61,7 +61,7 @@ def install(sender: Any, **_: Any) -> None:
     if transport.driver_type != SCHEME:
         return
     if conf.load().CELERY_HANDLERS:
-        check_transactions(discover().values(), transport.alias)
+        check_transactions(sole_handlers().values(), transport.alias)
     loops.forget_left()
     sender.app.steps["consumer"].add(MQStep)
     failures.connect(transport.alias)

@@ -89,7 +89,7 @@ def _chosen(queues: str | None) -> list[Handler]:
     missing = [repr(name) for name in names if name not in known]
     if missing:
         raise CommandError(f"No handler for {', '.join(missing)}; there are handlers for {', '.join(known)}.")
-    return [known[name] for name in names]
+    return [handler for name in names for handler in known[name]]
 
 
 def _show_log() -> None:
