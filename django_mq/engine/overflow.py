@@ -1,13 +1,13 @@
 """What a queue does when it holds more than it should."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.telling import tell
-from django_mq.errors import OutOfRange
+from django_mq.errors import OutOfRange, QueueFull
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +48,36 @@ class Limits:
         return (self.messages is not None and messages > self.messages) or (
             self.size_bytes is not None and size_bytes > self.size_bytes
         )
+
+    def fitting(self, sizes: Sequence[int], messages: int, size_bytes: int) -> list[bool]:
+        """Which of several messages that come together fit beside what is here; what is too much is left out."""
+        fitting = []
+        for size in sizes:
+            fits = not self.exceeded_by(messages + 1, size_bytes + size)
+            fitting.append(fits)
+            if fits:
+                messages, size_bytes = messages + 1, size_bytes + size
+        return fitting
+
+    def refusal(self, queue: str, sizes: Sequence[int], messages: int, size_bytes: int) -> QueueFull:
+        """Why a queue that holds so much does not take all of these messages."""
+        wanted, unit, held, limit = len(sizes), "messages", messages, self.messages
+        if limit is None or messages + wanted <= limit:
+            wanted, unit, held, limit = sum(sizes), "bytes", size_bytes, self.size_bytes
+        sentence = f"Queue {queue!r} holds {held} of at most {limit} {unit}; {wanted} more do not fit."
+        return QueueFull(sentence, queue=queue)
+
+    def admit(
+        self, queue: str, sizes: Sequence[int], messages: int, size_bytes: int, *, drops: bool
+    ) -> list[bool]:
+        """Which of several messages come into a queue that holds so much and makes no room for them.
+
+        Raises QueueFull unless all fit, or the queue drops what is too much.
+        """
+        fitting = self.fitting(sizes, messages, size_bytes)
+        if not drops and not all(fitting):
+            raise self.refusal(queue, sizes, messages, size_bytes)
+        return fitting
 
     def share(self, percent: float) -> "Limits":
         """The limits at which so many percent are reached, rounded up."""

@@ -43,12 +43,6 @@ def closed(name: str) -> QueueClosed:
     return QueueClosed(f"Queue {name!r} is closed.")
 
 
-def full(name: str, unit: str, *, held: int, limit: int, wanted: int) -> QueueFull:
-    """The queue has no room for so many more messages, or bytes."""
-    sentence = f"Queue {name!r} holds {held} of at most {limit} {unit}; {wanted} more do not fit."
-    return QueueFull(sentence, queue=name)
-
-
 def not_taken(name: str, target: str) -> QueueInUse:
     """A queue is to be deleted whose messages do not all find room in its dead-letter queue."""
     return QueueInUse(

@@ -1,6 +1,6 @@
-"""How much a limited queue holds, and what that means for messages on their way into it.
+"""What is known of a limited queue while messages come into it. The engine's limits decide.
 
-Everything in a queue counts, whatever its state; of a message its body. Exactly the limit is allowed.
+Everything in a queue counts, whatever its state; of a message its body.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django_mq.stores import refusals
+from django_mq.engine.overflow import Limits, Overflow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +25,8 @@ class Room:
 
     queue_id: int
     name: str
-    max_messages: int | None
-    max_bytes: int | None
-    overflow: str
+    limits: Limits
+    overflow: Overflow
     last_value_key: str
     messages: int = 0
     size_bytes: int = 0
@@ -37,49 +36,34 @@ class Room:
     @property
     def is_limited(self) -> bool:
         """Whether there are limits at all."""
-        return self.max_messages is not None or self.max_bytes is not None
+        return self.limits != Limits()
 
     @property
     def is_ring(self) -> bool:
         """Whether older messages make room for new ones."""
-        return self.is_limited and self.overflow == "ring"
+        return self.is_limited and self.overflow is Overflow.RING
 
     def is_exceeded(self, messages: int = 0, size_bytes: int = 0) -> bool:
         """Whether it would hold too much with so much more."""
-        return (self.max_messages is not None and self.messages + messages > self.max_messages) or (
-            self.max_bytes is not None and self.size_bytes + size_bytes > self.max_bytes
-        )
+        return self.limits.exceeded_by(self.messages + messages, self.size_bytes + size_bytes)
 
     @property
     def excess(self) -> int:
         """How many messages may have to go, as far as that can be told: bytes do not say."""
-        messages = 1 if self.max_messages is None else max(1, self.messages - self.max_messages)
-        return messages if self.max_bytes is None else max(messages, AT_LEAST_FOR_BYTES)
+        most = self.limits.messages
+        messages = 1 if most is None else max(1, self.messages - most)
+        return messages if self.limits.size_bytes is None else max(messages, AT_LEAST_FOR_BYTES)
 
     def add(self, messages: int, size_bytes: int) -> None:
         """So much more is in the queue, or, if negative, less."""
         self.messages += messages
         self.size_bytes += size_bytes
 
-    def check(self, messages: Sequence[NewMessage]) -> None:
-        """Raise QueueFull unless all of these fit."""
-        wanted, size_bytes = len(messages), size_of(messages)
-        if not self.is_exceeded(wanted, size_bytes):
-            return
-        if self.max_messages is not None and self.messages + wanted > self.max_messages:
-            raise refusals.full(self.name, "messages", held=self.messages, limit=self.max_messages, wanted=wanted)
-        held, limit = self.size_bytes, self.max_bytes or 0
-        raise refusals.full(self.name, "bytes", held=held, limit=limit, wanted=size_bytes)
-
-    def fitting(self, messages: Sequence[NewMessage]) -> list[NewMessage]:
-        """Return those that fit, one after the other; what is too much is left out."""
-        kept: list[NewMessage] = []
-        size_bytes = 0
-        for message in messages:
-            if not self.is_exceeded(len(kept) + 1, size_bytes + len(message.body)):
-                kept.append(message)
-                size_bytes += len(message.body)
-        return kept
+    def admit(self, messages: Sequence[NewMessage]) -> list[NewMessage]:
+        """Return those of the messages that come into a queue that is no ring. Raises QueueFull."""
+        sizes, drops = [len(message.body) for message in messages], self.overflow is Overflow.DROP
+        fitting = self.limits.admit(self.name, sizes, self.messages, self.size_bytes, drops=drops)
+        return [message for message, fits in zip(messages, fitting, strict=True) if fits]
 
 
 def size_of(messages: Sequence[NewMessage]) -> int:

@@ -242,3 +242,24 @@ def test_a_producer_of_a_deleted_queue_waits_no_more() -> None:
     queue.delete(1.0)
 
     assert not producer.blocked
+
+
+@pytest.mark.parametrize(
+    ("sizes", "held", "fitting"),
+    [
+        ([1, 1, 1], (0, 0), [True, True, False]),
+        ([9, 11, 1], (0, 0), [True, False, True]),
+        ([1], (2, 0), [False]),
+        ([10], (1, 0), [True]),
+        ([10], (1, 1), [False]),
+    ],
+)
+def test_of_several_messages_those_that_are_too_much_are_dropped_or_all_are_refused(
+    sizes: list[int], held: tuple[int, int], fitting: list[bool]
+) -> None:
+    limits = Limits(messages=2, size_bytes=10)
+
+    assert limits.admit("orders", sizes, *held, drops=True) == fitting
+    if not all(fitting):
+        with pytest.raises(QueueFull, match=r"'orders' holds .* more do not fit"):
+            limits.admit("orders", sizes, *held, drops=False)

@@ -9,7 +9,6 @@ from django_mq.stores.last_value import value_key
 from django_mq.stores.memory.declaring import Declaring
 from django_mq.stores.memory.row import Row, engine_message
 from django_mq.stores.memory.runner import locked
-from django_mq.stores.room import size_of
 from django_mq.stores.times import later
 
 if TYPE_CHECKING:
@@ -135,11 +134,9 @@ class Appending(Declaring):
         kept = list(messages)
         for name, room in rooms.items():
             mine = [message for message in messages if message.queue_name == name]
-            if room.is_ring or not room.is_exceeded(len(mine), size_of(mine)):
+            if room.is_ring:
                 continue
-            if room.overflow != "drop":
-                room.check(mine)
-            fitting = room.fitting(mine)
+            fitting = room.admit(mine)
             self.broker.queues[name].dropped += len(mine) - len(fitting)
             welcome = set(map(id, fitting))
             kept = [each for each in kept if each.queue_name != name or id(each) in welcome]

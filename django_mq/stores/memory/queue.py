@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.pause import is_paused
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
@@ -76,9 +77,8 @@ class BrokerQueue:
         return Room(
             queue_id=self.number,
             name=self.name,
-            max_messages=self.settings.max_messages,
-            max_bytes=self.settings.max_bytes,
-            overflow=self.settings.overflow,
+            limits=Limits(self.settings.max_messages, self.settings.max_bytes),
+            overflow=Overflow(self.settings.overflow),
             last_value_key=self.settings.last_value_key,
             messages=len(self.rows),
             size_bytes=self.engine.statistics.depth_bytes,

@@ -7,8 +7,9 @@ that figure says full, or is old, does a publisher count anew.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.overflow import Limits, Overflow
 from django_mq.stores.room import Room, size_of
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.steering import REPLACED
@@ -35,26 +36,29 @@ class Admitting(Queues):
         rooms = {}
         for name in sorted(names):
             for row in self._rows(lock, queue=name):
-                queue_id, max_messages, max_bytes, overflow, key, messages, size_bytes, fresh = row
-                known = fresh and messages is not None and (max_bytes is None or size_bytes is not None)
-                rooms[name] = Room(
-                    queue_id=queue_id,
-                    name=name,
-                    max_messages=max_messages,
-                    max_bytes=max_bytes,
-                    overflow=overflow,
-                    last_value_key=key,
-                    messages=messages if known else 0,
-                    size_bytes=size_bytes or 0 if known else 0,
-                    exact=False,
-                )
-                if rooms[name].is_limited and not known:
-                    self._count_anew(rooms[name])
+                rooms[name] = self._room(name, row)
         return rooms
 
+    def _room(self, name: str, row: Sequence[Any]) -> Room:
+        queue_id, max_messages, max_bytes, overflow, key, messages, size_bytes, fresh = row
+        known = fresh and messages is not None and (max_bytes is None or size_bytes is not None)
+        room = Room(
+            queue_id=queue_id,
+            name=name,
+            limits=Limits(max_messages, max_bytes),
+            overflow=Overflow(overflow),
+            last_value_key=key,
+            messages=messages if known else 0,
+            size_bytes=size_bytes or 0 if known else 0,
+            exact=False,
+        )
+        if room.is_limited and not known:
+            self._count_anew(room)
+        return room
+
     def _count_anew(self, room: Room) -> None:
-        if room.max_bytes is None:
-            most = (room.max_messages or 0) + EVICTION_CHUNK
+        if room.limits.size_bytes is None:
+            most = (room.limits.messages or 0) + EVICTION_CHUNK
             room.messages = self._rows("count_up_to", queue=room.name, limit=most)[0][0]
         else:
             messages, size_bytes = self._rows("measure_queue", queue_id=room.queue_id)[0]
@@ -72,10 +76,8 @@ class Admitting(Queues):
         kept = list(messages)
         for room in rooms.values():
             mine = [message for message in messages if message.queue_name == room.name]
-            if room.is_limited and not room.is_ring and self._is_exceeded(room, len(mine), size_of(mine)):
-                if room.overflow != "drop":
-                    room.check(mine)
-                welcome = set(map(id, room.fitting(mine)))
+            if not room.is_ring and self._is_exceeded(room, len(mine), size_of(mine)):
+                welcome = set(map(id, room.admit(mine)))
                 kept = [each for each in kept if each.queue_name != room.name or id(each) in welcome]
         return kept
 
@@ -100,7 +102,7 @@ class Admitting(Queues):
             queue_id=room.queue_id,
             messages=room.messages,
             # Only a limit of bytes has them counted.
-            size_bytes=None if room.max_bytes is None else room.size_bytes,
+            size_bytes=None if room.limits.size_bytes is None else room.size_bytes,
             exact=room.exact,
         )
 
