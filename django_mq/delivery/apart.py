@@ -1,10 +1,16 @@
-"""Threads that use the database for event loops: Django refuses its connections to a thread that runs a loop."""
+"""Threads and their database connections; Django refuses its connections to a thread that runs an event loop."""
 
 from __future__ import annotations
 
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from django.db.backends.signals import connection_created
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
 
 #: Most threads of a pool, each with a database connection of its own. They are started one by one, when
 #: those that are there are busy.
@@ -14,7 +20,10 @@ _this_thread = threading.local()
 
 
 class ApartThreads:
-    """A pool of such threads. A forked child begins with none: its parent's threads do not exist there."""
+    """A pool of threads that use the database for event loops.
+
+    A forked child begins with none: its parent's threads do not exist there.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -37,3 +46,21 @@ def _enter() -> None:
 def works_for_event_loop() -> bool:
     """Return whether this thread is of such a pool: an event loop, or its coroutines, wait for the thread."""
     return getattr(_this_thread, "apart", False)
+
+
+def has_connected() -> bool:
+    """Whether a connection of Django's was ever opened in this thread: if not, there is none to put in order.
+
+    Looking through Django's connections takes longer than all the rest of a short attempt.
+    """
+    return getattr(_this_thread, "connected", False)
+
+
+def _prepare(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    _this_thread.connected = True
+    if works_for_event_loop() and not connection.get_autocommit():
+        # The transaction of the coroutine's caller is none of this thread's.
+        connection.set_autocommit(True)
+
+
+connection_created.connect(_prepare, dispatch_uid="django_mq.delivery.apart")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import connections, transaction
 
 from django_mq import signals
+from django_mq.delivery.apart import has_connected
 from django_mq.delivery.callables import check_run
-from django_mq.delivery.connecting import has_connected
 from django_mq.delivery.message import ReceivedMessage
 from django_mq.delivery.validation import moment
 from django_mq.engine.verdict import RETURNED, Decision, Verdict, ending_of, verdict

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.polling import MARKER_SECONDS, poll_seconds
+from django_mq.delivery.feeding import MARKER_SECONDS, poll_seconds
 from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.notifications.wake import Wake

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.certainty import now
+from django_mq.delivery.feeding import RENEWALS
 from django_mq.delivery.memory import resident_bytes
-from django_mq.delivery.polling import RENEWALS
 from django_mq.delivery.sidecar import Sidecar
 from django_mq.delivery.upkeep import Upkeep
 from django_mq.errors import StoreError, StoreUnavailable

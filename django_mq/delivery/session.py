@@ -28,8 +28,7 @@ from django_mq.delivery import ownerless, settling
 from django_mq.delivery.certainty import Certainty, now
 from django_mq.delivery.keeper import Keeper
 from django_mq.delivery.revival import revive
-from django_mq.delivery.settlement_writer import SettlementWriter
-from django_mq.delivery.settling import Settlements
+from django_mq.delivery.settling import Settlements, SettlementWriter
 from django_mq.engine.conduct import Conduct
 from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict
 from django_mq.errors import SessionLost, StoreError

@@ -14,13 +14,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.admission import Admission
 from django_mq.delivery.celery_tasks import carries_task, pause_seconds
-from django_mq.delivery.feeding import Feeder
+from django_mq.delivery.feeding import MARKER_SECONDS, Feeder, Polls, poll_seconds
 from django_mq.delivery.handlers import check_transactions
 from django_mq.delivery.ownerless import unknown_slots
-from django_mq.delivery.policies import Policies
-from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
+from django_mq.delivery.policies import Admission, Policies
 from django_mq.delivery.pool import Pool
 from django_mq.delivery.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.session import Session

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from django_mq.engine.verdict import Verdict
 from django_mq.stores.chores import Chores
 from django_mq.stores.records import Exchange, Settlement
-from django_mq.stores.sessions import Sessions
 from django_mq.stores.space import Spacious
 from django_mq.stores.volatile import Volatile
 
@@ -24,21 +23,26 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
+    from django_mq.engine.conduct import Conduct
     from django_mq.stores.features import Features
     from django_mq.stores.records import (
         Browsed,
         ClaimRequest,
         Counts,
         Failure,
+        Heartbeat,
         NewMessage,
         QueueRecord,
         Reaped,
+        Receipt,
+        Renewal,
+        SessionInfo,
         Times,
     )
     from django_mq.stores.waiting import WaitingMessage
 
 
-class Store(Sessions, Volatile, Spacious, ABC):
+class Store(Volatile, Spacious, ABC):
     """All that may happen to durable messages."""
 
     features: Features
@@ -111,6 +115,64 @@ class Store(Sessions, Volatile, Spacious, ABC):
         Raises QueueFull where a queue that refuses, or lets wait, has no room for all of them.
         Publishers into one ruled queue wait here for each other until their transactions end,
         so that they cannot overshoot together; messages into other queues need not come here.
+        """
+
+    # Sessions.
+
+    @abstractmethod
+    def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
+        """Open a session and return its id, which is never used again."""
+
+    @abstractmethod
+    def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
+        """Move the deadline; None means the session was reaped and holds nothing any more."""
+
+    @abstractmethod
+    def prolong(self, session_id: int, *, deadline_seconds: float) -> bool:
+        """Move the deadline in place of a worker that is silent; of its heartbeat nothing else changes.
+
+        False, and nothing moves, where the deadline has passed or the session's own connection has ended.
+        """
+
+    def guard(self, session_id: int, *, deadline_seconds: float) -> bool:  # noqa: ARG002 - for those who can
+        """Let this connection stand for the session: when it ends, ``hasten`` shortens the deadline.
+
+        Moves the deadline, too. False asks to be called again soon: the session's former
+        connection is not quite gone. True where there is nothing to wait for, be it
+        because the database cannot notice.
+        """
+        return True
+
+    def has_hung_up(self) -> bool:
+        """Whether the connection that stands for a session ended, as far as can be seen without asking."""
+        return False
+
+    @abstractmethod
+    def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
+        """Tell a session, at its next heartbeat, what to do; None leaves it at what it was told before.
+
+        ``credit`` 0 gives its consumers their own again. Returns whether there is such a session.
+        """
+
+    @abstractmethod
+    def revive(
+        self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float
+    ) -> frozenset[int] | None:
+        """Open a session again that was reaped, and give it back what it held and nothing has become of since.
+
+        Returns the row ids of all that it holds of ``held``; None, and does nothing, where a session with
+        this id exists.
+        """
+
+    @abstractmethod
+    def close_session(self, session_id: int) -> int:
+        """Give back, uncounted, what the session still holds, and forget it. Returns how many were given back."""
+
+    @abstractmethod
+    def subscribe(self, session_id: int, name: str) -> None:
+        """Give the session an exclusive queue before it takes a message; where all are welcome, do nothing.
+
+        Raises AccessRefused while another session has the queue, UnknownQueue, and SessionLost.
         """
 
     # Consuming.

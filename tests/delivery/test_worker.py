@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from django_mq.api import pause, publish, publish_many, resume
-from django_mq.delivery import admission, keeper
+from django_mq.delivery import keeper, policies
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.worker import Worker
 from django_mq.engine.verdict import Verdict
@@ -540,7 +540,7 @@ def test_a_worker_says_which_priority_its_handler_has(alias: str) -> None:
 def test_a_second_worker_of_an_exclusive_queue_stands_by_and_says_so(
     alias: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(admission, "AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(policies, "AGAIN_SECONDS", 0.1)
     Queue.objects.using(alias).update(exclusive=True)
     first, second = Diary(), Diary()
 

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[2] / "django_mq"
 #: Code objects with this flag are functions; bodies of modules and classes have it not.
 CO_OPTIMIZED = 0x01
+#: Where Python's frames are while it imports a module.
+IMPORTING = "<frozen importlib._bootstrap>"
 
 
 @contextmanager
 def files_entered() -> Iterator[set[str]]:
     """Yield the set of files of which a function is called, each by its path inside the package.
 
-    What a module calls while it is imported does not count.
+    What is called while a module is imported does not count.
     """
     entered: set[str] = set()
     unseen: dict[CodeType, bool] = {}
@@ -95,7 +97,7 @@ def inside(path: str) -> str:
 
 def _is_importing(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and is_ours(frame.f_code.co_filename):
+        if frame.f_code.co_filename == IMPORTING:
             return True
         frame = frame.f_back
     return False

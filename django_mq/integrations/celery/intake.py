@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.feeding import Feeder
+from django_mq.delivery.feeding import MARKER_SECONDS, Feeder, Polls, poll_seconds
 from django_mq.delivery.ownerless import nothing_to_mind, unknown_slots
-from django_mq.delivery.polling import MARKER_SECONDS, Polls, poll_seconds
 from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
 from django_mq.engine.conduct import Conduct
