@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from django_mq.benchmarks.ground import Ground
-    from django_mq.delivery.message import ReceivedMessage
+    from django_mq.delivery.handlers import ReceivedMessage
 
 #: What the raw loop claims at once, too.
 CREDIT = 1000

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from django_mq.benchmarks.ground import Ground
-    from django_mq.delivery.message import ReceivedMessage
+    from django_mq.delivery.handlers import ReceivedMessage
 
 #: A worker has become as large as it will after so many messages.
 SETTLED_IN = 20_000

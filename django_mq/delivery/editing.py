@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.exceptions import ValidationError
 
 from django_mq.conf import QueueSettings
-from django_mq.delivery import limits
+from django_mq.delivery import appending
 from django_mq.delivery.circles import leads_back
 from django_mq.errors import ConfigurationError
 from django_mq.models import Queue
@@ -47,7 +47,7 @@ def edit_queue(name: str, changes: Mapping[str, Any], *, using: str) -> None:
         queue = queue_named(name, using=using)
         columns = _check(queue, changes, using=using)
         queue.save(using=using, update_fields=columns)
-    limits.forget()
+    appending.forget()
 
 
 def queue_named(name: str, *, using: str) -> Queue:

@@ -15,8 +15,7 @@ from django.db import connections, transaction
 
 from django_mq import signals
 from django_mq.delivery.apart import has_connected
-from django_mq.delivery.callables import check_run
-from django_mq.delivery.message import ReceivedMessage
+from django_mq.delivery.handlers import ReceivedMessage, check_run
 from django_mq.delivery.validation import moment
 from django_mq.engine.verdict import RETURNED, Decision, Verdict, ending_of, verdict
 from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Retry

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.engine.claim_bytes import ClaimBytes
+from django_mq.engine.claim import ClaimBytes
 from django_mq.errors import StoreUnavailable
 from django_mq.notifications.registry import notifier
 from django_mq.stores.records import ClaimRequest

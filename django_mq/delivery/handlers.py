@@ -1,23 +1,29 @@
-"""Handlers: the user's functions, each a consumer of one queue."""
+"""Handlers: the users' functions, each a consumer of one queue; what can be one, and what it is given."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import iscoroutinefunction
 from django.db import connections
 from django.utils.module_loading import autodiscover_modules
 
 from django_mq import conf
-from django_mq.delivery.callables import unfit
+from django_mq.delivery.codecs import decode_body, decode_headers
 from django_mq.delivery.validation import plain
-from django_mq.errors import ConfigurationError, NoHandler
+from django_mq.errors import ConfigurationError, HandlerNotRun, NoHandler
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from datetime import datetime
+    from uuid import UUID
 
-    from django_mq.delivery.message import ReceivedMessage
+    from django_mq.stores.records import Claimed
 
 #: Messages a handler holds at a time unless it says otherwise.
 DEFAULT_CREDIT = 20
@@ -173,3 +179,96 @@ def handler_of(queue: str) -> Handler:
 def forget(queue: str) -> None:
     """Take the handlers of a queue back; for tests."""
     _handlers.pop(queue, None)
+
+
+#: Functions whose call returns before their body has run, with the word for them.
+NOT_RUN_BY_A_CALL = (
+    (iscoroutinefunction, "a coroutine function"),
+    (inspect.isasyncgenfunction, "an asynchronous generator function"),
+    (inspect.isgeneratorfunction, "a generator function"),
+)
+
+
+def unfit(function: Any) -> str | None:
+    """Return why a callable cannot be a handler, as the end of a sentence; None if it can."""
+    if not callable(function):
+        return "cannot be called; decorate a function"
+    for is_such, word in NOT_RUN_BY_A_CALL:
+        if is_such(function) or is_such(_call_of(function)):
+            return f"is {word}, which does not run when it is called; write a plain function"
+    if not _takes_one(function):
+        return "cannot be called with one positional argument, the message"
+    return None
+
+
+def check_run(result: Any) -> None:
+    """Raise HandlerNotRun if what a handler has returned shows that its work is still to be run."""
+    if not (inspect.isawaitable(result) or isinstance(result, Generator | AsyncGenerator)):
+        return
+    if inspect.iscoroutine(result):
+        result.close()  # otherwise Python warns of it wherever the garbage is collected
+    raise HandlerNotRun(
+        f"The handler returned a {type(result).__name__}, so its work did not run; run the work in the handler."
+    )
+
+
+def _call_of(function: Any) -> Any:
+    """Return the ``__call__`` of a callable object, also of one inside of partials."""
+    while isinstance(function, partial):
+        function = function.func
+    return None if isinstance(function, type) else getattr(type(function), "__call__", None)  # noqa: B004 - not whether, but which
+
+
+def _takes_one(function: Callable[..., Any]) -> bool:
+    try:
+        # A wrapper is called with its own arguments, not with those that it gives to the wrapped function.
+        inspect.signature(function, follow_wrapped=False).bind(None)
+    except ValueError:
+        return True  # some built-in callables have no signature
+    except TypeError:
+        return False
+    return True
+
+
+#: Stands for a body that nobody has asked for; None is a body like any other.
+UNREAD = object()
+
+
+class ReceivedMessage:
+    """One delivery of one message. Decoding raises CorruptMessage, which dead-letters it."""
+
+    def __init__(self, claimed: Claimed) -> None:
+        self._claimed = claimed
+        self._body: Any = UNREAD
+        self._headers: dict[str, Any] | None = None
+        self.id: UUID = claimed.message_id
+        self.queue: str = claimed.queue_name
+        #: 0 to 9, 9 first.
+        self.priority: int = claimed.priority
+        #: 1 for the first delivery; what was given back unstarted is not counted.
+        self.attempt: int = claimed.attempts + 1
+        #: Whether somebody was given it before.
+        self.redelivered: bool = claimed.redelivered
+        self.type: str = claimed.type
+        self.correlation_id: str | None = claimed.correlation_id
+        self.group_key: str | None = claimed.group_key
+        self.published_at: datetime = claimed.published_at
+        self.content_type: str = claimed.content_type
+
+    @property
+    def body(self) -> Any:
+        """What was published: decoded JSON or text, or bytes."""
+        if self._body is UNREAD:
+            claimed = self._claimed
+            self._body = decode_body(claimed.body, claimed.content_type, claimed.content_encoding)
+        return self._body
+
+    @property
+    def headers(self) -> dict[str, Any]:
+        """The headers."""
+        if self._headers is None:
+            self._headers = decode_headers(self._claimed.headers)
+        return self._headers
+
+    def __repr__(self) -> str:
+        return f"<message {self.id} of {self.queue}, attempt {self.attempt}>"

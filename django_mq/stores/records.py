@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 from django_mq.engine.backoff import Backoff
-from django_mq.engine.claim_bytes import MOST_BYTES
+from django_mq.engine.claim import MOST_BYTES
 from django_mq.engine.conduct import Conduct
 from django_mq.engine.verdict import Verdict
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.delivery import limits
+from django_mq.delivery import appending
 from django_mq.delivery.declaring import declare
 from django_mq.notifications.base import queue_of, queue_topic
 from django_mq.notifications.registry import notifier
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def nothing_is_remembered() -> None:
     """What a process remembers of queues belongs to the test before."""
-    limits.forget()
+    appending.forget()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import Letter, publish, publish_many
-from django_mq.delivery import limits
+from django_mq.delivery import appending
 from django_mq.delivery.editing import create_queue, edit_queue
 from django_mq.delivery.letters import as_letter, check
 from django_mq.errors import ConfigurationError, DuplicateMessage, InvalidMessage, QueueFull
@@ -95,11 +95,11 @@ class Publisher(threading.Thread):
 
     def run(self) -> None:
         store = private_store(self._alias)
-        rules = limits.rules_of(store, "orders")
+        rules = appending.rules_of(store, "orders")
         assert rules is not None
         _, message = check(as_letter(("orders", "late")))
         try:
-            limits.waiting_for_room(store, {"orders": rules}, lambda: self._write(store, message))
+            appending.waiting_for_room(store, {"orders": rules}, lambda: self._write(store, message))
         except QueueFull as error:
             self.error = error
         finally:

@@ -16,7 +16,7 @@ from django.db import connections, transaction
 
 from django_mq.api import Letter, apublish, apublish_many, publish, publish_many
 from django_mq.conf import QueueSettings
-from django_mq.delivery import limits, publishing
+from django_mq.delivery import appending, publishing
 from django_mq.delivery.apart import MOST_THREADS
 from django_mq.delivery.bulk import publish_alike
 from django_mq.delivery.declaring import declare, declare_all, declaring
@@ -401,7 +401,7 @@ def test_publishers_that_meet_at_the_first_use_of_a_declared_queue_all_publish(
 
     with transaction.atomic(using=committed_database):
         publish("orders")
-        limits.forget()  # other processes do not know of the queue
+        appending.forget()  # other processes do not know of the queue
         for other in others:
             other.thread.start()
         for other in others:
@@ -423,7 +423,7 @@ def test_the_first_publisher_s_roll_back_leaves_the_queue_to_the_next(
 
     with rolled_back(committed_database):
         publish("orders")
-        limits.forget()
+        appending.forget()
         other.thread.start()
         assert other.is_declaring.wait(PATIENCE_SECONDS)
     other.thread.join(PATIENCE_SECONDS)

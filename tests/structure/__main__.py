@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OPTIONS: Final = ("grouping", "max_in_flight")
 #: What decides for durable queues: these modules, as far as they exist, must be reached without the memory store.
 DECISIONS: Final = (
-    *("arbiter", "backoff", "calendar", "capacity", "claim_bytes", "claim_limits", "duplicates", "expiry"),
+    *("arbiter", "backoff", "calendar", "capacity", "claim", "duplicates", "expiry"),
     *("last_value", "levels", "lifetime", "places", "routing", "verdict"),
 )
 #: Most statements or round trips of a claim from a queue with rules; SQLite's are only shown.

@@ -22,7 +22,7 @@ from django_mq.integrations.tasks.results import error_of, row_of, write
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from django_mq.delivery.message import ReceivedMessage
+    from django_mq.delivery.handlers import ReceivedMessage
     from django_mq.models import TaskResult
 
 SUCCESSFUL, FAILED = compat.TaskResultStatus.SUCCESSFUL, compat.TaskResultStatus.FAILED

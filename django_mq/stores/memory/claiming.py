@@ -8,8 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.engine.arbiter import LEFT_SECONDS
-from django_mq.engine.claim_bytes import fitting
-from django_mq.engine.claim_limits import left_behind, limit_of
+from django_mq.engine.claim import fitting, left_behind, limit_of
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.memory.broker import row_of

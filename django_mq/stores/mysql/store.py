@@ -9,8 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.engine.claim_bytes import fitting
-from django_mq.engine.claim_limits import limit_of
+from django_mq.engine.claim import fitting, limit_of
 from django_mq.engine.conduct import Conduct
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import StoreError

@@ -6,8 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.arbiter import LEFT_SECONDS
-from django_mq.engine.claim_bytes import fitting
-from django_mq.engine.claim_limits import left_behind, limit_of
+from django_mq.engine.claim import fitting, left_behind, limit_of
 from django_mq.engine.places import order_of
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost

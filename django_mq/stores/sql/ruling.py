@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq.engine.arbiter import Situation, Subscription, award, rivals_of
-from django_mq.engine.claim_limits import limit_of
+from django_mq.engine.claim import limit_of
 from django_mq.stores.sql.merging import merged, next_batch
 from django_mq.stores.sql.remembering import Remembering
 

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from django_mq.engine.claim_bytes import fitting
+from django_mq.engine.claim import fitting
 from django_mq.errors import StoreUnavailable
 from django_mq.stores.features import Features
 from django_mq.stores.records import Browsed, Claimed, Exchange

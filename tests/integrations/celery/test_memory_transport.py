@@ -12,7 +12,7 @@ from celery.contrib.testing.worker import start_worker
 from django.utils import timezone
 from kombu import Connection, Exchange, Queue
 
-from django_mq.delivery import limits
+from django_mq.delivery import appending
 from django_mq.delivery.handlers import consumer, forget
 from django_mq.delivery.publishing import apublish, publish
 from django_mq.engine.states import State
@@ -45,7 +45,7 @@ def store() -> Iterator[MemoryStore]:
     """An empty broker, and a handle of it."""
     register()
     empty_brokers()
-    limits.forget()
+    appending.forget()
     yield shared_store(MEMORY)  # type: ignore[misc]
     empty_brokers()
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from django_mq.delivery import limits
+from django_mq.delivery import appending
 from django_mq.engine.groups.sole import SoleReceiver
 from django_mq.errors import QueueInUse, UnknownQueue
 from tests.scenarios.errors import UnfitError
@@ -44,7 +44,7 @@ class StoredBroker:
         elif rules != known.rules:
             known.rules = rules
             self._edit(known)
-        limits.forget()
+        appending.forget()
         return known
 
     def _link(self, newest: str) -> None:

@@ -1,4 +1,4 @@
-"""How many of the messages in line one claim brings.
+"""How many of the messages in line one claim brings, and what it leaves behind.
 
 A message that was with a worker as it died is suspect: it travels alone, so that the next death is its own.
 A claim that brings more than its connection carries within the statement timeout is cancelled, and
@@ -8,10 +8,11 @@ shrinks when a claim has failed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
 #: The bound of a claim, in bytes of bodies.
 MOST_BYTES = 16 * 2**20
@@ -58,3 +59,33 @@ class ClaimBytes:
         """Raise the bound if a claim that nearly filled it was far from its timeout."""
         if 2 * size_bytes >= self.amount and seconds * QUICK < timeout_seconds:
             self.amount = min(self._most_bytes, 2 * self.amount)
+
+
+class Request(Protocol):
+    """What was asked for: ``credit`` messages of the queues together, and of some no more than their limits."""
+
+    @property
+    def queues(self) -> Sequence[str]: ...
+    @property
+    def credit(self) -> int: ...
+    @property
+    def limits(self) -> Mapping[str, int]: ...
+
+
+def limit_of(request: Request, queue: str) -> int:
+    """Return how many messages the queue may give."""
+    return min(request.credit, request.limits.get(queue, request.credit))
+
+
+def left_behind(request: Request, claimed: Sequence[str], seen: int) -> frozenset[str]:
+    """Return the queues in which a claim may have left something; ``claimed`` is the queue of each message.
+
+    ``seen`` is how many messages it could have claimed; a suspect among them, or their bytes, cuts the
+    claim. A suspect at the head that found no free slot leaves no trace here: look again when a slot is free.
+    """
+    if not claimed:
+        return frozenset()
+    if seen >= request.credit or len(claimed) < seen:
+        return frozenset(request.queues)
+    counts = Counter(claimed) if request.limits else {}
+    return frozenset(queue for queue, limit in request.limits.items() if counts[queue] >= limit)
