@@ -73,3 +73,8 @@ class DuplicateIds:
 
     def __len__(self) -> int:
         return len(self._ids)
+
+
+def is_over(used_at: float, now: float, seconds: float | None) -> bool:
+    """Whether an id that was used then is as good as new: ``seconds`` later, None for never by time."""
+    return seconds is not None and now >= used_at + seconds

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.groups.base import header_text
+from django_mq.engine.last_value import is_outdone
 from django_mq.engine.lists.base import EntryList
 from django_mq.engine.lists.fifo import FifoList
 from django_mq.engine.places import ORDINARY_PLACE
@@ -41,7 +42,7 @@ class LastValueList(EntryList):
         latest, age = self._latest.get(value, (entry, entry.arrival))
         replaced = False
         if latest is not entry:
-            if age >= entry.arrival and not _has_just_come_due(entry):
+            if is_outdone(entry.arrival, [age]) and not _has_just_come_due(entry):
                 return entry
             age = max(age, entry.arrival)
             replaced = self._inner.remove(latest)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django_mq.engine.duplicates import is_over
 from django_mq.stores import refusals
 from django_mq.stores.sql.replacing import Replacing
+from django_mq.stores.times import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +33,10 @@ class Deduplicating(Replacing):
     def _use_dedup_id(self, message: NewMessage) -> None:
         if self._remember_duplicate(message):
             return
-        for id_, by, is_over in self._uses(message):  # none, if the queue remembers no ids
-            if is_over:
+        for id_, by, used_at, now, seconds in self._uses(message):  # none, if the queue remembers no ids
+            if is_new := is_over(time_of(used_at).timestamp(), time_of(now).timestamp(), seconds):
                 self._rows("forget_duplicate", id=id_)
-            if not (is_over and self._remember_duplicate(message)):
+            if not (is_new and self._remember_duplicate(message)):
                 raise refusals.used(message, UUID(str(by)))
 
     def _uses(self, message: NewMessage) -> list[tuple[Any, ...]]:

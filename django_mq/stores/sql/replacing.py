@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.states import CLAIMED
+from django_mq.engine.last_value import is_outdone, replaced
 from django_mq.stores.sql.admitting import Admitting
 from django_mq.stores.sql.steering import REPLACED
 
@@ -29,16 +29,15 @@ class Replacing(Admitting):
     def _replace_older(self, queue_id: int, key: str, newest: int) -> int:
         """Replace what else is there with the key; return how many messages went at once."""
         older = self._rows("older_values", queue_id=queue_id, key=key, newest=newest)
-        held = [id_ for id_, state in older if state == CLAIMED]
-        unheld = [id_ for id_, state in older if state != CLAIMED]
+        gone, held = replaced(older)
         if held:
             self._rows("mark_replaced", ids=held)
-        return self._remove(unheld, REPLACED) if unheld else 0
+        return self._remove(gone, REPLACED) if gone else 0
 
     def _keep_latest(self, queue_id: int, key: str, id_: int) -> None:
         """A message is ready again: let it replace older ones, or be replaced if there is a later one."""
         others = [row[0] for row in self._rows("older_values", queue_id=queue_id, key=key, newest=id_)]
-        if others and max(others) > id_:
+        if is_outdone(id_, others):
             self._remove([id_], REPLACED)
         else:
             self._replace_older(queue_id, key, id_)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.stores.records import WORKER_LOST
 from django_mq.stores.sql.runner import Runner
+from django_mq.stores.times import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +69,7 @@ class Rollups(Runner):
     def roll_up(self) -> int:
         now = datetime.now(UTC) + timedelta(seconds=self.now_skew_seconds()) - SETTLING
         current = now.replace(second=0, microsecond=0)
-        marks = {self._time(minute): mark for minute, mark in self._rows("rolled_up", since=current - MARKS)}
+        marks = {time_of(minute): mark for minute, mark in self._rows("rolled_up", since=current - MARKS)}
         minutes = [current - MINUTE * number for number in range(BACK, 0, -1)]
         missing = [minute for minute in minutes if minute not in marks]
         if not missing:
@@ -100,15 +101,7 @@ class Rollups(Runner):
             setattr(found[queue], column, getattr(found[queue], column) + number)
             found[queue].redelivered += again
         for queue, *times in self._rows("sample_minute", limit=SAMPLE, **span):
-            ready, claimed, finished = map(self._time, times)
+            ready, claimed, finished = map(time_of, times)
             found[queue].waits.append(max(0.0, (claimed - ready).total_seconds()))
             found[queue].runs.append(max(0.0, (finished - claimed).total_seconds()))
         yield from found.items()
-
-    @staticmethod
-    def _time(value: Any) -> datetime:
-        """Return a column's aware time."""
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value)
-        time: datetime = value
-        return time if time.tzinfo else time.replace(tzinfo=UTC)

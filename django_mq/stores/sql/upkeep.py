@@ -12,6 +12,7 @@ from django_mq.stores.sql.admitting import Admitting
 from django_mq.stores.sql.rollups import Rollups
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.steering import BY_LATER_VALUE, REPLACED
+from django_mq.stores.times import time_of
 
 
 class Upkeep(Sessions, Admitting, Rollups):
@@ -99,7 +100,7 @@ class Upkeep(Sessions, Admitting, Rollups):
         pruned = 0
         for queue_id, count, seconds in self._rows("duplicate_windows"):
             horizon = self._rows("duplicate_horizon", queue_id=queue_id, kept=count - 1) if count else []
-            window = {"horizon": self._time(horizon[0][0]) if horizon else None, "seconds": seconds}
+            window = {"horizon": time_of(horizon[0][0]) if horizon else None, "seconds": seconds}
             if window != {"horizon": None, "seconds": None}:
                 pruned += len(self._rows("prune_duplicates", queue_id=queue_id, limit=limit, **window))
         return pruned
