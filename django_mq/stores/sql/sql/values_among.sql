@@ -2,5 +2,5 @@
 -- Locks: nothing. Index: the primary key.
 -- Returns: id, queue id and key, which may be null, in order of arrival.
 SELECT id, queue_id, value_key FROM django_mq_message
-WHERE id IN %(ids)s AND state = 1
+WHERE id {in_ids} AND state = 1
 ORDER BY id

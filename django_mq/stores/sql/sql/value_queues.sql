@@ -3,4 +3,4 @@
 -- Returns: their names.
 SELECT DISTINCT q.name FROM django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
-WHERE m.id = ANY(%(ids)s::bigint[]) AND q.last_value_key <> ''
+WHERE m.id {in_ids} AND q.last_value_key <> ''

@@ -3,5 +3,5 @@
 -- Returns: one row per message.
 UPDATE django_mq_message
 SET state = 3, dead_reason = %(reason)s, dead_at = {now}, suspect = false
-WHERE id = ANY(%(ids)s::bigint[]) AND state < 2
-RETURNING id
+WHERE id {in_ids} AND state < 2
+{returning_id}

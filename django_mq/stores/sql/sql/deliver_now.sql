@@ -3,4 +3,5 @@
 -- Returns: one row per message.
 UPDATE django_mq_message
 SET state = 1, deliver_at = {now}
-WHERE id IN %(ids)s AND state = 0
+WHERE id {in_ids} AND state = 0
+{returning_id}

@@ -4,5 +4,5 @@
 UPDATE django_mq_message
 SET state = 1, attempts = 0, suspect = false, redelivered = true, dead_reason = '', dead_at = NULL,
     expires_at = NULL, claim = NULL
-WHERE id = ANY(%(ids)s::bigint[]) AND state = 3
-RETURNING id
+WHERE id {in_ids} AND state = 3
+{returning_id}

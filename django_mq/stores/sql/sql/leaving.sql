@@ -3,4 +3,4 @@
 -- Returns: ids.
 SELECT m.id FROM django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
-WHERE m.id IN %(ids)s AND m.dead_reason <> 'replaced' AND q.expiry_queue_id IS NOT NULL
+WHERE m.id {in_ids} AND m.dead_reason <> 'replaced' AND q.expiry_queue_id IS NOT NULL

@@ -1,0 +1,1 @@
+IN %(sessions)s

@@ -1,0 +1,1 @@
+-- The store answers with one row for each that a statement touched.

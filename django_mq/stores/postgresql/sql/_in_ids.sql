@@ -1,0 +1,1 @@
+= ANY(%(ids)s::bigint[])

@@ -1,0 +1,1 @@
+= ANY(%(sessions)s::bigint[])
