@@ -9,7 +9,7 @@ from django.db.models.functions import Left
 
 from django_mq.admin.table import alias
 from django_mq.models import Attempt, Message
-from django_mq.stores.texts import told
+from django_mq.stores.values import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

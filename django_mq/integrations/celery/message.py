@@ -14,7 +14,7 @@ from django_mq.delivery.message_ids import new_message_id
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
 from django_mq.errors import BodyNotSerialisable, CorruptMessage, InvalidMessage
 from django_mq.stores.records import NewMessage
-from django_mq.stores.texts import storable
+from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
     from django_mq.delivery.session import Session

@@ -22,7 +22,7 @@ from django_mq.errors import CorruptMessage, MessageRemoved, UnknownTask
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import is_envelope, time_of, unpack
 from django_mq.models import Attempt, History, Message, TaskResult
-from django_mq.stores.texts import told
+from django_mq.stores.values import told
 
 if TYPE_CHECKING:
     from django_mq.integrations.tasks.backend import MQBackend

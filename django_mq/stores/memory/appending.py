@@ -9,7 +9,7 @@ from django_mq.stores.last_value import value_key
 from django_mq.stores.memory.declaring import Declaring
 from django_mq.stores.memory.row import Row, engine_message
 from django_mq.stores.memory.runner import locked
-from django_mq.stores.times import later
+from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

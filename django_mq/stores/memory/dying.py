@@ -10,8 +10,7 @@ from django_mq.engine.places import ORDINARY_PLACE
 from django_mq.stores.memory.history import Outcome
 from django_mq.stores.memory.row import BY_LATER_VALUE
 from django_mq.stores.memory.steering import Steering
-from django_mq.stores.texts import storable
-from django_mq.stores.times import later
+from django_mq.stores.values import later, storable
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -11,7 +11,7 @@ from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.stores.records import QueueRecord
 from django_mq.stores.room import Room
-from django_mq.stores.times import later
+from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from datetime import datetime

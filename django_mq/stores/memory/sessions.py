@@ -11,7 +11,7 @@ from django_mq.stores.memory.row import BY_LATER_VALUE
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.memory.session import WorkerSession
 from django_mq.stores.records import Instructions, Renewal
-from django_mq.stores.times import later
+from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from django_mq.stores.memory.claiming import Claiming
 from django_mq.stores.memory.dying import Dying
 from django_mq.stores.memory.history import Outcome
 from django_mq.stores.memory.runner import locked
-from django_mq.stores.times import later
+from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

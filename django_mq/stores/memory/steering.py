@@ -14,8 +14,7 @@ from django_mq.stores.memory.arriving import Arriving
 from django_mq.stores.memory.history import FailedAttempt, Outcome
 from django_mq.stores.memory.row import engine_message
 from django_mq.stores.memory.runner import locked
-from django_mq.stores.texts import storable, told, uuid_of
-from django_mq.stores.times import later
+from django_mq.stores.values import later, storable, told, uuid_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

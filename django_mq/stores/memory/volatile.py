@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.stores.memory.lane import VolatileBinding, VolatileMessage
 from django_mq.stores.memory.runner import Runner, locked
-from django_mq.stores.times import later
+from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

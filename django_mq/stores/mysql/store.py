@@ -25,7 +25,7 @@ from django_mq.stores.space import Space
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
 from django_mq.stores.sql.merging import merged, next_batch
 from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED
-from django_mq.stores.texts import storable
+from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,7 +15,7 @@ from django_mq.stores.records import Claimed, Exchange
 from django_mq.stores.sql.ruling import Ruling
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED, Steering
-from django_mq.stores.texts import storable, told
+from django_mq.stores.values import storable, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,7 +12,7 @@ from uuid import UUID
 from django_mq.engine.duplicates import is_over
 from django_mq.stores import refusals
 from django_mq.stores.sql.replacing import Replacing
-from django_mq.stores.times import time_of
+from django_mq.stores.values import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.stores.records import WORKER_LOST
 from django_mq.stores.sql.runner import Runner
-from django_mq.stores.times import time_of
+from django_mq.stores.values import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.conduct import Conduct
 from django_mq.stores.records import Instructions, Renewal
 from django_mq.stores.sql.steering import Steering
-from django_mq.stores.texts import storable
+from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

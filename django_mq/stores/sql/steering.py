@@ -9,7 +9,7 @@ from uuid import UUID
 from django_mq.engine.verdict import Verdict
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.runner import Runner
-from django_mq.stores.texts import storable, told, uuid_of
+from django_mq.stores.values import storable, told, uuid_of
 from django_mq.stores.waiting import WaitingMessage
 
 if TYPE_CHECKING:

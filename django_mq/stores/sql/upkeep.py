@@ -12,7 +12,7 @@ from django_mq.stores.sql.admitting import Admitting
 from django_mq.stores.sql.rollups import Rollups
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.steering import BY_LATER_VALUE, REPLACED
-from django_mq.stores.times import time_of
+from django_mq.stores.values import time_of
 
 
 class Upkeep(Sessions, Admitting, Rollups):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django_mq.stores.statements import PARAMETER
-from django_mq.stores.times import later
+from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,12 +1,30 @@
-"""Text that any database can store.
+"""Times and texts that any database can store.
 
-An exception may speak of a file whose name is no text, or quote a body with a zero byte in
-it. PostgreSQL refuses both, and a verdict that cannot be written would be tried for ever.
+An exception may speak of a file whose name is no text, or quote a body with a zero byte in it. PostgreSQL
+refuses both, and a verdict that cannot be written would be tried for ever.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
+
+LAST = datetime.max.replace(tzinfo=UTC)
+
+
+def time_of(value: Any) -> datetime:
+    """Return the aware time that a column holds; SQLite's is a text."""
+    time: datetime = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def later(now: datetime, seconds: float) -> datetime:
+    """Return the time so many seconds ahead; the end of the calendar is far enough."""
+    try:
+        return now + timedelta(seconds=seconds)
+    except OverflowError:
+        return LAST
 
 
 def storable(text: str, limit: int | None = None) -> str:
