@@ -15,7 +15,6 @@ from django_mq.stores.mysql.documents import BYTES, portions
 from django_mq.stores.mysql.retrying import TRIES, retried
 from django_mq.stores.mysql.settings import problems
 from django_mq.stores.registry import private_store, shared_store
-from django_mq.stores.sql.merging import merged
 from tests.stores.builders import a_message, claim, declare, open_session, publish
 
 if TYPE_CHECKING:
@@ -173,12 +172,6 @@ def test_what_lies_next_to_claimed_messages_can_be_published(two: list[Any]) -> 
 
 
 # Merging
-
-
-def test_heads_are_merged_by_the_least_priority_so_far_and_take_turns() -> None:
-    assert merged([[(1, 4), (2, 9)], [(3, 4), (4, 4)]], listed=False) == [1, 3, 2, 4]
-    assert merged([[(1, 4)], [(3, 9)]], listed=False) == [3, 1]
-    assert merged([[(1, 4)], [(3, 9)]], listed=True) == [1, 3]
 
 
 # Settings

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 OPTIONS: Final = ("grouping", "max_in_flight")
 #: What decides for durable queues: these modules, as far as they exist, must be reached without the memory store.
 DECISIONS: Final = (
-    *("arbiter", "backoff", "calendar", "capacity", "claim", "duplicates", "expiry"),
-    *("last_value", "levels", "lifetime", "places", "routing", "verdict"),
+    *("arbiter", "backoff", "capacity", "claim", "duplicates", "expiry"),
+    *("last_value", "levels", "lifetime", "merge", "overflow", "pause", "places", "routing", "verdict"),
 )
 #: Most statements or round trips of a claim from a queue with rules; SQLite's are only shown.
 CLAIM_BOUNDS: Final = {"postgresql": 3, "mariadb": 6}

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django_mq.engine.claim import fitting, limit_of
 from django_mq.engine.conduct import Conduct
+from django_mq.engine.merge import merged, next_batch
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import StoreError
 from django_mq.stores.features import Features
@@ -23,7 +24,6 @@ from django_mq.stores.records import Browsed, Claimed, Counts, Exchange
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.space import Space
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
-from django_mq.stores.sql.merging import merged, next_batch
 from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED
 from django_mq.stores.values import storable
 
@@ -173,7 +173,7 @@ class MySQLStore(Acting):
         given = {name: params[name] for name in ("claim", "share_bytes")}
         heads = [self._rows("candidates", queue=queue, candidates=most) for queue in request.queues]
         queue_of = {row[0]: queue for queue, head in zip(request.queues, heads, strict=True) for row in head}
-        ranked = merged(heads, listed=request.listed)
+        ranked: list[int] = merged(heads, listed=request.listed)
         untried, locked = dict.fromkeys(ranked), dict[int, tuple[Any, ...]]()
         while batch := next_batch(untried, request.credit - len(locked), queue_of, left):
             found = {row[0]: row for row in self._rows("claim_across", **given, ids=batch)}

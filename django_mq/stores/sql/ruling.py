@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq.engine.arbiter import Situation, Subscription, award, rivals_of
 from django_mq.engine.claim import limit_of
-from django_mq.stores.sql.merging import merged, next_batch
+from django_mq.engine.merge import merged, next_batch
 from django_mq.stores.sql.remembering import Remembering
 
 if TYPE_CHECKING:

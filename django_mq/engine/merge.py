@@ -1,24 +1,26 @@
-"""Puts the heads of several queues in one order, as the other databases do in their claim."""
+"""The order of a claim from several queues. SQLite and PostgreSQL compute the same in ``claim_across.sql``."""
 
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+Item = TypeVar("Item")
 
-def merged(queues: Sequence[Sequence[tuple[int, int]]], *, listed: bool) -> list[int]:
-    """Return the ids of all queues, best first; given are (id, priority) of each, in delivery order.
+
+def merged(queues: Sequence[Sequence[tuple[Item, int]]], *, listed: bool) -> list[Item]:
+    """Return the messages of all queues, best first; given is each with its priority, in delivery order.
 
     A message ranks by the least priority at or before it in its queue, so that no queue's own
     order is broken; queues of equal heads take turns, unless their list is an order.
     """
     walk = [row for position, queue in enumerate(queues) for row in _ranked(position, queue)]
-    if listed:
-        return [id_ for *_, id_ in sorted(walk)]
-    return [id_ for *_, id_ in sorted(walk, key=lambda row: (*row[1:3], row[0]))]
+    # No two stand at one position in one turn: messages themselves are never compared.
+    walk.sort(key=lambda row: row[:3] if listed else (*row[1:3], row[0]))
+    return [item for *_, item in walk]
 
 
 def next_batch(ranked: Iterable[int], size: int, queue_of: Mapping[int, str], left: dict[str, int]) -> list[int]:
@@ -33,8 +35,8 @@ def next_batch(ranked: Iterable[int], size: int, queue_of: Mapping[int, str], le
     return batch
 
 
-def _ranked(position: int, queue: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield position, urgency (the smaller the sooner), turn and id."""
+def _ranked(position: int, queue: Sequence[tuple[Item, int]]) -> Iterator[tuple[int, int, int, Item]]:
+    """Yield position, urgency (the smaller the sooner), turn and message."""
     urgencies = accumulate((priority for _, priority in queue), min)
-    for turn, ((id_, _), urgency) in enumerate(zip(queue, urgencies, strict=True)):
-        yield position, -urgency, turn, id_
+    for turn, ((item, _), urgency) in enumerate(zip(queue, urgencies, strict=True)):
+        yield position, -urgency, turn, item
