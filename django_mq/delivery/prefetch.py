@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.delivery.executing import Attempt
 from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import WindowCredit
 from django_mq.engine.entry import Entry
 from django_mq.engine.message import Message
 from django_mq.engine.places import order_of

@@ -3,8 +3,7 @@
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.credit.base import Credit
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import Credit, WindowCredit
 
 if TYPE_CHECKING:
     from collections import OrderedDict

@@ -17,7 +17,7 @@ from django_mq.errors import AlreadySubscribed, MQError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.engine.credit.base import Credit
+    from django_mq.engine.credit import Credit
     from django_mq.engine.entry import Entry
     from django_mq.engine.queue import Queue
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import WindowCredit
 from django_mq.engine.entry import Entry
 from django_mq.engine.message import Message
 from django_mq.engine.queue import Queue

@@ -15,7 +15,7 @@ from django_mq.engine import credit, doors, groups
 from django_mq.engine.alerts import AlertLimits
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit.base import Credit
+from django_mq.engine.credit import Credit
 from django_mq.engine.exclusivity import Exclusivity
 from django_mq.engine.expiry import Lifetime
 from django_mq.engine.fate import Fate
@@ -139,7 +139,8 @@ def test_the_table_of_the_broker_has_every_call() -> None:
     ("heading", "package", "base"), [("### Credit", credit, Credit), ("### Groups", groups, Groups)]
 )
 def test_a_table_of_classes_has_all_there_are(heading: str, package: ModuleType, base: type) -> None:
-    modules = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
+    paths = getattr(package, "__path__", [])
+    modules = [package, *(import_module(f"{package.__name__}.{found.name}") for found in iter_modules(paths))]
     there = {
         name
         for module in modules

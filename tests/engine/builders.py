@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import WindowCredit
 from django_mq.engine.entry import Entry
 from django_mq.engine.message import Message
 

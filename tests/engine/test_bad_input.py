@@ -11,9 +11,7 @@ import pytest
 from django_mq.engine.backoff import Backoff
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit.link import LinkCredit
-from django_mq.engine.credit.spending import SpendingCredit
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import LinkCredit, SpendingCredit, WindowCredit
 from django_mq.engine.exclusivity import Exclusivity
 from django_mq.engine.expiry import Lifetime
 from django_mq.engine.fate import VOID, Fate

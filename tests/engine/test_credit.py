@@ -5,13 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.credit.amount import MOST
-from django_mq.engine.credit.base import Credit
-from django_mq.engine.credit.link import LinkCredit
-from django_mq.engine.credit.overdraft import OverdraftCredit
-from django_mq.engine.credit.prefetch import PrefetchCredit
-from django_mq.engine.credit.spending import SpendingCredit
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import (
+    MOST,
+    Credit,
+    LinkCredit,
+    OverdraftCredit,
+    PrefetchCredit,
+    SpendingCredit,
+    WindowCredit,
+)
 from django_mq.errors import OutOfRange, UncountedUnit
 
 EVERY_MODE: list[type[Credit]] = [WindowCredit, PrefetchCredit, SpendingCredit, LinkCredit, OverdraftCredit]

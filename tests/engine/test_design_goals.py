@@ -10,7 +10,7 @@ import pytest
 
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer, Interest
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import WindowCredit
 from django_mq.engine.drain import Drain, Slice
 from django_mq.engine.groups.assigned import AssignedGroups
 from django_mq.engine.queue import Queue

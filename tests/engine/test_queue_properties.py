@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import WindowCredit
 from django_mq.engine.entry import Entry
 from django_mq.engine.fate import Fate
 from django_mq.engine.queue import Queue

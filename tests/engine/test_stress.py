@@ -16,7 +16,7 @@ import pytest
 
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import WindowCredit
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import State

@@ -10,10 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_mq.engine.consumer import INTERESTED, NOT_INTERESTED, Consumer
-from django_mq.engine.credit.base import Credit
-from django_mq.engine.credit.link import LinkCredit
-from django_mq.engine.credit.spending import SpendingCredit
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import Credit, LinkCredit, SpendingCredit, WindowCredit
 from django_mq.engine.queue import Queue
 from django_mq.engine.target import Target
 from django_mq.errors import AlreadySubscribed, ExclusiveConsumerExists

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django_mq.engine.consumer import NON_ACQUIRING, REMOVED, Consumer
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import WindowCredit
 from django_mq.engine.doors.subscribing import Subscribing
 from django_mq.engine.entry import Entry
 from django_mq.engine.telling import tell

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer, Interest
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import WindowCredit
 from django_mq.engine.groups.assigned import AssignedGroups
 from django_mq.engine.groups.shared import SharedGroups
 from django_mq.engine.overflow import Limits, Overflow

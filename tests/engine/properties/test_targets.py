@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer, Interest
-from django_mq.engine.credit.window import WindowCredit
+from django_mq.engine.credit import WindowCredit
 from django_mq.engine.target import Target
 from tests.engine.builders import message, names
 

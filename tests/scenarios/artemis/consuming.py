@@ -4,7 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq.engine.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
-from django_mq.engine.credit.overdraft import OverdraftCredit
+from django_mq.engine.credit import OverdraftCredit
 from django_mq.errors import SubscriptionRefused
 from tests.scenarios.artemis.messages import read_selector
 from tests.scenarios.errors import MalformedScenarioError

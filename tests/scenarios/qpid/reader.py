@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from django_mq.engine.consumer import Consumer
-    from django_mq.engine.credit.base import Credit
+    from django_mq.engine.credit import Credit
     from django_mq.engine.entry import Entry
     from django_mq.engine.queue import Queue
     from tests.scenarios.ground import Ground

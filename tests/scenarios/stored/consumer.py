@@ -16,7 +16,7 @@ from tests.scenarios.errors import UnfitError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.credit.base import Credit
+    from django_mq.engine.credit import Credit
     from django_mq.stores.records import Claimed, QueueRecord, Settlement
     from tests.scenarios.stored.entry import StoredEntry
     from tests.scenarios.stored.queue import StoredQueue
