@@ -27,12 +27,16 @@ class Appending(Declaring):
 
     @locked
     def append(self, message: NewMessage, *, again: bool = False) -> int:
-        queue = self._open_queue(message.queue_name)
-        if message.message_id not in queue.rows:
-            return self._write(queue, message)
-        if again:
+        if again and self._is_here(message):
             return 0
-        raise refusals.duplicate(message)
+        queue = self._open_queue(message.queue_name)
+        if message.message_id in queue.rows:
+            raise refusals.duplicate(message)
+        return self._write(queue, message, self._now())
+
+    def _is_here(self, message: NewMessage) -> bool:
+        queue = self.broker.queues.get(message.queue_name)
+        return queue is not None and message.message_id in queue.rows
 
     def _open_queue(self, name: str) -> BrokerQueue:
         queue = self.broker.queues.get(name)
@@ -44,11 +48,12 @@ class Appending(Declaring):
 
     @locked
     def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        queues = {name: self._open_queue(name) for name in {message.queue_name for message in messages}}
-        if again and all(message.message_id in queues[message.queue_name].rows for message in messages):
+        if again and all(self._is_here(message) for message in messages):
             return []
+        queues = {name: self._open_queue(name) for name in {message.queue_name for message in messages}}
         self._check_new(messages)
-        return [self._write(queues[message.queue_name], message) for message in messages]
+        now = self._now()  # of all of them, so that those which wait as long are due together
+        return [self._write(queues[message.queue_name], message, now) for message in messages]
 
     def _check_new(self, messages: Sequence[NewMessage]) -> None:
         seen = set()
@@ -60,8 +65,7 @@ class Appending(Declaring):
                 raise refusals.duplicate(message)
             seen.add(key)
 
-    def _write(self, queue: BrokerQueue, message: NewMessage) -> int:
-        now = self._now()
+    def _write(self, queue: BrokerQueue, message: NewMessage, now: datetime) -> int:
         deliver_at = _moment(message.deliver_at, message.delay_seconds, now)
         expires_at = _moment(message.expires_at, message.ttl_seconds, now)
         row = Row(
@@ -79,14 +83,17 @@ class Appending(Declaring):
 
     @locked
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        queues = {name: self._open_queue(name) for name in sorted({message.queue_name for message in messages})}
-        if again and all(self._was_written(queues[each.queue_name], each) for each in messages):
+        if again and all(self._was_written(each) for each in messages):
             return []
+        queues = {name: self._open_queue(name) for name in sorted({message.queue_name for message in messages})}
         keys = [self._key_of(queues[message.queue_name], message) for message in messages]
         self._check_dedup_ids(messages)
-        self._check_new(messages)
         kept = self._admitted(messages, {name: queue.room() for name, queue in queues.items()})
-        ids = {id(message): self._write(queues[message.queue_name], message) for message in kept}
+        if again and kept and all(self._is_here(message) for message in kept):
+            return []
+        self._check_new(kept if again else messages)
+        now = self._now()
+        ids = {id(message): self._write(queues[message.queue_name], message, now) for message in kept}
         for message, key in zip(messages, keys, strict=True):
             if id(message) in ids:
                 self._arrived(queues[message.queue_name], message, key, ids[id(message)])
@@ -96,10 +103,10 @@ class Appending(Declaring):
                 self._evict(queues[name], spared=id_)
         return [ids.get(id(message), 0) for message in messages]
 
-    @staticmethod
-    def _was_written(queue: BrokerQueue, message: NewMessage) -> bool:
-        used_by, _ = queue.dedup_ids.get(message.dedup_id or "", (None, None))
-        return message.message_id in queue.rows or used_by == message.message_id
+    def _was_written(self, message: NewMessage) -> bool:
+        queue = self.broker.queues.get(message.queue_name)
+        used_by, _ = (None, None) if queue is None else queue.dedup_ids.get(message.dedup_id or "", (None, None))
+        return self._is_here(message) or used_by == message.message_id
 
     @staticmethod
     def _key_of(queue: BrokerQueue, message: NewMessage) -> str | None:

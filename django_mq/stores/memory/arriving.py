@@ -19,10 +19,13 @@ class Arriving(Sessions):
 
     def _has_come(self, row: Row, key: str | None) -> None:
         """Let a row that has come to its queue replace what the queue's rules say."""
-        if key is not None:
-            self._replace_older(row, key)
+        self._replace_by(row, key)
         if row.queue.room().is_ring:
             self._evict(row.queue, spared=row.id)
+
+    def _replace_by(self, row: Row, key: str | None) -> None:
+        if key is not None:
+            self._replace_older(row, key)
 
     def _evict(self, queue: BrokerQueue, *, spared: int) -> int:
         """Replace ready messages, the first of the lowest level first, until the ring is not too full.

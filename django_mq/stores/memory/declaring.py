@@ -64,7 +64,7 @@ class Declaring(Dying):
         for row in rows:
             if queue.engine.bury(row.entry, self._now().timestamp()):
                 self._bury(row, QUEUE_DELETED)
-            self._move_dead(row)
+        self._move_dead(rows)
         return len(rows)
 
     @staticmethod

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 class WorkerSession:
     """A worker, which for the engine is one consumer of each queue that it has claimed from."""
 
-    def __init__(self, number: int, info: SessionInfo, deadline: datetime) -> None:
+    def __init__(self, number: int, info: SessionInfo, opened_at: datetime, deadline: datetime) -> None:
         self.number = number
         self.info = info
         self.deadline = deadline
+        #: When its own worker renewed it last.
+        self.heartbeat_at = opened_at
         self.heartbeat: Heartbeat | None = None
         self.instructions = Instructions()
         self._consumers: dict[BrokerQueue, Consumer] = {}

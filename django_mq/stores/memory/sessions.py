@@ -27,7 +27,8 @@ class Sessions(Runner):
     @locked
     def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
         number = next(self.broker.session_numbers)
-        self.broker.sessions[number] = WorkerSession(number, info, later(self._now(), deadline_seconds))
+        now = self._now()
+        self.broker.sessions[number] = WorkerSession(number, info, now, later(now, deadline_seconds))
         return number
 
     @locked
@@ -36,7 +37,8 @@ class Sessions(Runner):
     ) -> frozenset[int] | None:
         if session_id in self.broker.sessions:
             return None
-        session = WorkerSession(session_id, info, later(self._now(), deadline_seconds))
+        now = self._now()
+        session = WorkerSession(session_id, info, now, later(now, deadline_seconds))
         session.instructions = info.told
         self.broker.sessions[session_id] = session
         carrying = [row for id_, claim in held if (row := self._given_back(session_id, id_, claim)) is not None]
@@ -73,8 +75,13 @@ class Sessions(Runner):
             return None
         session.heartbeat = heartbeat
         now = self._now()
-        session.deadline = later(now, heartbeat.deadline_seconds)
-        living = [number for number, other in self.broker.sessions.items() if other.deadline >= now]
+        session.deadline, session.heartbeat_at = later(now, heartbeat.deadline_seconds), now
+        renewed_since = later(now, -heartbeat.deadline_seconds)
+        living = [
+            number
+            for number, other in self.broker.sessions.items()
+            if other.deadline >= now and other.heartbeat_at >= renewed_since
+        ]
         eldest = session_id == min(living, default=session_id)
         return Renewal(eldest=eldest, instructions=session.instructions)
 

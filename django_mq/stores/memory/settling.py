@@ -11,6 +11,7 @@ from django_mq.stores.memory.claiming import Claiming
 from django_mq.stores.memory.dying import Dying
 from django_mq.stores.memory.history import Outcome
 from django_mq.stores.memory.runner import locked
+from django_mq.stores.records import Settlement
 from django_mq.stores.values import later
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from django_mq.engine.consumer import Consumer
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.session import WorkerSession
-    from django_mq.stores.records import ClaimRequest, Exchange, Settlement
+    from django_mq.stores.records import ClaimRequest, Exchange
 
 #: Verdicts over one message that come together: the first of these counts.
 ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DEAD)
@@ -41,10 +42,22 @@ class Settling(Claiming, Dying):
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         session = self.broker.sessions.get(session_id)
         in_order = sorted(settlements, key=lambda item: ORDER.index(item.verdict))
-        settled = [] if session is None else [item for item in in_order if self._settle(session, item)]
-        done = {item.id for item in settled}
+        done = set() if session is None else self._settle_all(session, in_order)
         done.update(item.id for item in in_order if item.id not in done and self._settle_late(session_id, item))
         return frozenset(item.id for item in settlements) - done
+
+    @locked
+    def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
+        session = self.broker.sessions.get(session_id)
+        if session is not None:
+            self._settle_all(session, [Settlement(item.id, item.claim, Verdict.RELEASE) for item in settlements])
+
+    def _settle_all(self, session: WorkerSession, settlements: Sequence[Settlement]) -> set[int]:
+        """Settle what the session holds, then send dead letters on, which changes ids; return the row ids."""
+        rows = {item.id: self.broker.rows[item.id] for item in settlements if item.id in self.broker.rows}
+        settled = [item for item in settlements if self._settle(session, item)]
+        self._move_dead(rows[item.id] for item in settled if item.verdict is Verdict.DEAD)
+        return {item.id for item in settled}
 
     def _settle_late(self, session_id: int, settlement: Settlement) -> bool:
         """Settle what was given back after the session's deadline, if nothing has become of it since."""
@@ -53,7 +66,7 @@ class Settling(Claiming, Dying):
             return False
         session = self.broker.sessions.get(session_id) or row.ended.session
         self._retake(row, session)
-        done = self._settle(session, settlement)
+        done = bool(self._settle_all(session, [settlement]))
         if session_id not in self.broker.sessions:
             session.unsubscribe()
         return done
@@ -81,7 +94,7 @@ class Settling(Claiming, Dying):
         elif settlement.verdict is Verdict.CANCEL:
             self.broker.finish(row, Outcome.CANCELLED)
         else:
-            self._expire(row)
+            self._expire([row])
         return True
 
     def _released(self, row: Row, consumer: Consumer, settlement: Settlement) -> bool:
@@ -105,7 +118,7 @@ class Settling(Claiming, Dying):
         return True
 
     def _after(self, row: Row, settlement: Settlement, session: WorkerSession) -> None:
-        """Record why the attempt failed, then send a dead letter on its way, which changes its queue and id."""
+        """Record why the attempt failed."""
         if settlement.failure is not None:
             self.record_attempt(
                 settlement.failure,
@@ -117,8 +130,6 @@ class Settling(Claiming, Dying):
                 correlation_id=row.message.correlation_id,
                 type=row.message.type,
             )
-        if settlement.verdict is Verdict.DEAD:
-            self._move_dead(row)
 
     @locked
     def resync(self, session_id: int, held: Sequence[int]) -> int:

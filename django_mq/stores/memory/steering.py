@@ -68,14 +68,17 @@ class Steering(Arriving):
             raise refusals.closed(target)
         unheld = [row for row in self.broker.found(ids) if not row.held]
         coming = [row for row in _in_order(unheld) if row.message.message_id not in queue.rows]
-        moved = 0
+        moved = newest = 0
         for row in coming:
             room = queue.room()
             if not room.is_ring and room.is_exceeded(1, len(row.message.body)):
                 break
-            moved += self._move(row, queue)
+            if self._move(row, queue):
+                moved, newest = moved + 1, row.id
         if coming and not moved and queue.room().is_limited:
             raise refusals.no_room(target)
+        if moved and queue.room().is_ring:
+            self._evict(queue, spared=newest)
         return moved
 
     def _move(self, row: Row, queue: BrokerQueue) -> bool:
@@ -89,7 +92,7 @@ class Steering(Arriving):
         self._stand_anew(row, queue, place=place, redelivered=row.entry.redelivered)
         row.deliver_at = deliver_at
         row.suspect, row.dead_reason, row.dead_at = False, "", None
-        self._has_come(row, self._key_in(row, queue))
+        self._replace_by(row, self._key_in(row, queue))
         return True
 
     def _stand_anew(
@@ -147,6 +150,7 @@ class Steering(Arriving):
             attempts=old.attempts,
             redelivered=old.redelivered,
         )
+        row.entry.claim_number = old.claim_number  # no token may be given twice
         self.broker.add(row)
 
     @locked

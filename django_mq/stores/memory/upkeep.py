@@ -6,6 +6,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from django_mq.engine.states import DEAD
 from django_mq.engine.verdict import Ending, Verdict, verdict
 from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.dying import Dying
@@ -43,14 +44,19 @@ class Upkeep(Dying):
     def reap(self, *, spare: int = 0) -> list[Reaped]:
         now = self._now()
         sessions = [one for one in self.broker.sessions.values() if one.number != spare]
-        return [self._reap(session) for session in sessions if session.deadline < now]
+        reaped = [self._reap(session) for session in sessions if session.deadline < now]
+        self._move_dead(row for _, buried in reaped for row in buried)
+        return [each for each, _ in reaped]
 
-    def _reap(self, session: WorkerSession) -> Reaped:
+    def _reap(self, session: WorkerSession) -> tuple[Reaped, list[Row]]:
+        """Forget a session; return the rows that are buried, too."""
         held = [row_of(entry) for entry in session.held()]
-        dead = sum(self._lose(row, session) for row in held)
+        lost = [row for row in held if self._lose(row, session)]
+        dead = len(lost)
         session.unsubscribe()
         del self.broker.sessions[session.number]
-        return Reaped(session_id=session.number, name=session.info.name, released=len(held) - dead, dead=dead)
+        reaped = Reaped(session_id=session.number, name=session.info.name, released=len(held) - dead, dead=dead)
+        return reaped, [row for row in lost if row.entry.state is DEAD]
 
     def _lose(self, row: Row, session: WorkerSession) -> bool:
         """Give back what a dead session held; True if it was a suspect that is buried now."""
@@ -69,7 +75,6 @@ class Upkeep(Dying):
                 self._back(row)
             else:
                 self._bury(row, "worker lost")
-                self._move_dead(row)
             return True
         row.suspect = True
         self._back(row)
@@ -88,13 +93,15 @@ class Upkeep(Dying):
 
     @locked
     def expire(self, limit: int = 1000) -> int:
-        now, expired = self._now().timestamp(), 0
-        while expired < limit and self.broker.expiring.next_time() <= now:
+        now = self._now().timestamp()
+        rows: list[Row] = []
+        while len(rows) < limit and self.broker.expiring.next_time() <= now:
             head = self.broker.expiring.head()
             if head is not None:
-                self._expire(row_of(head))
-                expired += 1
-        return expired
+                self.broker.expiring.remove(head)
+                rows.append(row_of(head))
+        self._expire(rows)
+        return len(rows)
 
     @locked
     def trim(self) -> int:
