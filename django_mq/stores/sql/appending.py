@@ -129,21 +129,21 @@ class Appending(Moving):
         for _ in range(TRIES):
             try:
                 with self._transaction():
-                    return self._append_within_rules(messages)
+                    return self._append_within_rules(messages, again=again)
             except IncompleteError as error:
                 [kept] = error.args
             if self._is_written(kept, again=again):
                 return []
         raise refusals.unexplained(messages[0])
 
-    def _append_within_rules(self, messages: Sequence[NewMessage]) -> list[int]:
+    def _append_within_rules(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
         """Append in the open transaction what the limits admit. Raises IncompleteError with those messages."""
         rooms = self._rooms({message.queue_name for message in messages})
         keys = _value_keys(messages, rooms)
         self._use_dedup_ids(messages)
         kept = self._admitted(messages, rooms)
         if len(kept) < len(messages):
-            self._give_up(messages, kept, rooms)
+            self._give_up(messages, kept, rooms, again=again)
         try:
             ids = dict(zip(map(id, kept), self._append_complete(kept), strict=True))
         except IncompleteError:
@@ -155,13 +155,24 @@ class Appending(Moving):
         return [ids.get(id(message), 0) for message in messages]
 
     def _give_up(
-        self, messages: Sequence[NewMessage], kept: Sequence[NewMessage], rooms: Mapping[str, Room]
+        self,
+        messages: Sequence[NewMessage],
+        kept: Sequence[NewMessage],
+        rooms: Mapping[str, Room],
+        *,
+        again: bool,
     ) -> None:
-        """Count what full queues drop, and let its duplicate ids be used again."""
+        """Count what full queues drop, and let its duplicate ids be used again.
+
+        Raises QueueClosed, and DuplicateMessage for a message that is there, unless it is published again.
+        """
         welcome = set(map(id, kept))
         for name, room in rooms.items():
             dropped = [each for each in messages if each.queue_name == name and id(each) not in welcome]
             if dropped:
+                self._check_open(name)
+                if taken := [each for each in dropped if not again and self._taken(each)]:
+                    raise refusals.duplicate(taken[0])
                 self._rows("count_dropped", queue_id=room.queue_id, dropped=len(dropped))
                 self._take_back_dedup_ids(room.queue_id, dropped)
 

@@ -105,7 +105,8 @@ class Consuming(Sessions, Steering, Ruling):
             "max_bytes": request.max_bytes,
         }
         if len(request.queues) == 1:
-            return "claim", params | {"queue": request.queues[0]}
+            [queue] = request.queues
+            return "claim", params | {"queue": queue, "credit": limit_of(request, queue)}
         limits = [limit_of(request, queue) for queue in request.queues]
         return "claim_across", params | {
             "queues": list(request.queues),

@@ -59,7 +59,8 @@ class Moving(Deduplicating):
         others = set(ids).difference(*ruled.values())
         moved = self._moved_dead([id_ for id_ in ids if id_ in others], expired=expired)
         for name, room in self._rooms(ruled).items():
-            fitting = self._fitting(self._coming(ruled[name], room), room)
+            # By arrival, as where no rule is.
+            fitting = self._fitting(sorted(self._coming(ruled[name], room)), room)
             moved += self._enter(fitting, room, lambda chosen: self._moved_dead(chosen, expired=expired))
         return moved
 
