@@ -29,27 +29,32 @@ KINDS: Final[dict[str, tuple[str, str | None]]] = {
 @contextmanager
 def opened(kind: str) -> Iterator[Ground]:
     """The ground of a store of this kind. Raises UnavailableError where its server cannot be had."""
+    with database(kind):
+        # Only now: models can be imported when Django knows its settings.
+        from django_mq.stores.registry import MEMORY, private_store
+        from tests.scenarios.stored.ground import stored_ground
+
+        store = private_store(MEMORY if kind == "memory" else "default")
+        try:
+            yield stored_ground(store)
+        finally:
+            store.close()
+
+
+@contextmanager
+def database(kind: str) -> Iterator[None]:
+    """Django, set up with empty tables of this kind under ``default``. Raises UnavailableError."""
     settings, server = KINDS[kind]
     with tempfile.TemporaryDirectory(prefix="django_mq-scenarios-") as folder, Services() as services:
         url = f"sqlite:///{folder}/queues.sqlite3" if server is None else services.url(server)
         os.environ |= {"DJANGO_SETTINGS_MODULE": f"tests.settings.{settings}", "DATABASE_URL": url}
         django.setup()
         logging.getLogger("django_mq").setLevel(logging.ERROR)  # dead letters are what the scenarios are about
-        yield from _ground(kind)
+        from django.db import connection
 
-
-def _ground(kind: str) -> Iterator[Ground]:
-    # Only now: models can be imported when Django knows its settings.
-    from django.db import connection
-
-    from django_mq.stores.registry import MEMORY, private_store
-    from tests.scenarios.stored.ground import stored_ground
-
-    before = connection.settings_dict["NAME"]
-    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-    store = private_store(MEMORY if kind == "memory" else "default")
-    try:
-        yield stored_ground(store)
-    finally:
-        store.close()
-        connection.creation.destroy_test_db(before, verbosity=0)
+        before = connection.settings_dict["NAME"]
+        connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+        try:
+            yield
+        finally:
+            connection.creation.destroy_test_db(before, verbosity=0)

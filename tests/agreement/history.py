@@ -1,0 +1,336 @@
+"""One random history: queues with options, then operations. The same seed gives the same history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from django_mq.conf import QueueSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: The name of an operation, and its arguments: plain values, so that it can be printed and read again.
+Operation: TypeAlias = tuple[str, dict[str, Any]]
+
+QUEUES = "abcd"
+SLOTS = 3
+OPERATIONS = 60
+#: Operations happen at whole multiples of this; whatever a message or session waits for, half way between.
+STEP_SECONDS = 100
+#: No history is longer: each time makes statements of its own.
+LONGEST_SECONDS = 5000
+#: The header of a last-value queue.
+KEY = "k"
+
+#: Values that an option is given instead of its default. Some stand alone, some belong together.
+CHOICES: dict[str, list[dict[str, Any]]] = {
+    "levels": [{"levels": 3}, {"levels": 1}],
+    "kind": [{"kind": "fifo"}, {"kind": "last_value", "last_value_key": KEY}],
+    "due_order": [{"due_order": "keep_place"}],
+    "max_attempts": [{"max_attempts": number} for number in (0, 1, 2)],
+    "limits": [
+        {**limit, "overflow": overflow}
+        for limit in (
+            {"max_messages": 3},
+            {"max_messages": 5},
+            {"max_bytes": 30},
+            {"max_messages": 4, "max_bytes": 25},
+        )
+        for overflow in ("reject", "ring", "ring", "drop", "flow")
+    ],
+    "dedup_count": [{"dedup_count": 0}, {"dedup_count": 2}],
+    "dedup_seconds": [{"dedup_seconds": 350.0}, {"dedup_seconds": 350.0, "dedup_count": 0}],
+    "ttl": [
+        {"ttl_seconds": 250.0},
+        {"min_ttl_seconds": 250.0},
+        {"max_ttl_seconds": 250.0},
+        {"min_ttl_seconds": 150.0, "max_ttl_seconds": 450.0},
+    ],
+    "history": [{"history_days": 0.0}, {"history_days": 1750 / 86400}, {"history_body": True}],
+    "grouping": [{"grouping": name} for name in ("assigned", "shared", "sole")],
+    "strict": [{"strict": True}],
+    "max_in_flight": [{"max_in_flight": number} for number in (1, 2, 3)],
+    "max_consumers": [{"max_consumers": number} for number in (1, 2)],
+    "exclusive": [{"exclusive": True}],
+}
+#: Options that an operator changes while a history lasts.
+EDITABLE = ("max_attempts", "limits", "ttl", "history", "grouping", "max_in_flight", "max_consumers", "exclusive")
+
+
+@dataclass
+class History:
+    """Options by queue, and operations."""
+
+    queues: dict[str, dict[str, Any]]
+    operations: list[Operation] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"    {name!r}: {options!r}," for name, options in self.queues.items()]
+        played = [f"    {operation!r}," for operation in self.operations]
+        return "\n".join(["queues = {", *lines, "}", "operations = [", *played, "]"])
+
+
+def history_of(seed: str, length: int = OPERATIONS) -> History:
+    """Return the history of a seed."""
+    return _Author(Random(seed)).history(length)
+
+
+class _Author:
+    """Makes one history up, knowing of it only which messages have been published."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._published = 0
+        self._now = 0
+
+    def history(self, length: int) -> History:
+        # Whoever is a dead-letter or expiry queue comes later in the alphabet, so that nothing goes round.
+        self._names = QUEUES[: self._random.randint(1, len(QUEUES))]
+        history = History({name: self._options(name) for name in self._names})
+        history.operations = [("open", {"slot": slot, "seconds": 1250.0}) for slot in range(SLOTS)]
+        # A part of the histories is about few things, so that it comes far with them.
+        kinds, weights = zip(*KINDS.items(), strict=True)
+        weights = [weight * self._random.choice([0, 1, 1, 2]) if weight < 8 else weight for weight in weights]
+        while len(history.operations) < length:
+            name = self._random.choices(kinds, weights)[0]
+            history.operations.append((name, getattr(self, f"_{name}")()))
+        return history
+
+    def _options(self, name: str) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        for choices in CHOICES.values():
+            if self._random.random() < 0.2:
+                options |= self._random.choice(choices)
+        later = [other for other in self._names if other > name]
+        for target in ("dead_letter_queue", "expiry_queue"):
+            if later and self._random.random() < 0.35:
+                options[target] = self._random.choice(later)
+        return options if not list(QueueSettings(**options).contradictions()) else self._options(name)
+
+    # Values.
+
+    def _maybe(self, chance: float, make: Callable[[], Any]) -> Any:
+        return make() if self._random.random() < chance else None
+
+    def _queue(self) -> str:
+        return self._random.choice(self._names)
+
+    def _queues(self) -> list[str]:
+        amount = 1 if self._random.random() < 0.6 else self._random.randint(1, len(self._names))
+        return self._random.sample(self._names, amount)
+
+    def _slot(self) -> int:
+        return self._random.randrange(SLOTS)
+
+    def _pick(self) -> int:
+        return self._random.randrange(20)
+
+    def _messages(self) -> list[int]:
+        recent = range(max(1, self._published - 12), self._published + 1)
+        return self._random.sample(recent, min(len(recent), self._random.randint(1, 4))) if self._published else []
+
+    def _half_way(self) -> float:
+        """A time that lies between two operations, from now."""
+        return self._random.choice([150.0, 150.0, 250.0, 450.0])
+
+    def _message(self, queue: str) -> dict[str, Any]:
+        self._published += 1
+        message: dict[str, Any] = {"number": self._published, "queue": queue}
+        if self._random.random() < 0.5:
+            message["priority"] = self._random.randint(0, 9)
+        if self._random.random() < 0.5:
+            message["group"] = self._random.choice("xyz")
+        if self._random.random() < 0.4:
+            message["key"] = self._random.choice(["p", "q", 7])
+        if self._random.random() < 0.4:
+            message["size"] = self._random.choice([0, 1, 5, 9, 12, 40])
+        if self._random.random() < 0.2:
+            message[self._random.choice(["delay", "deliver_at"])] = self._half_way()
+        if self._random.random() < 0.2:
+            message[self._random.choice(["ttl", "expires_at"])] = self._half_way()
+        if self._random.random() < 0.15:
+            message["dedup"] = self._random.choice("123456")
+        return message
+
+    # Operations.
+
+    def _publish(self) -> dict[str, Any]:
+        amount = 1 if self._random.random() < 0.6 else self._random.randint(2, 6)
+        first = self._queue()
+        names = [first if self._random.random() < 0.8 else self._queue() for _ in range(amount)]
+        return {"messages": [self._message(name) for name in names]}
+
+    def _publish_alike(self) -> dict[str, Any]:
+        message = self._message(self._queue())
+        message.pop("dedup", None)
+        first, self._published = self._published, self._published + 3
+        return {"message": message, "numbers": [*range(first, self._published + 1)]}
+
+    def _publish_again(self) -> dict[str, Any]:
+        message = self._message(self._queue())
+        message["number"] = self._random.randint(max(1, self._published - 12), self._published)
+        return {"message": message, "again": self._random.random() < 0.5}
+
+    def _open(self) -> dict[str, Any]:
+        kind = self._random.choice(["native", "native", "celery"])
+        return {"slot": self._slot(), "seconds": self._random.choice([350.0, 1250.0]), "kind": kind}
+
+    def _renew(self) -> dict[str, Any]:
+        consumers = [
+            {
+                "queue": name,
+                "priority": self._random.choice([0, 0, 1, 2]),
+                "credit": self._random.choice([0, 1, 2, 3]),
+                "used": self._random.choice([0, 0, 1]),
+            }
+            for name in self._queues()
+        ]
+        state = self._random.choice(["interested", "interested", "interested", "stopping"])
+        busy = self._random.choice([None, 0, 1])
+        seconds = self._random.choice([350.0, 1250.0])
+        return {"slot": self._slot(), "seconds": seconds, "consumers": consumers, "state": state, "busy": busy}
+
+    def _die(self) -> dict[str, Any]:
+        return {"slot": self._slot()}
+
+    _close = _die
+
+    def _prolong(self) -> dict[str, Any]:
+        return {"pick": self._pick(), "seconds": 350.0}
+
+    def _revive(self) -> dict[str, Any]:
+        return {"slot": self._slot(), "pick": self._pick()}
+
+    def _subscribe(self) -> dict[str, Any]:
+        return {"slot": self._slot(), "queue": self._queue()}
+
+    def _resync(self) -> dict[str, Any]:
+        return {"slot": self._slot(), "known": [self._pick() for _ in range(self._random.randint(0, 3))]}
+
+    def _claim(self) -> dict[str, Any]:
+        queues = self._queues()
+        claim: dict[str, Any] = {
+            "slot": self._slot(),
+            "queues": queues,
+            "credit": self._random.choice([1, 2, 3, 5, 9]),
+        }
+        if self._random.random() < 0.15:
+            claim["slots"] = 0
+        if self._random.random() < 0.3:
+            claim["listed"] = True
+        if self._random.random() < 0.2:
+            claim["max_bytes"] = self._random.choice([1, 9, 14, 30])
+        if self._random.random() < 0.2:
+            claim["limits"] = {name: self._random.randint(1, 2) for name in queues}
+        if self._random.random() < 0.3:
+            claim["promoted"] = True
+        return claim
+
+    def _settlement(self) -> dict[str, Any]:
+        how = self._random.choice(
+            ["ACCEPT", "ACCEPT", "RELEASE", "RELEASE", "RELEASE", "DEAD", "EXPIRE", "CANCEL"]
+        )
+        item: dict[str, Any] = {"pick": self._pick(), "how": how}
+        if how in {"RELEASE", "DEAD"}:
+            item["counted"] = self._random.random() < 0.6
+        if how == "RELEASE" and self._random.random() < 0.4:
+            item["delay"] = self._half_way()
+        if how == "DEAD" or self._random.random() < 0.2:
+            item["failed"] = self._random.random() < 0.5
+        return item
+
+    def _settle(self) -> dict[str, Any]:
+        items = [self._settlement() for _ in range(self._random.choice([1, 1, 2, 4]))]
+        if self._random.random() < 0.3:
+            items = [{"pick": self._pick(), "how": "ACCEPT"} for _ in items]
+        settle: dict[str, Any] = {"slot": self._slot(), "items": items}
+        if self._random.random() < 0.4:
+            settle["claim"] = {name: value for name, value in self._claim().items() if name != "slot"}
+        return settle
+
+    def _settle_late(self) -> dict[str, Any]:
+        return {"items": [self._settlement() for _ in range(self._random.choice([1, 2]))]}
+
+    def _give_back(self) -> dict[str, Any]:
+        return {"slot": self._slot(), "picks": [self._pick() for _ in range(self._random.randint(1, 3))]}
+
+    def _reap(self) -> dict[str, Any]:
+        return {"spare": self._maybe(0.2, self._slot)}
+
+    def _upkeep(self) -> dict[str, Any]:
+        return {"duty": self._random.choice(["promote", "expire", "expire", "trim", "prune", "roll_up"])}
+
+    def _steer(self) -> dict[str, Any]:
+        how = self._random.choice(["cancel", "release_held", "deliver_now", "retry_dead", "retry_dead"])
+        return {"messages": self._messages(), "how": how}
+
+    def _move(self) -> dict[str, Any]:
+        return {"messages": self._messages(), "queue": self._queue()}
+
+    def _prioritise(self) -> dict[str, Any]:
+        return {"messages": self._messages(), "priority": self._random.randint(0, 9)}
+
+    def _reschedule(self) -> dict[str, Any]:
+        return {"messages": self._messages(), "seconds": self._random.choice([-50.0, 150.0, 250.0])}
+
+    def _purge(self) -> dict[str, Any]:
+        return {"queue": self._queue()}
+
+    def _pause(self) -> dict[str, Any]:
+        return {
+            "queue": self._queue(),
+            "paused": self._random.random() < 0.6,
+            "seconds": self._maybe(0.4, self._half_way),
+        }
+
+    def _edit(self) -> dict[str, Any]:
+        if self._random.random() < 0.3:
+            return {"queue": self._queue(), "changes": {"closed": self._random.random() < 0.5}}
+        name = self._random.choice(EDITABLE)
+        changes = dict(self._random.choice(CHOICES[name]))
+        if self._random.random() < 0.3:  # back to what it was without a word
+            default = QueueSettings()
+            changes = {option: getattr(default, option) for option in changes}
+        return {"queue": self._queue(), "changes": changes}
+
+    def _delete(self) -> dict[str, Any]:
+        return {"queue": self._queue(), "force": self._random.random() < 0.6}
+
+    def _wait(self) -> dict[str, Any]:
+        steps = self._random.choice([1, 1, 2, 4])
+        steps = min(steps, (LONGEST_SECONDS - self._now) // STEP_SECONDS)
+        self._now += steps * STEP_SECONDS
+        return {"steps": steps}
+
+
+#: Operations and how often each is chosen. A frequent one is in every history.
+KINDS = {
+    "publish": 20,
+    "claim": 20,
+    "settle": 16,
+    "wait": 8,
+    "publish_alike": 1,
+    "publish_again": 2,
+    "open": 1,
+    "renew": 5,
+    "die": 2,
+    "close": 1,
+    "prolong": 1,
+    "revive": 2,
+    "subscribe": 1,
+    "resync": 1,
+    "settle_late": 2,
+    "give_back": 1,
+    "reap": 3,
+    "upkeep": 4,
+    "steer": 4,
+    "move": 3,
+    "prioritise": 2,
+    "reschedule": 2,
+    "purge": 1,
+    "pause": 2,
+    "edit": 2,
+    "delete": 1,
+}

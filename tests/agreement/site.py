@@ -1,0 +1,484 @@
+"""One store of the two: its handles and its clock. Performs operations, and shows what the store holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django_mq.conf import QueueSettings
+from django_mq.engine.claim import MOST_BYTES
+from django_mq.engine.states import State
+from django_mq.engine.verdict import Verdict
+from django_mq.errors import (
+    AccessRefused,
+    DuplicateMessage,
+    InvalidMessage,
+    QueueClosed,
+    QueueFull,
+    QueueInUse,
+    SessionLost,
+    UnknownQueue,
+)
+from django_mq.models import Attempt, History, Queue
+from django_mq.stores.memory.store import MemoryStore
+from django_mq.stores.records import (
+    ClaimRequest,
+    ConsumerInfo,
+    Failure,
+    Heartbeat,
+    NewMessage,
+    SessionInfo,
+    Settlement,
+)
+from django_mq.stores.registry import private_store, shared_store
+from tests.agreement.history import KEY, SLOTS, STEP_SECONDS
+from tests.scenarios.stored.ground import empty
+from tests.stores.conftest import edit_in_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from django_mq.stores.base import Store
+    from django_mq.stores.records import Browsed, Claimed, Exchange
+
+#: A server that has just started gives every session a deadline of grace.
+HEAD_START = timedelta(hours=1)
+#: Times are told in such steps: no two events of different operations are closer.
+TOLD = timedelta(seconds=STEP_SECONDS / 2)
+ALL_STATES = [State.SCHEDULED, State.READY, State.CLAIMED, State.DEAD]
+#: What a store may answer instead of doing what it is asked; any other error is a fault.
+REFUSALS = (
+    AccessRefused,
+    DuplicateMessage,
+    InvalidMessage,
+    QueueClosed,
+    QueueFull,
+    QueueInUse,
+    SessionLost,
+    UnknownQueue,
+)
+#: Operations for whose refusal there may be several reasons.
+PUBLISHING = ("publish", "publish_again", "publish_alike")
+
+
+class NoSessionError(Exception):
+    """The slot has had no session yet: the part of a history that opened one was left out."""
+
+
+class Site:
+    """A store as three workers and a publisher use it, each with a handle of its own."""
+
+    def __init__(self, alias: str) -> None:
+        self.store: Store = shared_store(alias)
+        self.workers: list[Store] = [private_store(alias) for _ in range(SLOTS)]
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.close()
+
+    def begin(self, queues: dict[str, dict[str, Any]], base: datetime) -> None:
+        """Forget everything, and declare the queues, the last one first: it may be the target of others."""
+        empty(self.store)
+        self.queues = queues
+        self.base = base + HEAD_START
+        #: Sessions by number; the slot, and the session that is in it.
+        self.sessions: list[int] = []
+        self.slots: list[int] = [-1] * SLOTS
+        #: By session's number, what it has not settled yet, and all that was delivered, each with its session.
+        self.held: list[list[Claimed]] = []
+        self.past: list[tuple[int, Claimed]] = []
+        self.pass_to(0)
+        for name in reversed(queues):
+            self.store.declare(name, asdict(QueueSettings(**queues[name])))
+        self._told_history = self._told_attempts = 0
+
+    def pass_to(self, steps: int) -> None:
+        self.now = timedelta(seconds=steps * STEP_SECONDS)
+        for handle in (self.store, *self.workers):
+            handle.clock_offset = HEAD_START + self.now  # type: ignore[attr-defined]
+
+    # What can be seen.
+
+    def look(self) -> dict[str, Any]:
+        """All that the store holds, and what has become history since the last look."""
+        return {
+            "queues": {name: self._record(name) for name in self.queues},
+            "messages": {name: [self._browsed(item) for item in self._browse(name)] for name in self.queues},
+            "counts": {name: self._counted(counts) for name, counts in self.store.counts().items()},
+            "finished": sorted(self._finished(), key=repr),
+            "failed": sorted(self._failed(), key=repr),
+        }
+
+    def _browse(self, name: str) -> list[Browsed]:
+        return self.store.browse(name, states=ALL_STATES, limit=1000)
+
+    def _record(self, name: str) -> Any:
+        record = self.store.queue(name)
+        return None if record is None else asdict(replace(record, id=0))
+
+    def _told(self, moment: datetime | None) -> int | None:
+        return None if moment is None else (moment - self.base) // TOLD
+
+    def _browsed(self, item: Browsed) -> dict[str, Any]:
+        told = {
+            name: getattr(item, name) for name in ("level", "priority", "attempts", "type", "body", "dead_reason")
+        }
+        times = {"published": self._told(item.published_at), "deliver": self._told(item.deliver_at)}
+        place = (item.place > 0) - (item.place < 0)
+        number = item.message_id.int
+        return {"number": number, "state": State(item.state).name, "place": place, **told, **times} | {
+            "headers": _headers(item.headers)
+        }
+
+    @staticmethod
+    def _counted(counts: Any) -> dict[str, Any]:
+        age = counts.oldest_ready_seconds
+        return asdict(counts) | {"oldest_ready_seconds": None if age is None else age // TOLD.total_seconds()}
+
+    def _finished(self) -> list[dict[str, Any]]:
+        if isinstance(self.store, MemoryStore):
+            rows: Sequence[Any] = list(self.store.broker.history)[self._told_history :]
+            self._told_history += len(rows)
+        else:
+            rows = list(History.objects.using(self.store.alias).filter(id__gt=self._told_history).order_by("id"))
+            self._told_history = max([self._told_history, *(row.id for row in rows)])
+        same = ("queue_name", "type", "priority", "attempts", "redelivered")
+        return [
+            {
+                "number": row.message_id.int,
+                "outcome": int(row.outcome),
+                **{name: getattr(row, name) for name in same},
+            }
+            | {name: self._told(getattr(row, name)) for name in ("published_at", "ready_at", "claimed_at")}
+            | {"headers": _headers(json.dumps(row.headers)), "body": row.body and bytes(row.body)}
+            | {
+                "session": self.sessions.index(row.session_id)
+                if row.session_id in self.sessions
+                else row.session_id
+            }
+            for row in rows
+        ]
+
+    def _failed(self) -> list[dict[str, Any]]:
+        if isinstance(self.store, MemoryStore):
+            rows: Sequence[Any] = list(self.store.broker.attempts)[self._told_attempts :]
+            self._told_attempts += len(rows)
+        else:
+            rows = list(Attempt.objects.using(self.store.alias).filter(id__gt=self._told_attempts).order_by("id"))
+            self._told_attempts = max([self._told_attempts, *(row.id for row in rows)])
+        same = ("queue_name", "number", "error", "type", "correlation_id")
+        return [{"message": row.message_id.int, **{name: getattr(row, name) for name in same}} for row in rows]
+
+    # Operations.
+
+    def perform(self, name: str, given: dict[str, Any]) -> Any:
+        """Return the store's answer, a refusal being one, in words that are the same for every store."""
+        try:
+            return getattr(self, f"_{name}")(**given)
+        except (*REFUSALS, NoSessionError) as refusal:
+            # A queue that may not be deleted may have several reasons, of which any may be named.
+            says = type(refusal).__name__ if isinstance(refusal, QueueInUse) else str(refusal)
+            if name in PUBLISHING:
+                says = self._reasons(given, refusal)
+            return (
+                {"refused": type(refusal).__name__, "says": says}
+                if says
+                else {"refused": "for one of several reasons"}
+            )
+
+    def _reasons(self, given: dict[str, Any], refusal: Exception) -> str:
+        """What a refusal to publish says; nothing if there may be several reasons, of which any may be named."""
+        messages = given.get("messages") or [given["message"]]
+        records = [record for message in messages if (record := self.store.queue(message["queue"])) is not None]
+        closed = any(record.closed for record in records)
+        full = any(record.has_publish_rules and record.overflow in {"reject", "flow"} for record in records)
+        twice = any(
+            "dedup" in message or self._ids_in(message["queue"], [message["number"]]) for message in messages
+        )
+        several = closed or (full and twice) or (twice and len(messages) > 1)
+        return "" if several else str(refusal)
+
+    # Publishing.
+
+    def _new(self, number: int, queue: str, **given: Any) -> NewMessage:
+        times = {name: given[name] for name in ("deliver_at", "expires_at") if name in given}
+        seconds = {"delay_seconds": given.get("delay"), "ttl_seconds": given.get("ttl")}
+        return NewMessage(
+            queue_name=queue,
+            message_id=UUID(int=number),
+            body=b"x" * given.get("size", 2),
+            content_type="json",
+            headers=json.dumps({KEY: given["key"]} if "key" in given else {"a": 1.5}),
+            properties='{"p": 1}' if number % 2 else None,
+            priority=given.get("priority", 4),
+            type="a.type" if number % 3 else "",
+            correlation_id=None if number % 5 else f"correlation {number}",
+            group_key=given.get("group"),
+            dedup_id=given.get("dedup"),
+            **{name: self._moment(after) for name, after in times.items()},
+            **seconds,
+        )
+
+    def _moment(self, seconds: float) -> datetime:
+        return self.base + self.now + timedelta(seconds=seconds)
+
+    def _publish(self, messages: list[dict[str, Any]], *, again: bool = False) -> Any:
+        """Publish as the publisher does: by rules where there are some."""
+        made = [self._new(**message) for message in messages]
+        records = [self.store.queue(message.queue_name) for message in made]
+        if any(message.dedup_id is not None for message in made) or any(
+            record is not None and record.has_publish_rules for record in records
+        ):
+            return [id_ > 0 for id_ in self.store.append_by_rules(made, again=again)]
+        if len(made) == 1:
+            return [self.store.append(made[0], again=again) > 0]
+        return [id_ > 0 for id_ in self.store.append_many(made, again=again)]
+
+    def _publish_again(self, message: dict[str, Any], *, again: bool) -> Any:
+        return self._publish([message], again=again)
+
+    def _publish_alike(self, message: dict[str, Any], numbers: list[int]) -> Any:
+        record = self.store.queue(message["queue"])
+        if record is not None and record.has_publish_rules:
+            return None
+        like, ids = self._new(**message), [UUID(int=number).bytes for number in numbers]
+        return self.store.append_alike(like, ids, [b"x" * (number % 4) for number in numbers])
+
+    # Sessions.
+
+    def _session(self, slot: int) -> int:
+        return self.sessions[self._number(slot)]
+
+    def _number(self, slot: int) -> int:
+        if self.slots[slot] < 0:
+            raise NoSessionError
+        return self.slots[slot]
+
+    def _open(self, slot: int, seconds: float, kind: str = "native") -> None:
+        """A new worker takes the slot; the one before is silent from now on, but not gone."""
+        info = SessionInfo(name=f"worker {len(self.sessions)}", kind=kind, host="h", pid=1, version="1")
+        self.slots[slot] = len(self.sessions)
+        self.sessions.append(self.workers[slot].open_session(info, deadline_seconds=seconds))
+        self.held.append([])
+
+    def _renew(
+        self, slot: int, seconds: float, consumers: list[dict[str, Any]], state: str, busy: int | None
+    ) -> Any:
+        told = tuple(
+            ConsumerInfo(
+                queue_name=one["queue"],
+                priority=one["priority"],
+                credit_limit=one["credit"],
+                credit_used=one["used"],
+                state=state,
+            )
+            for one in consumers
+        )
+        heartbeat = Heartbeat(
+            deadline_seconds=seconds, consumers=told, busy=busy, slots=None if busy is None else 1
+        )
+        renewal = self.workers[slot].renew(self._session(slot), heartbeat)
+        return renewal and (renewal.eldest, renewal.instructions)
+
+    def _die(self, slot: int) -> Any:
+        """The deadline passes; another worker notices."""
+        self.workers[slot].renew(self._session(slot), Heartbeat(deadline_seconds=-1))
+        return self._reap()
+
+    def _reap(self, spare: int | None = None) -> Any:
+        spared = {} if spare is None else {"spare": self._session(spare)}
+        return sorted((item.name, item.released, item.dead) for item in self.store.reap(**spared))
+
+    def _close(self, slot: int) -> int:
+        return self.workers[slot].close_session(self._session(slot))
+
+    def _prolong(self, pick: int, seconds: float) -> bool:
+        self._number(0)
+        return self.store.prolong(self.sessions[pick % len(self.sessions)], deadline_seconds=seconds)
+
+    def _revive(self, slot: int, pick: int) -> Any:
+        """A session that was reaped, perhaps, comes back and brings what it knows of."""
+        self._number(slot)
+        number = pick % len(self.sessions)
+        receipts = [(item.id, item.claim) for item in self.held[number]]
+        info = SessionInfo(name=f"worker {number}", kind="native", host="h", pid=1, version="1")
+        held = self.workers[slot].revive(self.sessions[number], info, receipts, deadline_seconds=350.0)
+        if held is None:
+            return None
+        self.slots[slot] = number
+        kept = [item.id in held for item in self.held[number]]
+        self.held[number] = [item for item in self.held[number] if item.id in held]
+        return kept
+
+    def _subscribe(self, slot: int, queue: str) -> None:
+        self.workers[slot].subscribe(self._session(slot), queue)
+
+    def _resync(self, slot: int, known: list[int]) -> int:
+        held = self.held[self._number(slot)]
+        kept = [held[pick % len(held)] for pick in known] if held else []
+        self.held[self._number(slot)] = [item for item in held if item in kept]
+        return self.workers[slot].resync(self._session(slot), [item.id for item in kept])
+
+    # Consuming.
+
+    def _request(self, worker: Store, given: dict[str, Any]) -> ClaimRequest:
+        for name in given["queues"]:
+            worker.queue(name)  # as a worker does every few seconds, so that it knows of the queue's rules
+        if given.get("promoted"):
+            worker.promote()
+        return ClaimRequest(
+            queues=tuple(given["queues"]),
+            credit=given["credit"],
+            slots=given.get("slots", 1),
+            listed=given.get("listed", False),
+            promote=not given.get("promoted"),
+            whole=True,
+            max_bytes=given.get("max_bytes", MOST_BYTES),
+            limits=given.get("limits", {}),
+        )
+
+    def _claim(self, slot: int, **given: Any) -> Any:
+        return self._exchange(slot, [], given)
+
+    def _settle(self, slot: int, items: list[dict[str, Any]], claim: dict[str, Any] | None = None) -> Any:
+        held = self.held[self._number(slot)]
+        # No batch has two verdicts over one message: the runtime forgets what it settles.
+        chosen = {item["pick"] % len(held): item for item in items} if held else {}
+        self.held[self._number(slot)] = [message for index, message in enumerate(held) if index not in chosen]
+        settlements = [_settlement(held[index], **item) for index, item in chosen.items()]
+        return self._exchange(slot, settlements, claim)
+
+    def _exchange(self, slot: int, settlements: list[Settlement], claim: dict[str, Any] | None) -> Any:
+        worker, number = self.workers[slot], self._number(slot)
+        request = None if claim is None else self._request(worker, claim)
+        if not settlements and request is None:
+            return None
+        try:
+            result = worker.exchange(self._session(slot), settlements, request)
+        finally:
+            if request is not None:
+                # A store that finds nothing to claim may leave what is due in a paused queue as it is, and one
+                # that has lost the session may have made ready what is due.
+                self.store.promote()
+        self.held[number] += result.claimed
+        self.past += [(number, message) for message in result.claimed]
+        return self._exchanged(result, settlements)
+
+    def _exchanged(self, result: Exchange, settlements: list[Settlement]) -> dict[str, Any]:
+        due = result.next_due_seconds
+        return {
+            "claimed": [self._claimed(item) for item in result.claimed],
+            "left": sorted(result.left),
+            # Half a second: when to look for what was left to better consumers.
+            "due": due if due is None or due < 1 else -(-due // TOLD.total_seconds()),
+            "whole": result.whole,
+            "void": [item.id in result.void for item in settlements],
+            "ruled": result.ruled if result.claimed else None,
+        }
+
+    def _claimed(self, item: Claimed) -> dict[str, Any]:
+        same = ("queue_name", "level", "priority", "attempts", "redelivered", "suspect", "expired", "type")
+        more = ("correlation_id", "group_key", "content_type", "content_encoding", "body")
+        return {
+            "number": item.message_id.int,
+            "place": (item.place > 0) - (item.place < 0),
+            **{name: getattr(item, name) for name in same + more},
+            **{name: self._told(getattr(item, name)) for name in ("published_at", "deliver_at", "expires_at")},
+            "headers": _headers(item.headers),
+            "properties": item.properties and json.loads(item.properties),
+        }
+
+    def _settle_late(self, items: list[dict[str, Any]]) -> Any:
+        """Settle in the name of the session that had it, be it there or not, held or not."""
+        void = []
+        for item in items if self.past else []:
+            number, message = self.past[item["pick"] % len(self.past)]
+            void.append(len(self.store.settle(self.sessions[number], [_settlement(message, **item)])))
+            self.held[number] = [other for other in self.held[number] if other is not message]
+        return void
+
+    def _give_back(self, slot: int, picks: list[int]) -> None:
+        held = self.held[self._number(slot)]
+        chosen = {pick % len(held) for pick in picks} if held else set()
+        if chosen:
+            settlements = [_settlement(held[index], 0, "RELEASE") for index in sorted(chosen)]
+            self.workers[slot].give_back(self._session(slot), settlements)
+            # A value that was replaced meanwhile may stay until it is found to be over.
+            self.store.expire()
+        self.held[self._number(slot)] = [item for index, item in enumerate(held) if index not in chosen]
+
+    # Upkeep and steering.
+
+    def _upkeep(self, duty: str) -> Any:
+        done = getattr(self.store, duty)()
+        return done if duty in {"expire", "trim"} else None
+
+    def _ids(self, numbers: Iterable[int]) -> list[int]:
+        return [id_ for name in self.queues for id_ in self._ids_in(name, numbers)]
+
+    def _ids_in(self, queue: str, numbers: Iterable[int]) -> list[int]:
+        wanted = set(numbers)
+        return [item.id for item in self._browse(queue) if item.message_id.int in wanted]
+
+    def _steer(self, messages: list[int], how: str) -> Any:
+        return getattr(self.store, how)(self._ids(messages))
+
+    def _move(self, messages: list[int], queue: str) -> Any:
+        # Of two copies of a message any may come first, and keep the other out.
+        copies = [self._ids([number])[:1] for number in dict.fromkeys(messages)]
+        return self.store.move([id_ for some in copies for id_ in some], queue)
+
+    def _prioritise(self, messages: list[int], priority: int) -> Any:
+        return self.store.prioritise(self._ids(messages), priority)
+
+    def _reschedule(self, messages: list[int], seconds: float) -> Any:
+        return self.store.reschedule(self._ids(messages), self._moment(seconds))
+
+    def _purge(self, queue: str) -> Any:
+        return self.store.purge(queue)
+
+    def _pause(self, queue: str, *, paused: bool, seconds: float | None) -> None:
+        self.store.set_paused(queue, paused=paused, seconds=seconds)
+
+    def _edit(self, queue: str, changes: dict[str, Any]) -> None:
+        """What an operator does in the admin."""
+        if self.store.queue(queue) is None or not changes:
+            return
+        if isinstance(self.store, MemoryStore):
+            edit_in_memory(self.store, queue, **changes)
+        else:
+            Queue.objects.using(self.store.alias).filter(name=queue).update(counted_at=None, **changes)
+
+    def _delete(self, queue: str, *, force: bool) -> Any:
+        """Delete the queue, if that is allowed, and declare it again as it was at first."""
+        deleted = self.store.delete_queue(queue, force=force)
+        self.store.declare(queue, asdict(QueueSettings(**self.queues[queue])))
+        return deleted
+
+    def _wait(self, steps: int) -> None:
+        self.pass_to(round(self.now.total_seconds()) // STEP_SECONDS + steps)
+
+
+def _headers(text: str) -> Any:
+    headers = json.loads(text)
+    return {name: value for name, value in headers.items() if name != "x-dead-at"}
+
+
+def _settlement(message: Claimed, pick: int, how: str, **given: Any) -> Settlement:
+    return Settlement(
+        message.id,
+        message.claim,
+        Verdict[how],
+        counted=given.get("counted", False),
+        delay_seconds=given.get("delay", 0.0),
+        reason="no",
+        failure=Failure("error") if given.get("failed") else None,
+    )
+
+
+def now() -> datetime:
+    """This machine's time."""
+    return datetime.now(UTC)
