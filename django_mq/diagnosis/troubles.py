@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.diagnosis.fleet import Use, slots_of_queues
 from django_mq.diagnosis.overview import COUNT_LIMIT
+from django_mq.engine.overflow import Limits
 from django_mq.models import Queue, WorkerSession
 
 if TYPE_CHECKING:
@@ -158,8 +159,8 @@ def is_full(state: QueueState) -> bool:
 
     Where counting has stopped, what publishers know of it decides: that may be a moment old.
     """
-    if state.max_messages is None or state.overflow == Queue.Overflow.RING:
+    if state.overflow == Queue.Overflow.RING:
         return False
     counts = (state.ready, state.scheduled, state.claimed, state.dead)
     known = (state.held_messages or 0) if max(counts) >= COUNT_LIMIT else 0
-    return max(sum(counts), known) >= state.max_messages
+    return Limits(messages=state.max_messages).exceeded_by(max(sum(counts), known) + 1, 0)

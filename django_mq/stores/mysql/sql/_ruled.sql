@@ -5,5 +5,5 @@ SELECT
 FROM django_mq_queue
 WHERE id = (
     SELECT q.id FROM django_mq_queue q
-    WHERE q.name = %(queue)s AND (q.max_messages IS NOT NULL OR q.max_bytes IS NOT NULL OR q.last_value_key <> ''))
+    WHERE q.name = %(queue)s AND {has_publish_rules})
 FOR UPDATE

@@ -6,5 +6,5 @@ SELECT n.id, q.name
 FROM django_mq_message n
 JOIN django_mq_queue origin ON origin.id = n.queue_id
 JOIN django_mq_queue q ON q.id = CASE WHEN %(expired)s THEN origin.expiry_queue_id ELSE origin.dead_letter_queue_id END
-WHERE n.id {in_ids} AND n.dead_at IS NOT NULL AND NOT q.closed AND (q.max_messages IS NOT NULL OR q.max_bytes IS NOT NULL OR q.last_value_key <> '')
+WHERE n.id {in_ids} AND n.dead_at IS NOT NULL AND NOT q.closed AND {has_publish_rules}
 ORDER BY n.id
