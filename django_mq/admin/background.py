@@ -1,13 +1,14 @@
-"""An act on more messages than a page can wait for, done batch by batch in a thread of the web process.
+"""An act on more messages than a page can wait for, done batch by batch beside the pages.
 
     begin ──> RUNNING ── no more rows ──> DONE
                  │ └── stop ──> STOPPED ── go on ──> RUNNING
                  └── refused, or an error ──> FAILED ── go on ──> RUNNING
 
-The row knows how far it is, so a process that dies leaves an operation that anybody may go on with. A batch and
-its count commit together: none is done twice, or done and not counted, whoever is killed. Who runs it writes a
-token: somebody who takes over writes another, and the former runner stops before its next batch. Before each
-batch it is asked whether the user may still do this: a permission that is taken away ends it.
+A thread of the web process begins it. The row knows how far it is: where it makes no progress, its process has
+ended, and the maintenance leader has another process go on. A batch and its count commit together: none is done
+twice, or done and not counted, whichever process is killed. The process that runs it writes a token. A process
+that takes over writes another, and the former one does no further batch, even if it had only stood still. Before
+each batch it is asked whether the user may still do this: a permission that is taken away ends it.
 """
 
 from __future__ import annotations
@@ -19,19 +20,21 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.db import connections, transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from django_mq.admin import behalf, report
 from django_mq.admin.message_acts import BY_NAME
 from django_mq.admin.selection import Batch, chosen_of
 from django_mq.admin.table import alias
 from django_mq.delivery import operations
-from django_mq.diagnosis.narrowing import narrowed
+from django_mq.diagnosis import narrowing
 from django_mq.errors import MQError, StoreUnavailable
-from django_mq.models import Message, Operation, Queue
+from django_mq.models import Message, Operation
+from django_mq.models.operation import stalled
+from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -48,8 +51,8 @@ logger = logging.getLogger("django_mq.admin")
 BATCH = 500
 #: Where counting what to expect stops in the thread; the page that begins it counts no further than it looks.
 COUNT_LIMIT = 1_000_000
-#: A running operation without progress for so long has lost its process.
-STALLED_SECONDS = 60.0
+#: Messages that one look passes over, at most.
+SLICE = 100_000
 #: Seconds, at most, before each further try of a batch that the database has undone.
 PAUSES = (0.1, 0.5, 2.0)
 
@@ -99,76 +102,114 @@ def _run_apart(pk: int, using: str) -> None:
         connections.close_all()  # this thread's own
 
 
-def rows_of(operation: Operation) -> QuerySet[Any]:
+def take_over(*, using: str, halted: Callable[[], bool] = bool) -> int:
+    """Go on with the operations that have stalled, the oldest first; return how many.
+
+    One whose act or filters another version of this package has written is left to that version.
+    """
+    found = Operation.objects.using(using).filter(stalled()).order_by("pk")
+    known = [one.pk for one in found if one.act in BY_NAME and one.filters.keys() <= narrowing.NAMES]
+    taken = 0
+    for pk in known:
+        try:
+            taken += not halted() and run(pk, using=using, halted=halted)
+        except Exception:
+            logger.exception("Operation %s has stopped", pk)
+    return taken
+
+
+def rows_of(operation: Operation, using: str) -> QuerySet[Any]:
     """Return the messages that it still has to try, oldest first."""
-    rows = Message.objects.using(alias()).filter(pk__gt=operation.cursor, pk__lte=operation.newest)
+    rows = Message.objects.using(using).filter(pk__gt=operation.cursor, pk__lte=operation.newest)
     among = BY_NAME[operation.act].among
-    return narrowed(rows, operation.filters, operation.created_at).filter(among).order_by("pk")
+    return narrowing.narrowed(rows, operation.filters, operation.created_at).filter(among).order_by("pk")
 
 
-def run(pk: int, *, using: str) -> None:
-    """Try batch after batch until nothing is left, it is stopped or not allowed, or somebody else runs it."""
+def run(pk: int, *, using: str, halted: Callable[[], bool] = bool) -> bool:
+    """Try batch after batch until nothing is left, it is stopped or not allowed, or another process runs it.
+
+    Return whether it was there to be run: begun by no process, or stalled. It ends after a batch when ``halted``.
+    """
     token = uuid4()
-    mine = Operation.objects.using(using).filter(pk=pk, status=RUNNING)
-    if not mine.update(runner=token, beat_at=datetime.now(UTC)):
-        return
-    mine = mine.filter(runner=token)
+    waiting = Operation.objects.using(using).filter(pk=pk, status=RUNNING)
+    taken = {"runner": token, "beat_at": UTCNow()}
+    is_new = waiting.filter(runner=None).update(**taken)
+    if not is_new and not waiting.filter(stalled()).update(**taken):
+        return False
+    mine = waiting.filter(runner=token)
     try:
-        _expect(pk, token, using)
-        while (operation := mine.first()) is not None:
-            batch = chosen_of(rows_of(operation)[:BATCH])
-            if not batch:
-                _end(mine, DONE)
-                return
-            behalf.check(operation.user_name, BY_NAME[operation.act].permission)
-            _try(operation, batch, mine, using)
+        if is_new:
+            _expect(mine, using)
+        _go_through(mine, using, halted)
     except MQError as error:
         _end(mine, FAILED, str(error))
     except Exception as error:
         _end(mine, FAILED, f"{type(error).__name__}: {error}")
         raise
+    return True
 
 
-def _expect(pk: int, token: UUID, using: str) -> None:
+def _go_through(mine: QuerySet[Operation], using: str, halted: Callable[[], bool]) -> None:
+    end = 0
+    while not halted() and (operation := mine.first()) is not None:
+        if operation.cursor >= operation.newest:
+            _end(mine, DONE)
+            return
+        end = end if operation.cursor < end else _end_of_slice(operation, using)
+        batch = chosen_of(rows_of(operation, using).filter(pk__lte=end)[:BATCH])
+        behalf.check(operation.user_name, BY_NAME[operation.act].permission)
+        _try(operation, batch, batch[-1].id if len(batch) == BATCH else end, mine, using)
+
+
+def _end_of_slice(operation: Operation, using: str) -> int:
+    """Return how far one look may reach: where few of many rows match, each look is progress, too."""
+    keys = Message.objects.using(using).filter(pk__gt=operation.cursor, pk__lte=operation.newest).order_by("pk")
+    return next(iter(keys.values_list("pk", flat=True)[SLICE : SLICE + 1]), operation.newest)
+
+
+def _expect(mine: QuerySet[Operation], using: str) -> None:
     """Count all that is to be tried: the page that began it could not wait for more than the first of them."""
-    mine = Operation.objects.using(using).filter(pk=pk, runner=token, tried=0)
-    if (operation := mine.first()) is not None:
-        number = rows_of(operation).order_by()[:COUNT_LIMIT].count()
-        mine.update(expected=number, beat_at=datetime.now(UTC))
+    if (operation := mine.filter(tried=0).first()) is not None:
+        number = rows_of(operation, using).order_by()[:COUNT_LIMIT].count()
+        mine.update(expected=number, beat_at=UTCNow())
 
 
-def _try(operation: Operation, batch: Sequence[Chosen], mine: QuerySet[Operation], using: str) -> None:
+def _try(
+    operation: Operation, batch: Sequence[Chosen], reached: int, mine: QuerySet[Operation], using: str
+) -> None:
     """Do it to one batch and write down that it is done, both or neither.
 
-    The row is written first: who stops it or takes over waits for this batch, and is told of it. A batch that a
-    dead-lock, or a statement's time, has undone is tried again.
+    The row is written first: a process that stops it or takes over waits for this batch, and is told of it.
+    A batch that a dead-lock, or a statement's time, has undone is tried again.
     """
     for pause in PAUSES:
         with suppress(StoreUnavailable):
-            _try_once(operation, batch, mine, using)
+            _try_once(operation, batch, reached, mine, using)
             return
-        # Whoever was in the way goes first, and two of us do not meet again at once.
+        # The transaction in the way goes first, and two of us do not meet again at once.
         time.sleep(pause * random.random())  # noqa: S311 - no secret
-    _try_once(operation, batch, mine, using)
+    _try_once(operation, batch, reached, mine, using)
 
 
-def _try_once(operation: Operation, batch: Sequence[Chosen], mine: QuerySet[Operation], using: str) -> None:
+def _try_once(
+    operation: Operation, batch: Sequence[Chosen], reached: int, mine: QuerySet[Operation], using: str
+) -> None:
     here = mine.filter(cursor=operation.cursor)
-    reached = {"cursor": batch[-1].id, "tried": F("tried") + len(batch), "beat_at": datetime.now(UTC)}
+    progress = {"cursor": reached, "tried": F("tried") + len(batch), "beat_at": UTCNow()}
     with shared_store(using).transaction():
-        if here.update(**reached):
-            mine.update(changed=F("changed") + _do(operation, batch))
+        if here.update(**progress):
+            mine.update(changed=F("changed") + _do(operation, batch, using))
 
 
-def _do(operation: Operation, batch: Sequence[Chosen]) -> int:
+def _do(operation: Operation, batch: Sequence[Chosen], using: str) -> int:
     act = BY_NAME[operation.act]
     fit = Batch([message for message in batch if message.state in act.states])
-    return act.run(fit, _read(operation.answers)) if fit.messages else 0
+    return act.run(fit, _read(operation.answers), using) if fit.messages else 0
 
 
 def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -> None:
     operation = mine.first()
-    if operation is not None and mine.update(status=status, error=error, runner=None, beat_at=datetime.now(UTC)):
+    if operation is not None and mine.update(status=status, error=error, runner=None, beat_at=UTCNow()):
         operation.status = status
         report.log_end(operation, behalf.user(operation.user_name), error)
 
@@ -179,41 +220,21 @@ def stop(operation: Operation) -> bool:
 
 
 def go_on(operation: Operation, user_name: str) -> bool:
-    """Continue for this user where it stopped, failed or lost its process; return whether it was any of these."""
-    waiting = Operation.objects.using(alias()).filter(pk=operation.pk).exclude(status=DONE)
-    if not is_stalled(operation) and operation.status == RUNNING:
-        return False
-    given = {"runner": None, "error": "", "user_name": user_name, "beat_at": datetime.now(UTC)}
-    if not waiting.update(status=RUNNING, **given):
+    """Continue for this user where it stopped, failed or stalled; return whether it was any of these."""
+    waiting = Operation.objects.using(alias()).filter(pk=operation.pk)
+    given = {"status": RUNNING, "runner": None, "error": "", "user_name": user_name, "beat_at": UTCNow()}
+    if not waiting.filter(Q(status__in=(Operation.Status.STOPPED, FAILED)) | stalled()).update(**given):
         return False
     start(operation)
     return True
 
 
-def is_stalled(operation: Operation) -> bool:
-    """Return whether it should be running and nobody is at it."""
-    silence = (datetime.now(UTC) - operation.beat_at).total_seconds()
-    return operation.status == RUNNING and silence > STALLED_SECONDS
-
-
 def _written(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answers as JSON values: a queue is its name, a time its text."""
-    return {name: _plain(value) for name, value in answers.items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return value.name if isinstance(value, Queue) else value
+    """Return the answers as JSON values."""
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in answers.items()}
 
 
 def _read(answers: Mapping[str, Any]) -> dict[str, Any]:
     """Return them as the acts take them."""
-    return {name: READERS[name](value) if name in READERS else value for name, value in answers.items()}
-
-
-#: How answers that are no JSON values are read back.
-READERS: dict[str, Callable[[str], Any]] = {
-    "target": lambda name: Queue(name=name),
-    "deliver_at": datetime.fromisoformat,
-}
+    times = {name: datetime.fromisoformat(answers[name]) for name in ("deliver_at",) if name in answers}
+    return {**answers, **times}

@@ -12,7 +12,7 @@ from django_mq.admin import background, depth, report, selection
 from django_mq.admin import message_acts as acts
 from django_mq.admin.confirmation import Question, is_confirmed
 from django_mq.admin.selection import Selection
-from django_mq.admin.table import TableAdmin
+from django_mq.admin.table import TableAdmin, alias
 from django_mq.diagnosis import narrowing
 from django_mq.errors import MQError
 from django_mq.models import Message, Operation
@@ -148,7 +148,7 @@ class MessageActions(TableAdmin):
 
     def _do_now(self, act: Act, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection) -> None:
         try:
-            changed = act.run(chosen, answers)
+            changed = act.run(chosen, answers, alias())
         except MQError as error:
             self.message_user(request, str(error), messages.ERROR)
             return

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.admin import steering
 from django_mq.admin.asking import Asking
 from django_mq.admin.questions import Confirmation, Priority, Target, Time
+from django_mq.delivery import steering
 from django_mq.delivery.redriving import dead_letters
 from django_mq.models import Message
 
@@ -34,7 +34,8 @@ class Act(Asking):
     permission: str
     done: StrOrPromise
     states: frozenset[int]
-    run: Callable[[Batch, Mapping[str, Any]], int]
+    #: Changes messages of a database, and returns how many it has changed. Raises MQError.
+    run: Callable[[Batch, Mapping[str, Any], str], int]
     #: What is looked at of all that match a filter; who is chosen one by one is tried, and told why it stays.
     among: Q = EVERY
 
@@ -45,7 +46,7 @@ RELEASE = Act(
     label=_("Release from worker"),
     done=_("Released"),
     states=frozenset({CLAIMED}),
-    run=lambda chosen, _answers: steering.release(chosen.ids, chosen.queues),
+    run=lambda chosen, _answers, using: steering.release(chosen.ids, chosen.queues, using=using),
     question=Confirmation,
     warning=_(
         "A worker that is still at work on such a message will not notice: the message may be worked on twice, "
@@ -59,7 +60,7 @@ MOVE = Act(
     label=_("Move to another queue"),
     done=_("Moved to %(target)s"),
     states=UNHELD,
-    run=lambda chosen, answers: steering.move(chosen.ids, answers["target"].name),
+    run=lambda chosen, answers, using: steering.move(chosen.ids, answers["target"], using=using),
     question=Target,
 )
 CANCEL = Act(
@@ -68,7 +69,7 @@ CANCEL = Act(
     label=_("Cancel and remove"),
     done=_("Cancelled"),
     states=UNHELD,
-    run=lambda chosen, _answers: steering.cancel(chosen.ids),
+    run=lambda chosen, _answers, using: steering.cancel(chosen.ids, using=using),
     question=Confirmation,
     warning=_("Cancelled messages are gone for good; only the history remembers them."),
     harmful=True,
@@ -79,7 +80,7 @@ DELIVER_NOW = Act(
     label=_("Deliver now"),
     done=_("Made ready now"),
     states=frozenset({SCHEDULED}),
-    run=lambda chosen, _answers: steering.deliver_now(chosen.ids, chosen.queues),
+    run=lambda chosen, _answers, using: steering.deliver_now(chosen.ids, chosen.queues, using=using),
 )
 RESCHEDULE = Act(
     name="reschedule",
@@ -87,7 +88,9 @@ RESCHEDULE = Act(
     label=_("Reschedule"),
     done=_("Rescheduled to %(deliver_at)s"),
     states=frozenset({SCHEDULED, READY}),
-    run=lambda chosen, answers: steering.reschedule(chosen.ids, chosen.queues, answers["deliver_at"]),
+    run=lambda chosen, answers, using: steering.reschedule(
+        chosen.ids, chosen.queues, answers["deliver_at"], using=using
+    ),
     question=Time,
     warning=_("Values of a last-value queue are left alone: they are never scheduled."),
 )
@@ -97,7 +100,9 @@ PRIORITISE = Act(
     label=_("Change priority"),
     done=_("Given priority %(priority)s"),
     states=frozenset({SCHEDULED, READY}),
-    run=lambda chosen, answers: steering.prioritise(chosen.ids, chosen.queues, answers["priority"]),
+    run=lambda chosen, answers, using: steering.prioritise(
+        chosen.ids, chosen.queues, answers["priority"], using=using
+    ),
     question=Priority,
 )
 RETRY = Act(
@@ -107,7 +112,7 @@ RETRY = Act(
     done=_("Retried"),
     # A dead letter of another queue stands ready in the dead-letter queue; what is none is left alone.
     states=frozenset({READY, DEAD}),
-    run=lambda chosen, _answers: steering.retry(chosen.ids),
+    run=lambda chosen, _answers, using: steering.retry(chosen.ids, using=using),
     among=dead_letters(),
 )
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
+from django.db.models import BooleanField, ExpressionWrapper
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -14,6 +15,7 @@ from django_mq.admin import background, columns, report
 from django_mq.admin.message_acts import BY_NAME
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.models import Operation
+from django_mq.models.operation import stalled
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -34,17 +36,19 @@ class OperationAdmin(ReadOnly, TableAdmin):
     ]
     change_form_template = "admin/django_mq/operation/change_form.html"
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Operation]:
+        every: QuerySet[Operation] = super().get_queryset(request)
+        return every.annotate(stalled=ExpressionWrapper(stalled(), BooleanField()))
+
     @admin.display(description=gettext_lazy("operation"))
     def label(self, operation: Operation) -> str:
         act = BY_NAME.get(operation.act)
         return f"{act.label if act else operation.act} #{operation.pk}"
 
     @admin.display(description=gettext_lazy("status"))
-    def situation(self, operation: Operation) -> str:
-        if background.is_stalled(operation):
-            return format_html(
-                '<span class="mq-warn">{}</span>', _("no progress: its process is gone, go on with it")
-            )
+    def situation(self, operation: Any) -> str:
+        if operation.stalled:
+            return format_html('<span class="mq-warn">{}</span>', _("no progress: a worker takes it over"))
         bad = operation.status == Operation.Status.FAILED
         label = operation.get_status_display()
         return format_html('<span class="mq-bad">{}</span>', label) if bad else label
@@ -93,12 +97,12 @@ class OperationAdmin(ReadOnly, TableAdmin):
         act = BY_NAME.get(operation.act)
         return act is not None and self.may(request, act.permission)
 
-    def details(self, request: HttpRequest, row: Operation) -> dict[str, Any]:
+    def details(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         running = row.status == Operation.Status.RUNNING
         acts = []
         if self._may_steer(request, row):
             if running:
                 acts.append(("stop", _("Stop")))
-            if background.is_stalled(row) or row.status in {Operation.Status.STOPPED, Operation.Status.FAILED}:
+            if row.stalled or row.status in {Operation.Status.STOPPED, Operation.Status.FAILED}:
                 acts.append(("go_on", _("Go on")))
-        return self.buttons(acts) | {"is_running": running and not background.is_stalled(row)}
+        return self.buttons(acts) | {"is_running": running}

@@ -54,6 +54,10 @@ class Target(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["target"].queryset = Queue.objects.using(alias()).filter(closed=False)  # type: ignore[attr-defined]
 
+    def clean_target(self) -> str:
+        target: Queue = self.cleaned_data["target"]
+        return target.name
+
 
 class Time(forms.Form):
     """At what time?"""

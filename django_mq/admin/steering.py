@@ -1,6 +1,6 @@
 """Where the admin changes something, in the database of the queues: the store does it, then consumers are woken.
 
-Ids are row ids. Every function returns how many messages it changed, and raises MQError.
+What is done to messages is in ``delivery.steering``. Every function raises MQError.
 """
 
 from __future__ import annotations
@@ -8,46 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq.admin.table import alias
-from django_mq.delivery import instructing, pausing, redriving, steering
+from django_mq.delivery import instructing, pausing, redriving
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
-
     from django_mq.engine.conduct import Conduct
     from django_mq.stores.base import Store
 
 #: Dead letters sent back at a time: a page must answer.
 REDRIVEN = 10_000
-
-
-def release(ids: Sequence[int], queues: Iterable[str]) -> int:
-    return steering.release(ids, queues, using=alias())
-
-
-def move(ids: Sequence[int], target: str) -> int:
-    return steering.move(ids, target, using=alias())
-
-
-def cancel(ids: Sequence[int]) -> int:
-    return steering.cancel(ids, using=alias())
-
-
-def deliver_now(ids: Sequence[int], queues: Iterable[str]) -> int:
-    return steering.deliver_now(ids, queues, using=alias())
-
-
-def reschedule(ids: Sequence[int], queues: Iterable[str], deliver_at: datetime) -> int:
-    return steering.reschedule(ids, queues, deliver_at, using=alias())
-
-
-def prioritise(ids: Sequence[int], queues: Iterable[str], priority: int) -> int:
-    return steering.prioritise(ids, queues, priority, using=alias())
-
-
-def retry(ids: Sequence[int]) -> int:
-    return steering.retry(ids, using=alias())
 
 
 def pause(name: str, *, reason: str, seconds: float | None) -> None:

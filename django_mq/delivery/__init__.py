@@ -13,7 +13,8 @@
     pool.py        threads
     executing.py   one attempt, as a column of named steps
     settling.py    outcomes gathered, written with the next claim
-    upkeep.py      promote, reap, expire, trim, prune
+    upkeep.py      promote, reap, expire, trim, prune; operations.py has stalled ones of the admin gone on with
+    child.py       another process beside this one
     worker.py      puts the services of mq_worker together
 
 Start order: session, keeper, listener, feeder, pool. Stop order is the reverse of use:

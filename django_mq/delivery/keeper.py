@@ -88,12 +88,14 @@ class Keeper:
 
     def close(self) -> None:
         """Close the connection: from now on the session is on its own."""
+        self._upkeep.close()
         if self._sidecar is not None:
             self._sidecar.close()
         self.store.close()
 
     def abandon(self) -> None:
         """Leave everything to the parent, in a forked child."""
+        self._upkeep.abandon()
         if self._sidecar is not None:
             self._sidecar.abandon()
 

@@ -10,13 +10,13 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import time
 from typing import Any
 
 from django.db import connections
 
 from django_mq import conf
+from django_mq.delivery import child
 from django_mq.errors import ConfigurationError
 
 logger = logging.getLogger("django_mq.delivery")
@@ -45,16 +45,7 @@ class Sidecar:
         self._session_id, self._started_at = session_id, time.monotonic()
         order = json.dumps(self._order | {"session": session_id}).encode() + b"\n"
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - nothing of it comes from outside
-                [sys.executable, "-P", "-m", MODULE],
-                # The worker's own path, which programs that embed Python may have changed.
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                bufsize=0,
-                # Signals to the worker's group, such as Ctrl-C, are the worker's, which may go on for long.
-                start_new_session=True,
-            )
+            self._process = child.start(MODULE, stdin=subprocess.PIPE, bufsize=0)
             pipe = self._process.stdin
             if pipe is not None:
                 os.write(pipe.fileno(), order)

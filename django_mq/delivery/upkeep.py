@@ -1,4 +1,6 @@
-"""Upkeep: promote, reap, expire, trim, prune, sum up. In every worker, and by ``mq_upkeep`` where none runs.
+"""Upkeep: promote, reap, expire, trim, prune, sum up, take operations over.
+
+It is done in every worker, and by ``mq_upkeep`` where none runs.
 
 Every duty is one or a few bounded statements that may run in many processes at once. They need
 not: the worker whose session is the eldest does it for all, and says so to nobody. The
@@ -15,12 +17,14 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.declaring import declare_all
+from django_mq.delivery.operations import TakeOver
 from django_mq.errors import StoreError
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Callable
 
     from django_mq.stores.base import Store
 
@@ -41,8 +45,18 @@ PRUNE_CHUNK = 5000
 HASTENED_SECONDS = 2.6
 
 
-def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True, spare: int = 0) -> dict[str, int]:
-    """Run every duty once, reaping any session but ``spare``; return how many rows each changed."""
+def run_upkeep(
+    store: Store,
+    *,
+    reap: bool = True,
+    prune: bool = True,
+    spare: int = 0,
+    take_over: Callable[[], object] | None = None,
+) -> dict[str, int]:
+    """Run every duty once, reaping any session but ``spare``; return how many rows each changed.
+
+    ``take_over`` is called where an operation has stalled.
+    """
     done = {"hastened": 0, "reaped": 0, "released": 0}
     chores = store.chores()
     if reap and chores.reap:
@@ -60,6 +74,8 @@ def run_upkeep(store: Store, *, reap: bool = True, prune: bool = True, spare: in
     done["expired"] = store.expire(CHUNK) if chores.expire else 0
     done["trimmed"] = store.trim() if chores.trim else 0
     done["pruned"] = store.prune() if prune else 0
+    if chores.take_over and take_over is not None:
+        take_over()
     # A session that held nothing may have kept a group, or a seat, from others.
     # What has expired here may be ready elsewhere.
     if done["reaped"] or done["promoted"] or done["expired"]:
@@ -100,6 +116,7 @@ class Upkeep:
         self._next_at = time.monotonic()
         self._reap_from = 0.0
         self._pruning = False
+        self._take_over = TakeOver(store.alias)
         #: Whether to do every round: nobody has said yet that somebody else does.
         self.eldest = True
 
@@ -128,7 +145,9 @@ class Upkeep:
             self._prune()
 
     def _run_round(self, now: float, spare: int) -> None:
-        done = run_upkeep(self._store, reap=now >= self._reap_from, prune=False, spare=spare)
+        take_over = self._take_over.begin if self.eldest else None
+        reap = now >= self._reap_from
+        done = run_upkeep(self._store, reap=reap, prune=False, spare=spare, take_over=take_over)
         if done["hastened"]:
             # Counted from the end of the round: the deadline was set in the middle of it.
             self._next_at = min(self._next_at, time.monotonic() + HASTENED_SECONDS)
@@ -149,6 +168,14 @@ class Upkeep:
         """Reap nobody for one deadline: while the database was away, or the machine stood, nobody could renew."""
         self._reap_from = time.monotonic() + self._grace_seconds
 
+    def close(self) -> None:
+        """End what was started beside."""
+        self._take_over.close()
+
+    def abandon(self) -> None:
+        """Leave what was started beside to the parent, in a forked child."""
+        self._take_over.abandon()
+
 
 def keep_up(store: Store, stopping: threading.Event) -> None:
     """Do upkeep at a worker's pace until told to stop; an outage of the database is waited out."""
@@ -162,3 +189,4 @@ def keep_up(store: Store, stopping: threading.Event) -> None:
             store.close()
             upkeep.pause_after_outage()
         stopping.wait(settings.UPKEEP_SECONDS / 2)
+    upkeep.close()

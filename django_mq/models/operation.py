@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.db import models
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.models.times import UTCDateTimeField
+from django_mq.models.times import UTCDateTimeField, UTCNow
+
+#: A running operation without progress for so many seconds has lost its process.
+STALLED_SECONDS = 60.0
 
 
 class Operation(models.Model):
@@ -34,7 +40,7 @@ class Operation(models.Model):
     cursor = models.BigIntegerField(_("last message tried"), default=0)
     newest = models.BigIntegerField(_("newest message when it began"))
     error = models.TextField(_("error"), blank=True, default="")
-    #: Whoever runs it has written this token; another one that takes over writes its own.
+    #: The token of the process that runs it; a process that takes over writes another.
     runner = models.UUIDField(_("runner"), null=True, blank=True)
     created_at = UTCDateTimeField(_("started"))
     beat_at = UTCDateTimeField(_("last progress"))
@@ -47,3 +53,8 @@ class Operation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.act} #{self.pk}"
+
+
+def stalled() -> Q:
+    """Return the condition that an operation should be running and makes no progress, by the database's clock."""
+    return Q(status=Operation.Status.RUNNING, beat_at__lt=UTCNow() - timedelta(seconds=STALLED_SECONDS))

@@ -13,3 +13,5 @@ class Chores:
     promote: bool = True
     expire: bool = True
     trim: bool = True
+    #: Operations of the admin that make no progress are to be taken over.
+    take_over: bool = False

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
+from datetime import timedelta
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management.base import CommandError
+from django.utils import timezone
 
 from django_mq.api import publish_many
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.handlers import consumer, forget
-from django_mq.models import History, Message, WorkerSession
+from django_mq.models import History, Message, Operation, WorkerSession
+from django_mq.models.operation import STALLED_SECONDS
 from django_mq.stores.registry import shared_store
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -140,3 +145,34 @@ def handled() -> Iterator[None]:
 def test_what_makes_no_sense_is_refused_with_a_sentence(run: Run, arguments: list[str], sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence):
         run("mq_worker", *arguments)
+
+
+@pytest.mark.parametrize("command", ["mq_worker --queues=gated --threads=1", "mq_upkeep --loop", "mq_upkeep"])
+def test_what_a_web_process_has_left_is_done_beside_the_handlers(
+    committed_database: str, shop: Shop, command: str
+) -> None:
+    User.objects.db_manager(committed_database).create_superuser("operator")
+    publish(committed_database, "orders", 3)
+    publish(committed_database, "gated", 1)
+    operation = stalled_removal(committed_database, "orders")
+    name, *arguments = command.split()
+
+    shop.start(*arguments, command=name)
+    if name == "mq_worker":
+        shop.wait_for(1)  # its only thread waits for the gate
+
+    def ended() -> bool:
+        operation.refresh_from_db()
+        return operation.status != Operation.Status.RUNNING
+
+    wait_until(ended)
+    assert (operation.status, operation.tried, operation.changed) == ("done", 3, 3)
+    assert not Message.objects.using(committed_database).filter(queue__name="orders").exists()
+
+
+def stalled_removal(alias: str, queue: str) -> Operation:
+    """Return the removal of all messages of a queue, whose process has ended."""
+    late = timezone.now() - timedelta(seconds=STALLED_SECONDS + 1)
+    newest = Message.objects.using(alias).latest("id").id
+    given = {"act": "cancel", "filters": {"queue": queue}, "user_name": "operator", "newest": newest}
+    return Operation.objects.using(alias).create(runner=uuid4(), created_at=late, beat_at=late, **given)

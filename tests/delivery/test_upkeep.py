@@ -11,10 +11,12 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import publish
 from django_mq.delivery import upkeep
+from django_mq.delivery.operations import TakeOver
 from django_mq.delivery.upkeep import Upkeep, keep_up, run_upkeep, run_upkeep_to_the_end
 from django_mq.engine.states import State
 from django_mq.errors import StoreUnavailable
-from django_mq.models import History, Message, Queue, Rollup
+from django_mq.models import History, Message, Operation, Queue, Rollup
+from django_mq.models.operation import STALLED_SECONDS
 from django_mq.stores.records import ClaimRequest, SessionInfo
 
 if TYPE_CHECKING:
@@ -173,6 +175,44 @@ def test_only_the_eldest_does_every_round(store: Any, orders: str) -> None:
         rounds.run_if_due()
 
     assert (left, store.counts()[orders].ready) == (1, 0)
+
+
+def test_the_eldest_takes_operations_over_that_make_no_progress(
+    store: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[object] = []
+
+    def begin(take_over: TakeOver) -> None:
+        begun.append(take_over)
+
+    monkeypatch.setattr(TakeOver, "begin", begin)
+    now = datetime.now(UTC)
+    for status in ("running", "done"):
+        Operation.objects.using(database).create(status=status, newest=9, created_at=now, beat_at=now)
+    rounds = Upkeep(store, 1e-9, grace_seconds=15)
+
+    rounds.run_if_due()
+    assert not begun
+    store.clock_offset = timedelta(seconds=STALLED_SECONDS + 1)
+    rounds.run_if_due()
+    assert len(begun) == 1
+
+    rounds.stand(eldest=False)
+    for _ in range(upkeep.LOOK_EVERY):
+        rounds.run_if_due()
+    assert len(begun) == 1
+
+
+def test_settings_without_a_module_cannot_be_given_to_another_process(
+    settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.USE_TZ = True  # any change hides the module
+    take_over = TakeOver("default")
+
+    take_over.begin()
+    take_over.begin()
+
+    assert caplog.text.count("run manage.py mq_operations --take-over") == 1
 
 
 def test_whoever_becomes_the_eldest_begins_at_once(store: Any, orders: str) -> None:

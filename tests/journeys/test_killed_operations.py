@@ -1,19 +1,23 @@
-"""Web processes that are killed while they work on all that match: whoever goes on does the rest, once."""
+"""Processes that are killed, or stand still, while they work on all that match: the leader does the rest, once."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import psutil
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from django_mq.api import publish_many
 from django_mq.delivery.letters import Letter
 from django_mq.models import Message, Operation
+from django_mq.models.operation import STALLED_SECONDS
 from tests.journeys.site import ROOT
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.journeys.site import Site
@@ -22,23 +26,59 @@ if TYPE_CHECKING:
 MESSAGES = 2_600
 #: After which statements of theirs processes are killed: in the preparation, in batches, between them.
 KILLED_AFTER = (6, 17, 24, 38)
+#: After so many statements a process stands still, between two batches.
+STOPPED_AFTER = 60
 
 
-def test_an_operation_whose_processes_are_killed_is_done_once_by_those_who_go_on(site: Site) -> None:
+def test_an_operation_whose_processes_are_killed_is_done_once_by_the_leader(site: Site) -> None:
     operation = begun(site)
-
     for statements in KILLED_AFTER:
-        process = going_on(site, operation, str(statements))
+        process = going_on(site, operation, "kill", str(statements))
         assert process.wait() == -signal.SIGKILL
+        stall(site, operation)
     operation.refresh_from_db(using=site.alias)
     assert operation.status == Operation.Status.RUNNING
     assert 0 < operation.tried < MESSAGES
 
-    # Two go on at once: the last to begin does it, the other leaves it alone.
-    codes = [process.wait() for process in [going_on(site, operation), going_on(site, operation)]]
+    # Two leaders at once, each with a process of its own.
+    with site.worker(), site.worker(name="other"):
+        wait_until_over(site, operation)
 
+    assert_done_once(site, operation)
+
+
+def test_a_process_that_stood_still_leaves_the_operation_to_the_leader(site: Site) -> None:
+    operation = begun(site)
+    process = going_on(site, operation, "stop", str(STOPPED_AFTER))
+    wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    stall(site, operation)
     operation.refresh_from_db(using=site.alias)
-    assert codes == [0, 0]
+    assert 0 < operation.tried < MESSAGES
+
+    with site.worker():
+        wait_until_over(site, operation)
+    process.send_signal(signal.SIGCONT)
+
+    assert process.wait() == 0
+    assert_done_once(site, operation)
+
+
+def stall(site: Site, operation: Operation) -> None:
+    """Let it have made no progress for so long that its process is taken for dead."""
+    late = timezone.now() - timedelta(seconds=STALLED_SECONDS + 1)
+    Operation.objects.using(site.alias).filter(pk=operation.pk).update(beat_at=late)
+
+
+def wait_until_over(site: Site, operation: Operation) -> None:
+    def is_over() -> bool:
+        operation.refresh_from_db(using=site.alias)
+        return operation.status != Operation.Status.RUNNING
+
+    wait_until(is_over, site.story)
+
+
+def assert_done_once(site: Site, operation: Operation) -> None:
+    operation.refresh_from_db(using=site.alias)
     assert (operation.status, operation.tried, operation.changed) == ("done", MESSAGES, MESSAGES)
     assert not site.rows()
     assert len({row.message_id for row in site.finished()}) == len(site.finished()) == MESSAGES

@@ -1,4 +1,4 @@
-"""Show how far the admin's operations in the background are; stop some."""
+"""Show how far the admin's operations in the background are; stop some, or go on with those that have stalled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.delivery.operations import stop
 from django_mq.management.arguments import add_json, at_least_one
-from django_mq.management.command import MQCommand
+from django_mq.management.command import MQCommand, until_told
+from django_mq.management.operations import take_over
 from django_mq.management.tables import table
 from django_mq.models import Operation
 
@@ -22,7 +23,8 @@ KEYS = ("id", "act", "status", "changed", "tried", "expected", "user_name", "fil
 class Command(MQCommand):
     help = (
         "Show what the admin does, or has done, to all messages that match a filter, the newest first. Or stop "
-        "some: they end after the batch that runs, and can go on from the admin."
+        "some: they end after the batch that runs, and can go on from the admin. One that makes no progress for a "
+        "minute has lost its process: the workers' maintenance takes it over, or --take-over does."
     )
     exit_codes: ClassVar = {1: "refused, or one of them was not running"}
 
@@ -30,12 +32,19 @@ class Command(MQCommand):
         super().add_arguments(parser)
         parser.add_argument("--running", action="store_true", help="Only those that run.")
         parser.add_argument("--limit", type=at_least_one, default=20, metavar="N", help="How many; 20 without it.")
-        parser.add_argument("--stop", nargs="+", type=at_least_one, metavar="ID", help="Stop these.")
-        add_json(parser, what="a JSON array, or an object of those that were stopped")
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument("--stop", nargs="+", type=at_least_one, metavar="ID", help="Stop these.")
+        words = "Go on with all that make no progress, each on behalf of its user, until they or TERM end it."
+        which.add_argument("--take-over", action="store_true", help=words)
+        add_json(parser, what="a JSON array, or an object of what was done")
 
     def run(self, alias: str, **options: Any) -> None:
         if options["stop"]:
             self._stop(options["stop"], alias, as_json=options["json"])
+            return
+        if options["take_over"]:
+            taken = take_over(alias, until_told().is_set)
+            self.stdout.write(json.dumps({"taken_over": taken}) if options["json"] else f"Taken over: {taken}.")
             return
         found = Operation.objects.using(alias).order_by("-id")
         if options["running"]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.delivery.upkeep import keep_up, run_upkeep_to_the_end
 from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand, until_told
+from django_mq.management.operations import take_over
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 class Command(MQCommand):
     help = (
-        "Give back the messages of dead workers, deliver what is due, drop what has expired, prune the history. "
+        "Give back the messages of dead workers, deliver what is due, drop what has expired, prune the history, "
+        "go on with operations of the admin that have stalled. "
         "Every worker does so by itself; where none runs, this does."
     )
 
@@ -31,7 +33,8 @@ class Command(MQCommand):
             if options["loop"]:
                 keep_up(store, until_told())
             else:
-                self._say(run_upkeep_to_the_end(store), as_json=options["json"])
+                done = run_upkeep_to_the_end(store)
+                self._say(done | {"taken_over": take_over(alias)}, as_json=options["json"])
         finally:
             store.close()
 
@@ -41,5 +44,5 @@ class Command(MQCommand):
             return
         self.stdout.write(
             "{reaped} dead sessions reaped, {released} messages given back; {promoted} due messages made ready, "
-            "{expired} expired; {pruned} old rows pruned.".format(**done)
+            "{expired} expired; {pruned} old rows pruned; {taken_over} operations taken over.".format(**done)
         )

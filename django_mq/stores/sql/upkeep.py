@@ -6,6 +6,7 @@ from typing import Any
 
 from django_mq import conf
 from django_mq.engine.verdict import AtOnce, Ending, Verdict, verdict
+from django_mq.models.operation import STALLED_SECONDS
 from django_mq.stores.chores import Chores
 from django_mq.stores.records import WORKER_LOST, Reaped
 from django_mq.stores.sql.admitting import Admitting
@@ -19,7 +20,7 @@ class Upkeep(Sessions, Admitting, Rollups):
     """Every duty is safe to run in many workers, twice."""
 
     def chores(self) -> Chores:
-        [found] = self._rows("chores", **self._grace())
+        [found] = self._rows("chores", stalled_seconds=STALLED_SECONDS, **self._grace())
         return Chores(*map(bool, found))
 
     def promote(self, limit: int = 1000) -> int:

@@ -1,6 +1,7 @@
-"""Goes on with an operation as a web process does: ``python -m tests.journeys.project.operate PK [STATEMENTS]``.
+"""Goes on with an operation as a web process does: ``python -m tests.journeys.project.operate PK END STATEMENTS``.
 
-Told a number of statements, it is killed right after that one, whatever it was about to do.
+After so many statements it is killed (``kill``), whatever it was about to do, or stands still (``stop``), as soon
+as no transaction of its own can have everything else stand still as well.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import django
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+ENDS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
-def main(pk: int, statements: int | None) -> None:
+
+def main(pk: int, end: str = "", statements: int = sys.maxsize) -> None:
     """Run it to its end, or to ours."""
     django.setup()
     from django.db import connection
@@ -25,11 +28,12 @@ def main(pk: int, statements: int | None) -> None:
     from django_mq.admin import background
 
     numbers = count(1)
+    left = [end]
 
     def run(execute: Callable[..., Any], *arguments: Any) -> Any:
         answer = execute(*arguments)
-        if next(numbers) == statements:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if next(numbers) >= statements and left and (end == "kill" or not connection.in_atomic_block):
+            os.kill(os.getpid(), ENDS[left.pop()])
         return answer
 
     with connection.execute_wrapper(run):
@@ -37,4 +41,4 @@ def main(pk: int, statements: int | None) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None)
+    main(int(sys.argv[1]), *sys.argv[2:3], *map(int, sys.argv[3:]))

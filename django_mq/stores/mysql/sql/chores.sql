@@ -1,7 +1,7 @@
--- Asks which duties of upkeep have something to do: reap, promote, expire, trim. To be reaped is a lapsed
--- session, unless the server has just started, and a message that is held in the name of no session.
+-- Asks which duties of upkeep have something to do: reap, promote, expire, trim, take operations over. To be reaped
+-- is a lapsed session, unless the server has just started, and a message that is held in the name of no session.
 -- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring.
--- Returns: one row of four truths.
+-- Returns: one row of five truths.
 SELECT
     %(running_seconds)s > %(grace_seconds)s
     AND EXISTS (SELECT 1 FROM django_mq_workersession WHERE deadline < {now})
@@ -16,4 +16,8 @@ SELECT
     EXISTS (
         SELECT 1 FROM django_mq_message old FORCE INDEX (django_mq_message_expiring)
         WHERE old.state IN (0, 1) AND old.expires_at <= {now}),
-    EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull})
+    EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull}),
+    EXISTS (
+        SELECT 1 FROM django_mq_operation operation
+        WHERE operation.status = 'running'
+          AND operation.beat_at < {now} - INTERVAL %(stalled_seconds)s SECOND)

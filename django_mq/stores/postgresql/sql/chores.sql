@@ -1,8 +1,8 @@
--- Asks which duties of upkeep have something to do: reap, promote, expire, trim. To be reaped is a lapsed
--- session or one whose connection has ended, unless the server has just started, and a
+-- Asks which duties of upkeep have something to do: reap, promote, expire, trim, take operations over. To be reaped
+-- is a lapsed session or one whose connection has ended, unless the server has just started, and a
 -- message that is held in the name of no session.
 -- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring.
--- Returns: one row of four truths.
+-- Returns: one row of five truths.
 SELECT
     pg_postmaster_start_time() < {now} - %(grace_seconds)s * interval '1 second'
     AND EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.deadline < {now} OR {abandoned})
@@ -18,4 +18,8 @@ SELECT
     EXISTS (
         SELECT 1 FROM django_mq_message old
         WHERE old.expires_at IS NOT NULL AND old.state < 2 AND old.expires_at <= {now}),
-    EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull})
+    EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull}),
+    EXISTS (
+        SELECT 1 FROM django_mq_operation operation
+        WHERE operation.status = 'running'
+          AND operation.beat_at < {now} - %(stalled_seconds)s * interval '1 second')

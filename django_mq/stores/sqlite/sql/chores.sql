@@ -1,7 +1,7 @@
--- Asks which duties of upkeep have something to do: reap, promote, expire, trim. To be reaped is a lapsed
--- session, and a message that is held in the name of no session.
+-- Asks which duties of upkeep have something to do: reap, promote, expire, trim, take operations over. To be reaped
+-- is a lapsed session, and a message that is held in the name of no session.
 -- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring.
--- Returns: one row of four truths.
+-- Returns: one row of five truths.
 SELECT
     EXISTS (SELECT 1 FROM django_mq_workersession WHERE deadline < {now})
     OR EXISTS (
@@ -16,4 +16,8 @@ SELECT
     EXISTS (
         SELECT 1 FROM django_mq_message old
         WHERE old.expires_at IS NOT NULL AND old.state < 2 AND old.expires_at <= {now}),
-    EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull})
+    EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull}),
+    EXISTS (
+        SELECT 1 FROM django_mq_operation operation
+        WHERE operation.status = 'running'
+          AND julianday(operation.beat_at) < julianday({now}) - %(stalled_seconds)s / 86400.0)

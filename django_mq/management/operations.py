@@ -1,0 +1,22 @@
+"""Going on, in a command, with operations of the admin that have stalled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.apps import apps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def take_over(alias: str, halted: Callable[[], bool] = bool) -> int:
+    """Go on with operations until they end, or one of their batches when ``halted``; return how many.
+
+    None where the settings have no admin: operations are begun there, and leave entries in its log.
+    """
+    if not apps.is_installed("django.contrib.admin"):
+        return 0
+    from django_mq.admin import background  # noqa: PLC0415 - cannot be imported without the admin
+
+    return background.take_over(using=alias, halted=halted)
