@@ -12,7 +12,7 @@ from psycopg import Connection, connect
 
 from django_mq.benchmarks.schema import copy_table
 from django_mq.benchmarks.targets import ON_POSTGRESQL
-from django_mq.delivery.message_ids import new_message_id
+from django_mq.delivery.codecs import new_message_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

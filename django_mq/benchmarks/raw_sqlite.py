@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.db import connections
 
 from django_mq.benchmarks.targets import ON_SQLITE
-from django_mq.delivery.message_ids import new_message_id
+from django_mq.delivery.codecs import new_message_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

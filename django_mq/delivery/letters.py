@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery import validation
-from django_mq.delivery.codecs import encode_body, encode_json
-from django_mq.delivery.message_ids import new_message_id
+from django_mq.delivery.codecs import encode_body, encode_json, new_message_id
 from django_mq.errors import InvalidMessage
 from django_mq.stores.records import NewMessage
 

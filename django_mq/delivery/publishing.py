@@ -15,8 +15,8 @@ from django_mq import conf, signals
 from django_mq.delivery import hinting
 from django_mq.delivery.apart import ApartThreads
 from django_mq.delivery.appending import Patience, append, rules_of
+from django_mq.delivery.codecs import new_message_id, new_uuids
 from django_mq.delivery.letters import Letter, as_letter, check, check_body, check_plain
-from django_mq.delivery.message_ids import new_message_id, new_uuids
 from django_mq.delivery.routing import route
 from django_mq.errors import QueueFull
 from django_mq.stores.registry import shared_store

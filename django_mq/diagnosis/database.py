@@ -11,8 +11,8 @@ from django_mq.diagnosis.findings import ok, problem
 from django_mq.diagnosis.in_time import Question
 from django_mq.diagnosis.tables import APP, look_at_shape
 from django_mq.errors import StoreError
+from django_mq.stores.connections import translating
 from django_mq.stores.registry import shared_store
-from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

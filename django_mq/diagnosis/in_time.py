@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from django.db import connections
 
 from django_mq.errors import StoreUnavailable
-from django_mq.stores.translation import translating
+from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
     from collections.abc import Callable

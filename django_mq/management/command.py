@@ -18,7 +18,7 @@ from django_mq.diagnosis.naming import meant
 from django_mq.errors import MQError, UnknownQueue
 from django_mq.management.arguments import UsageError
 from django_mq.management.completion import offer_queues
-from django_mq.stores.translation import translating
+from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.db import connections
 
 from django_mq.errors import DriverMissing, UnsupportedDatabase
-from django_mq.stores.private import private_connection
+from django_mq.stores.connections import private_connection
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper

@@ -273,7 +273,7 @@ def raw_blocks(frame: DataFrame) -> list[bytes]:
     """Return what COPY is sent, ready before the clock starts: all raw COPY has to do is copy."""
     from uuid import UUID
 
-    from django_mq.delivery.message_ids import new_message_ids
+    from django_mq.delivery.codecs import new_message_ids
     from django_mq.stores.postgresql import copying
     from django_mq.stores.records import NewMessage
 

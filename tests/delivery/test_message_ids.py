@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from django_mq.delivery.message_ids import from_value, new_message_id, new_message_ids, new_uuids
+from django_mq.delivery.codecs import from_value, new_message_id, new_message_ids, new_uuids
 
 
 def milliseconds() -> int:

@@ -11,10 +11,9 @@ import pytest
 from django.db import connections
 
 from django_mq.errors import StoreError, StoreUnavailable, TablesMissing
-from django_mq.stores.private import private_connection
+from django_mq.stores.connections import private_connection, translating
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store, shared_store, store_for
-from django_mq.stores.translation import translating
 from tests.stores.builders import claim, declare, open_session, publish
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 from amqp.exceptions import ResourceLocked
 
-from django_mq.delivery.message_ids import new_message_id
+from django_mq.delivery.codecs import new_message_id
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store

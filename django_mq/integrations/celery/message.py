@@ -9,8 +9,7 @@ from uuid import UUID
 
 from kombu.transport import virtual
 
-from django_mq.delivery.codecs import decode_headers, encode_json
-from django_mq.delivery.message_ids import new_message_id
+from django_mq.delivery.codecs import decode_headers, encode_json, new_message_id
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
 from django_mq.errors import BodyNotSerialisable, CorruptMessage, InvalidMessage
 from django_mq.stores.records import NewMessage

@@ -19,7 +19,7 @@ from kombu.transport import virtual
 
 import django_mq
 from django_mq import conf
-from django_mq.delivery.message_ids import new_message_id
+from django_mq.delivery.codecs import new_message_id
 from django_mq.engine.arbiter import MOST_AT_A_TIME
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery import loops

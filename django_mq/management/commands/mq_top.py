@@ -18,7 +18,7 @@ from django_mq.errors import StoreUnavailable
 from django_mq.management.arguments import UsageError, add_json, at_least_one
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.tables import bounded, plural, shortened, span, table
-from django_mq.stores.translation import translating
+from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

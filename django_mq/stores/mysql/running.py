@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from django.db.utils import IntegrityError
 
 from django_mq import conf
+from django_mq.stores.connections import translating
 from django_mq.stores.mysql.retrying import DEADLOCK, DUPLICATE, code_of
 from django_mq.stores.mysql.settings import LOCK_SECONDS, bounded
 from django_mq.stores.mysql.values import parameters
 from django_mq.stores.sql import SQLStore
-from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

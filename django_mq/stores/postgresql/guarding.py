@@ -10,8 +10,8 @@ from __future__ import annotations
 import select
 from typing import TYPE_CHECKING, Any
 
+from django_mq.stores.connections import lock_of
 from django_mq.stores.postgresql.settings import impatient
-from django_mq.stores.private import lock_of
 from django_mq.stores.records import Renewal
 from django_mq.stores.sql import SQLStore
 

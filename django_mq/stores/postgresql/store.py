@@ -19,6 +19,7 @@ from psycopg.types.string import ByteaBinaryLoader
 from django_mq import conf
 from django_mq.engine.verdict import ACCEPT, Verdict
 from django_mq.errors import SessionLost
+from django_mq.stores.connections import translating
 from django_mq.stores.features import Features
 from django_mq.stores.postgresql import copying, direct
 from django_mq.stores.postgresql.copying import Target, is_worth_copying
@@ -32,7 +33,6 @@ from django_mq.stores.space import Space
 from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS, IncompleteError, is_ready_at_once
 from django_mq.stores.sql.consuming import PROMOTE_LIMIT
 from django_mq.stores.sql.steering import ACCEPTED
-from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

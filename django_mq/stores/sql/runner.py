@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.db import transaction
 
 from django_mq.stores.base import Store
-from django_mq.stores.private import close_at_forks, lock_of
+from django_mq.stores.connections import close_at_forks, lock_of, translating
 from django_mq.stores.statements import statement
-from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -18,6 +18,7 @@ from django.db import transaction
 
 from django_mq.engine.claim import fitting
 from django_mq.errors import StoreUnavailable
+from django_mq.stores.connections import translating
 from django_mq.stores.features import Features
 from django_mq.stores.records import Browsed, Claimed, Exchange
 from django_mq.stores.space import Space
@@ -27,7 +28,6 @@ from django_mq.stores.sql.consuming import SEEN_COLUMN
 from django_mq.stores.sqlite.settings import problems, with_patience
 from django_mq.stores.sqlite.space import FILE, JOURNAL, journal_size, untended
 from django_mq.stores.sqlite.values import as_driver_reads, at_once, parameters, time_of
-from django_mq.stores.translation import translating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

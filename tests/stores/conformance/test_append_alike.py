@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from django_mq.delivery.message_ids import new_message_ids
+from django_mq.delivery.codecs import new_message_ids
 from django_mq.errors import DuplicateMessage, QueueClosed, UnknownQueue
 from django_mq.stores.records import Times
 from tests.stores.builders import a_message, claim, declare, publish
