@@ -19,6 +19,7 @@ from django_mq.notifications.wake import Wake
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import shared_store
 from tests.services.processes import wait_until_gone
+from tests.support.forking import exit_code_of_child
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -70,9 +71,6 @@ def test_a_sidecar_that_was_killed_is_started_again() -> None:
         assert second.is_running()
 
 
-@pytest.mark.filterwarnings(
-    "ignore:This process:DeprecationWarning"
-)  # forking beside threads is what this is about
 def test_a_forked_child_keeps_no_sidecar_of_its_parent_alive() -> None:
     with an_open_session() as session:
         assert session.keeper is not None
@@ -81,15 +79,15 @@ def test_a_forked_child_keeps_no_sidecar_of_its_parent_alive() -> None:
         assert process is not None
         assert process.stdin is not None
         pipe = process.stdin.fileno()
-        child = os.fork()
-        if child == 0:
+
+        def has_the_pipe() -> int:
             try:
                 os.fstat(pipe)
             except OSError:
-                os._exit(0)
-            os._exit(1)
+                return 0
+            return 1
 
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert exit_code_of_child(has_the_pipe) == 0
         assert process.poll() is None
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import signal
 import threading
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,6 +20,7 @@ from django_mq.errors import StoreUnavailable
 from django_mq.integrations.health import health_page
 from django_mq.stores.registry import shared_store
 from tests.settings.databases import from_url
+from tests.support.forking import exit_code_of_child
 from tests.support.site import an_alias_of
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -164,12 +162,9 @@ def test_a_thread_that_a_fork_left_behind_is_waited_for_by_nobody(gate: Gate) ->
     question = Question(gate)
     with pytest.raises(StoreUnavailable):
         question.answer("default", patience_seconds=0.01)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other tests' threads
-        child = os.fork()
-    gate.open.set()
-    if not child:
-        signal.alarm(60)
-        os._exit(question.answer("default", patience_seconds=PATIENCE_SECONDS))
 
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    def ask() -> int:
+        gate.open.set()
+        return question.answer("default", patience_seconds=PATIENCE_SECONDS)
+
+    assert exit_code_of_child(ask) == 7

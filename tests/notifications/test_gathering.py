@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-import warnings
 from typing import TYPE_CHECKING
 
 import pytest
 
 from django_mq.notifications.base import News
 from django_mq.notifications.gathering import MOMENT_SECONDS, STALLED_SECONDS, Gathering
+from tests.support.forking import exit_code_of_child
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -120,14 +119,11 @@ def test_a_forked_child_sends_nothing_of_its_parents(gathering: Gathering, sent:
     gathering._thread = threading.Thread()
     gathering.keep(ONE)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other tests' threads
-        child = os.fork()
-    if not child:
+    def flush() -> int:
         gathering.flush()
-        os._exit(len(sent))
+        return len(sent)
 
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert exit_code_of_child(flush) == 0
     gathering.flush()
     assert told(sent) == 1
 

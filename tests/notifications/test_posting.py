@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-import warnings
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -13,6 +11,7 @@ import redis
 
 from django_mq.notifications.posting import CROWD, SELDOM_SECONDS, Post, Poster
 from django_mq.notifications.scripts import Script
+from tests.support.forking import exit_code_of_child
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -105,13 +104,7 @@ def test_a_forked_child_posts_over_a_connection_of_its_own(client: redis.Redis) 
     poster.post([HINT])
     before = len(client.client_list())
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other tests' threads
-        child = os.fork()
-    if not child:
-        os._exit(0 if poster._connection is None and poster.post([HINT]) else 1)
-
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert exit_code_of_child(lambda: 0 if poster._connection is None and poster.post([HINT]) else 1) == 0
     wait_until(lambda: len(client.client_list()) == before, lambda: "the child's connection to close")
     assert poster.post([HINT])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from django_mq.stores.memory.history import MOST_REMEMBERED, Outcome
 from django_mq.stores.memory.store import MemoryStore
 from django_mq.stores.registry import MEMORY, has_store, private_store, shared_store
 from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
+from tests.support.forking import exit_code_of_child
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,20 +118,17 @@ def test_no_message_is_lost_or_doubled_between_threads(store: Store) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_is_told_that_the_broker_is_its_parents(store: Store) -> None:
     declare(store)
 
-    child = os.fork()
-    if not child:
+    def publish_there() -> int:
         try:
             publish(store)
         except StoreError:
-            os._exit(42)
-        os._exit(0)
+            return 42
+        return 0
 
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 42
+    assert exit_code_of_child(publish_there) == 42
 
 
 def test_outcomes_are_numbered_as_in_the_history_table() -> None:
