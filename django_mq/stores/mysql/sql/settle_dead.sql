@@ -3,6 +3,6 @@
 -- Returns: one row per message.
 UPDATE django_mq_message
 SET state = 3, dead_reason = %(reason)s, dead_at = {now},
-    attempts = attempts + (%(counted)s AND NOT suspect) - (suspect AND NOT %(counted)s),
+    attempts = {counted},
     suspect = false, session_id = NULL, claim = NULL, claimed_at = NULL
 WHERE id IN %(ids)s

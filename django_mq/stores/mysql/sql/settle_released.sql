@@ -7,7 +7,7 @@ UPDATE django_mq_message
 SET state = CASE WHEN %(delay_seconds)s > 0 THEN 0 ELSE 1 END,
     deliver_at = CASE WHEN %(delay_seconds)s > 0
                       THEN {now} + INTERVAL round(%(delay_seconds)s * 1000000) MICROSECOND ELSE deliver_at END,
-    attempts = attempts + (%(counted)s AND NOT suspect) - (suspect AND NOT %(counted)s),
+    attempts = {counted},
     suspect = suspect AND NOT %(counted)s,
     redelivered = true, session_id = NULL, claim = NULL, claimed_at = NULL
 WHERE id IN %(ids)s

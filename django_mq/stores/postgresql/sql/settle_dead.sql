@@ -5,7 +5,7 @@
 -- Returns: the ids that were still held.
 UPDATE django_mq_message m
 SET state = 3, dead_reason = given.reason, dead_at = {now},
-    attempts = m.attempts + (given.counted AND NOT m.suspect)::int - (m.suspect AND NOT given.counted)::int,
+    attempts = {counted},
     suspect = false, session_id = NULL, claim = NULL, claimed_at = NULL
 FROM unnest(%(ids)s::bigint[], %(claims)s::bigint[], %(reasons)s::text[], %(counted)s::bool[])
     AS given(id, claim, reason, counted)

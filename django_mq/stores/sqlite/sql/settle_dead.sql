@@ -3,7 +3,7 @@
 -- Returns: the ids that were still held.
 UPDATE django_mq_message AS m
 SET state = 3, dead_reason = given.reason, dead_at = {now},
-    attempts = m.attempts + (given.counted AND NOT m.suspect) - (m.suspect AND NOT given.counted),
+    attempts = {counted},
     suspect = 0, session_id = NULL, claim = NULL, claimed_at = NULL
 FROM (
     SELECT

@@ -1,11 +1,10 @@
 -- Gives claimed messages back to their places, at once or after a delay.
 -- Locks: the database for writing. Index: the primary key. Fenced by session and claim token.
--- A suspect's attempt was counted when it was claimed: it is taken back when uncounted.
 -- Returns: the ids that were still held.
 UPDATE django_mq_message AS m
 SET state = CASE WHEN given.delay_seconds > 0 THEN 0 ELSE 1 END,
     deliver_at = CASE WHEN given.delay_seconds > 0 THEN given.later ELSE m.deliver_at END,
-    attempts = m.attempts + (given.counted AND NOT m.suspect) - (m.suspect AND NOT given.counted),
+    attempts = {counted},
     suspect = m.suspect AND NOT given.counted,
     redelivered = 1, session_id = NULL, claim = NULL, claimed_at = NULL
 FROM (
