@@ -171,9 +171,6 @@ def test_what_lies_next_to_claimed_messages_can_be_published(two: list[Any]) -> 
     assert two[0].counts()["orders"].ready == 2
 
 
-# Merging
-
-
 # Settings
 
 

@@ -11,8 +11,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tests.structure.claims import KINDS
-from tests.structure.programs import measure
+from tests.structure.programs import KINDS, measure
 from tests.structure.source import naming, places, sizes
 from tests.structure.tracing import PACKAGE, function_lines
 
@@ -21,11 +20,25 @@ if TYPE_CHECKING:
 
 #: Options whose files are counted.
 OPTIONS: Final = ("grouping", "max_in_flight")
-#: What decides for durable queues: these modules, as far as they exist, must be reached without the memory store.
-DECISIONS: Final = (
-    *("arbiter", "backoff", "capacity", "claim", "duplicates", "expiry"),
-    *("last_value", "levels", "lifetime", "merge", "overflow", "pause", "places", "routing", "verdict"),
-)
+#: What decides for durable queues, by module of the engine, with the names that do where others do not: to be
+#: reached without the memory store.
+DECISIONS: Final = {
+    "arbiter": "",
+    "backoff": "",
+    "claim": "",
+    "duplicates": "is_over",
+    "expiry": "Lifetime is_expired",
+    "last_value": "",
+    "levels": "",
+    "merge": "",
+    "overflow": "Limits",
+    "pause": "",
+    "places": "",
+    "routing": "",
+    "verdict": "",
+}
+#: Where the product is run for that, besides the memory store.
+DURABLE: Final = ("sqlite", "postgresql")
 #: Most statements or round trips of a claim from a queue with rules; SQLite's are only shown.
 CLAIM_BOUNDS: Final = {"postgresql": 3, "mariadb": 6}
 
@@ -77,24 +90,20 @@ def options() -> Iterator[Measure]:
 
 def reach() -> Iterator[Measure]:
     """Compare the lines of the engine that run with those there are."""
-    run: dict[str, dict[str, list[int]]] = measure("reach")
-    there = {str(path.relative_to(PACKAGE)): function_lines(path) for path in (PACKAGE / "engine").rglob("*.py")}
-    everywhere = _reached(run, there)
+    durable = [measure(f"reached on {kind}") for kind in DURABLE]
+    everywhere = [*durable, measure("reached on memory")]
+    engine = PACKAGE / "engine"
+    there = {str(path.relative_to(PACKAGE)): function_lines(path) for path in engine.rglob("*.py")}
     yield _share("function lines of engine/ reached", everywhere, there)
-    decisions = {f"engine/{name}.py" for name in DECISIONS} & there.keys()
-    durable = _reached({name: lines for name, lines in run.items() if name != "memory"}, there)
-    chosen = {path: there[path] for path in decisions}
-    yield _share("function lines of decisions and arbiter reached, SQL alone", durable, chosen)
+    decisions = {f"engine/{name}.py": function_lines(engine / f"{name}.py", of) for name, of in DECISIONS.items()}
+    yield _share("function lines of decisions and arbiter reached, SQL alone", durable, decisions)
 
 
-def _reached(run: dict[str, dict[str, list[int]]], there: dict[str, set[int]]) -> dict[str, set[int]]:
-    return {
-        path: lines & {line for program in run.values() for line in program.get(path, ())}
+def _share(name: str, runs: list[dict[str, list[int]]], there: dict[str, set[int]]) -> Measure:
+    reached = {
+        path: lines.intersection(line for run in runs for line in run.get(path, ()))
         for path, lines in there.items()
     }
-
-
-def _share(name: str, reached: dict[str, set[int]], there: dict[str, set[int]]) -> Measure:
     counts = {path: (len(reached[path]), len(lines)) for path, lines in there.items() if lines}
     parts = [
         f"{100 * some // every:>3} % {some:>4} of {every:<4} {path}"
@@ -108,7 +117,7 @@ def claims() -> Iterator[Measure]:
     """Count what a claim asks of each database."""
     for kind in KINDS:
         unit = "statements" if kind == "sqlite" else "round trips"
-        found: dict[str, int] = measure(kind)
+        found: dict[str, int] = measure(f"asked on {kind}")
         for rule, count in found.items():
             bound = (
                 1

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
-
-import django
-
-from tests.services.mariadb import MariaDB
-from tests.services.postgresql import PostgreSQL
-from tests.structure.relay import Relay
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from django_mq.stores.base import Store
+    from tests.structure.relay import Relay
 
     Count = Callable[[], AbstractContextManager[list[int]]]
 
-KINDS: Final = ("sqlite", "postgresql", "mariadb")
-#: The name of PostgreSQL's socket in its directory.
-SOCKET = ".s.PGSQL.5432"
 #: The options of the queue of each claim; the consumers of "priorities" differ in priority.
 QUEUES: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -37,39 +25,10 @@ QUEUES: dict[str, dict[str, Any]] = {
 }
 
 
-def counts(kind: str) -> dict[str, int]:
-    """Return the count of each kind of claim from a store. Raises UnavailableError without its server."""
-    with _database(kind) as (url, relay):
-        os.environ |= {"DJANGO_SETTINGS_MODULE": f"tests.settings.{kind}", "DATABASE_URL": url}
-        django.setup()
-        from django.core.management import call_command
-
-        from django_mq.stores.registry import private_store
-
-        call_command("migrate", verbosity=0)
-        store = private_store("default")
-        count = _statements(store) if relay is None else relay.counted
-        try:
-            return {name: _of_a_claim(store, name, count) for name in QUEUES}
-        finally:
-            store.close()
-
-
-@contextmanager
-def _database(kind: str) -> Iterator[tuple[str, Relay | None]]:
-    """Yield the URL of an empty database, and the relay before its server."""
-    with tempfile.TemporaryDirectory(prefix="django_mq-structure-") as folder:
-        if kind == "sqlite":
-            yield f"sqlite:///{folder}/queues.sqlite3", None
-            return
-        with PostgreSQL() if kind == "postgresql" else MariaDB() as server:
-            if isinstance(server, PostgreSQL):
-                entrance, target = Path(folder, SOCKET), server.data / SOCKET
-                url = server.url.replace(quote(str(server.data), safe=""), quote(folder, safe=""))
-            else:
-                entrance, target = Path(folder, "socket"), server.socket
-                url = server.url.replace(quote(str(target), safe=""), quote(str(entrance), safe=""))
-            yield url, Relay(entrance, target)
+def counts(store: Store, relay: Relay | None) -> dict[str, int]:
+    """Return the count of each kind of claim; ``relay`` stands before the server, None for SQLite."""
+    count = _statements(store) if relay is None else relay.counted
+    return {name: _of_a_claim(store, name, count) for name in QUEUES}
 
 
 def _of_a_claim(store: Any, name: str, count: Count) -> int:

@@ -8,125 +8,95 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import django
 
-from tests.structure.claims import KINDS, counts
+from tests.services.mariadb import MariaDB
+from tests.services.postgresql import PostgreSQL
+from tests.structure import claims, product
+from tests.structure.relay import Relay
 from tests.structure.tracing import files_entered, lines_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
-SCENARIOS = sorted((ROOT / "tests" / "scenarios" / "data").glob("*.json"))
+KINDS: Final = ("sqlite", "postgresql", "mariadb")
+#: The name of PostgreSQL's socket in its directory.
+SOCKET = ".s.PGSQL.5432"
 
 
 def measure(name: str) -> Any:
     """Run a program of this module in another process and return what it measured."""
     with tempfile.TemporaryDirectory(prefix="django_mq-structure-") as folder:
         answer = Path(folder) / "answer.json"
-        environment = os.environ | {
-            "DJANGO_SETTINGS_MODULE": "tests.settings.sqlite",
-            "DATABASE_URL": f"sqlite:///{folder}/queues.sqlite3",
-            "REDIS_URL": "",
-        }
         command = [sys.executable, "-m", "tests.structure.programs", name, str(answer)]
-        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{name} failed: {done.stdout}{done.stderr}")
         return json.loads(answer.read_text())
 
 
-def native() -> list[str]:
-    """Publish one native message, start a worker that handles it, and stop the worker."""
-    _prepare()
-    with files_entered() as entered:
-        _native()
-    return sorted(entered)
+def entered(program: Callable[[], None]) -> list[str]:
+    """Return the files that the program enters, on SQLite."""
+    with database("sqlite"), files_entered() as found:
+        program()
+    return sorted(found)
 
 
-def _native() -> None:
-    from django_mq.api import consumer, publish
-    from django_mq.delivery.handlers import handler_of
-    from django_mq.delivery.worker import Worker
-
-    handled = []
-
-    @consumer("orders")
-    def handle(message: object) -> None:
-        handled.append(message)
-
-    publish("orders", {"order": 1})
-    Worker([handler_of("orders")], threads=2).run(until_empty=True)
-    assert len(handled) == 1
-
-
-def celery() -> list[str]:
-    """Publish one Celery task, start a worker that runs it, and stop the worker."""
-    _prepare()
-    with files_entered() as entered:
-        _celery()
-    return sorted(entered)
-
-
-def _celery() -> None:
-    from celery import Celery, signals
-
-    from django_mq.integrations.celery.alias import register
-
-    register()
-    app = Celery("structure", broker="django-mq://")
-    app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False)
-    run: list[int] = []
-
-    @app.task(name="note")
-    def note(number: int) -> None:
-        run.append(number)
-
-    worker = app.Worker(pool="solo", without_mingle=True, without_gossip=True, loglevel="ERROR")
-    signals.task_postrun.connect(lambda **_: worker.stop(), weak=False)
-    note.delay(1)
-    with suppress(SystemExit):
-        worker.start()
-    assert run == [1]
-
-
-def reach() -> dict[str, dict[str, list[int]]]:
-    """Run the product over the engine: the scenarios through two stores, and both kinds of workers."""
+def reached(kind: str) -> dict[str, list[int]]:
+    """Return the lines of the engine that run when the product works on a database, or in memory."""
     from django_mq.stores.registry import MEMORY
 
-    _prepare()
-    programs: dict[str, Callable[[], None]] = {
-        "native worker": _native,
-        "celery worker": _celery,
-        "sqlite": lambda: _scenarios("default"),  # empties the tables
-        "memory": lambda: _scenarios(MEMORY),
-    }
-    found = {}
-    for name, program in programs.items():
-        with lines_run("engine") as run:
-            program()
-        found[name] = {path: sorted(lines) for path, lines in run.items()}
-    return found
+    with database("sqlite" if kind == "memory" else kind), lines_run("engine") as run:
+        if kind == "memory":
+            product.scenarios(MEMORY)
+        else:
+            for program in (product.native_message, product.celery_message, product.doors):
+                program()
+            if kind == "sqlite":  # the other databases run the same Python
+                product.scenarios("default")
+    return {path: sorted(lines) for path, lines in run.items()}
 
 
-def _scenarios(alias: str) -> None:
+def asked(kind: str) -> dict[str, int]:
+    """Return how often each kind of claim asks the database."""
     from django_mq.stores.registry import private_store
-    from tests.scenarios.running import run_file
-    from tests.scenarios.stored.ground import stored_ground
 
-    store = private_store(alias)
-    for path in SCENARIOS:
-        for _ in run_file(path, stored_ground(store)):
-            pass
-    store.close()
+    with database(kind) as relay:
+        store = private_store("default")
+        try:
+            return claims.counts(store, relay)
+        finally:
+            store.close()
 
 
-def _prepare() -> None:
+@contextmanager
+def database(kind: str) -> Iterator[Relay | None]:
+    """Set Django up on an empty database of this kind; yield the relay before its server, if it has one."""
+    with tempfile.TemporaryDirectory(prefix="django_mq-structure-") as folder:
+        if kind == "sqlite":
+            _set_up(kind, f"sqlite:///{folder}/queues.sqlite3")
+            yield None
+            return
+        with PostgreSQL() if kind == "postgresql" else MariaDB() as server:
+            if isinstance(server, PostgreSQL):
+                entrance, target, host = Path(folder, SOCKET), server.data / SOCKET, server.data
+            else:
+                entrance, target, host = Path(folder, "socket"), server.socket, server.socket
+            relay = Relay(entrance, target)
+            instead = folder if isinstance(server, PostgreSQL) else str(entrance)
+            _set_up(kind, server.url.replace(quote(str(host), safe=""), quote(instead, safe="")))
+            yield relay
+
+
+def _set_up(kind: str, url: str) -> None:
+    os.environ |= {"DJANGO_SETTINGS_MODULE": f"tests.settings.{kind}", "DATABASE_URL": url, "REDIS_URL": ""}
     django.setup()
     logging.disable(logging.CRITICAL)
     from django.core.management import call_command
@@ -138,11 +108,11 @@ def _prepare() -> None:
     declare(shared_store("default"), "orders")
 
 
-PROGRAMS: dict[str, Callable[[], Any]] = {
-    "native": native,
-    "celery": celery,
-    "reach": reach,
-    **{kind: partial(counts, kind) for kind in KINDS},
+PROGRAMS: Final[dict[str, Callable[[], Any]]] = {
+    "native": partial(entered, product.native_message),
+    "celery": partial(entered, product.celery_message),
+    **{f"reached on {kind}": partial(reached, kind) for kind in ("memory", "sqlite", "postgresql")},
+    **{f"asked on {kind}": partial(asked, kind) for kind in KINDS},
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,148 @@
+"""The product at work, as far as it is measured: both kinds of workers, every door, the scenarios."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios" / "data").glob("*.json"))
+#: Queues whose options make each rule apply at publish or at a claim.
+QUEUES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "tasks": {"levels": 3, "max_attempts": 2, "backoff_seconds": 0.01, "dedup_seconds": 60.0},
+    "bounded": {"min_ttl_seconds": 60.0, "max_ttl_seconds": 3600.0},
+    "lasting": {"ttl_seconds": 60.0},
+    "ring": {"max_messages": 2, "overflow": "ring"},
+    "dropping": {"max_messages": 2, "overflow": "drop"},
+    "full": {"max_messages": 2},
+    "values": {"kind": "last_value", "last_value_key": "key"},
+}
+
+
+def native_message() -> None:
+    """Publish a message, start a worker that handles it, and stop the worker."""
+    from django_mq.api import publish
+
+    handled: list[Any] = []
+    publish("orders", {"order": 1})
+    handle_all("orders", handled.append)
+    assert len(handled) == 1
+
+
+def handle_all(queue: str, function: Callable[[Any], object]) -> None:
+    """Let a worker handle a queue until it is empty."""
+    from django_mq.api import consumer
+    from django_mq.delivery.handlers import forget, handler_of
+    from django_mq.delivery.worker import Worker
+
+    @consumer(queue)
+    def handle(message: Any) -> None:
+        function(message)
+
+    Worker([handler_of(queue)], threads=2).run(until_empty=True)
+    forget(queue)
+
+
+def celery_message() -> None:
+    """Publish a Celery task, start a worker that runs it, and stop the worker."""
+    from celery import Celery, signals
+
+    from django_mq.integrations.celery.alias import register
+
+    register()
+    app = Celery("structure", broker="django-mq://")
+    app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False)
+    run: list[int] = []
+
+    @app.task(name="note")
+    def note(number: int) -> None:
+        run.append(number)
+
+    worker = app.Worker(pool="solo", without_mingle=True, without_gossip=True, loglevel="ERROR")
+    signals.task_postrun.connect(lambda **_: worker.stop(), weak=False)
+    note.delay(1)
+    with suppress(SystemExit):
+        worker.start()
+    assert run == [1]
+
+
+def doors() -> None:
+    """Publish with every option, pause and look, and let handlers end in every way."""
+    from django_mq.api import pause, publish, publish_many, resume
+    from django_mq.delivery.binding import bind
+    from django_mq.diagnosis.overview import overview
+    from django_mq.errors import DuplicateMessage, QueueFull
+    from django_mq.stores.registry import shared_store
+    from tests.stores.builders import declare
+
+    for name, options in QUEUES.items():
+        declare(shared_store("default"), name, **options)
+    for pattern in ("#.a.*", "b.#", "#"):
+        bind("exchange", "tasks", exchange_type="topic", pattern=pattern, using="default")
+    publish(exchange="exchange", routing_key="b.a.c", body="Reject")
+    for ending, priority in (("Release", 9), ("Retry", 0), ("ValueError", 4)):
+        publish("tasks", ending, priority=priority, deliver_at=datetime.now(UTC) - timedelta(seconds=1))
+    with suppress(DuplicateMessage):
+        publish_many([_letter("tasks", dedup_id="once"), _letter("tasks", dedup_id="once")])
+    for name in ("bounded", "lasting"):
+        publish_many([_letter(name, ttl=1), _letter(name), _letter(name, ttl=7200)])
+    for name in ("ring", "dropping", "full"):
+        with suppress(QueueFull):
+            publish_many([_letter(name)] * 3)
+    for value in (1, 2):
+        publish("values", value, headers={"key": "one"})
+    pause("tasks", seconds=60)
+    overview(using="default")
+    resume("tasks")
+    _publish_many_alike("plain", "bounded", "lasting")
+    handle_all("tasks", _Endings())
+
+
+def _letter(queue: str, **given: Any) -> Any:
+    from django_mq.api import Letter
+
+    return Letter(queue=queue, body="accept", **given)
+
+
+def _publish_many_alike(*queues: str) -> None:
+    from django_mq.delivery.bulk import publish_alike
+    from django_mq.stores.records import Times
+
+    for queue in queues:
+        publish_alike(_letter(queue), [b"1"] * 60)
+        later = time.time_ns() // 1000 + 10**9
+        publish_alike(_letter(queue), [b"1"] * 60, times=Times([None, 1, later] * 20, [None, later] * 30))
+
+
+class _Endings:
+    """Lets each message end as its body says, at its first delivery."""
+
+    def __init__(self) -> None:
+        self._seen: set[Any] = set()
+
+    def __call__(self, message: Any) -> None:
+        from django_mq import errors
+
+        if message.body == "accept" or (message.body != "ValueError" and message.id in self._seen):
+            return
+        self._seen.add(message.id)
+        raise getattr(errors, message.body, ValueError)
+
+
+def scenarios(alias: str, files: Sequence[Path] = SCENARIOS) -> None:
+    """Play the engine's scenarios through a store; they find its tables empty."""
+    from django_mq.stores.registry import private_store
+    from tests.scenarios.running import run_file
+    from tests.scenarios.stored.ground import stored_ground
+
+    store = private_store(alias)
+    for path in files:
+        for _ in run_file(path, stored_ground(store)):
+            pass
+    store.close()
