@@ -1,0 +1,179 @@
+"""Faults that are planted in a copy of the package, one rule each; the comparison must find every one.
+
+``python -m tests.agreement --planted [NAME ...]`` prints how many seconds each took.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROOT = Path(__file__).parents[2]
+STORES = Path("django_mq/stores")
+FOUND = re.compile(r"^history (\d+) .* after ([\d.]+) seconds", re.MULTILINE)
+#: Past this, a fault counts as not found.
+MOST_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What is replaced in a file of the store, or in one that stores share, where it must occur."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A rule that a store no longer keeps."""
+
+    name: str
+    edits: tuple[Edit, ...]
+    store: str = "sqlite"
+
+
+def fault(name: str, *edits: tuple[str, str, str], store: str = "sqlite") -> Fault:
+    """Return a fault of these edits."""
+    return Fault(name, tuple(Edit(*edit) for edit in edits), store)
+
+
+FAULTS = (
+    fault("a group is not exclusive", ("busy_groups.sql", "h.state = 2", "h.state = 9")),
+    fault("a group does not wait for its next attempt", ("busy_groups.sql", "w.state = 0", "w.state = 9")),
+    fault(
+        "an assigned group has no owner", ("own.sql", "WHERE NOT EXISTS", "WHERE %(group)s IS NULL AND NOT EXISTS")
+    ),
+    fault("the order of a level is lost", ("claim.sql", "m.level DESC, m.place, m.id", "m.level DESC, m.id")),
+    fault("the order of levels is lost in a constrained queue", ("walk.sql", "m.level DESC, m.place", "m.place")),
+    fault("merged queues do not take turns", ("claim_across.sql", "walk.turn, walk.position", "walk.position")),
+    fault("expiry is ignored", ("find_expired.sql", "expires_at <= {now}", "expires_at <= {now} AND id < 0")),
+    fault(
+        "an expired message is not counted as expired", ("sql/steering.py", "(ids, EXPIRED)", "(ids, CANCELLED)")
+    ),
+    fault("the longest time to live is ignored", ("_expiry.sql", "coalesce({longest}, {bounded})", "{bounded}")),
+    fault("what a dead worker held is not suspect", ("give_back_lapsed.sql", "suspect = 1", "suspect = 0")),
+    fault("a suspect's attempt is not counted", ("lease.sql", "attempts + suspect", "attempts")),
+    fault("one duplicate id too many is remembered", ("duplicate_horizon.sql", "%(kept)s", "%(kept)s + 1")),
+    fault("the time of a duplicate id is ignored", ("duplicate_of.sql", "q.dedup_seconds", "NULL")),
+    fault(
+        "a ring keeps one too many",
+        (
+            "sql/admitting.py",
+            "if room.is_ring:\n                evicted",
+            "if room.is_ring and room.add(-1, 0) is None:\n                evicted",
+        ),
+    ),
+    fault("a ring spares the lowest level", ("lowest_level.sql", "level >= %(level)s", "level > %(level)s")),
+    fault("claimed messages take no room", ("count_up_to.sql", "m.state = 2", "m.state = 9")),
+    fault("bytes of dead messages take no room", ("measure_queue.sql", "state = 3", "state = 9")),
+    fault(
+        "a slot is not freed",
+        ("seats.sql", "JOIN django_mq_workersession", "LEFT JOIN django_mq_workersession"),
+        ("drop_ownerships.sql", "WHERE", "WHERE group_key IS NOT NULL AND"),
+    ),
+    fault("a slot is not taken", ("own.sql", "WHERE NOT EXISTS", "WHERE %(group)s IS NOT NULL AND NOT EXISTS")),
+    fault("one more is in flight", ("in_flight.sql", "count(*)", "max(0, count(*) - 1)")),
+    fault("a redrive keeps the attempts", ("retry_dead.sql", "attempts = 0, ", "")),
+    fault("a pause is ignored where queues are merged", ("claim_across.sql", " AND NOT {paused}", "")),
+    fault("a pause does not end", ("_paused.sql", "q.paused_until > {now}", "true")),
+    fault("the priority of a consumer is ignored", ("queue_consumers.sql", "c.priority,", "0,")),
+    fault("the credit of a better consumer is ignored", ("queue_consumers.sql", "c.credit_limit,", "0,")),
+    fault("the bytes of a claim are ignored", ("sqlite/store.py", "len(row[BODY_COLUMN])) for row", "0) for row")),
+    fault("the limit of a queue is ignored", ("claim_across.sql", "walk.turn <= walk.allowed", "true")),
+    fault(
+        "a retry is not delayed", ("settle_released.sql", "delay_seconds > 0 THEN 0", "delay_seconds > 0 THEN 1")
+    ),
+    fault("a message given back is not marked", ("settle_released.sql", "redelivered = 1, ", "")),
+    fault(
+        "what is given back uncounted is counted",
+        ("settle_released.sql", "(given.counted AND NOT m.suspect)", "(NOT m.suspect)"),
+    ),
+    fault("a late settlement counts", ("_held.sql", "gone.claim = CAST(given.key AS INTEGER) AND ", "")),
+    fault("claimed messages are cancelled", ("remove.sql", "state <> 2", "state <> 9")),
+    fault("scheduled messages are not purged", ("find_unheld.sql", "m.state = 0", "m.state = 9")),
+    fault("a move loses the order", ("move.sql", "ORDER BY n.level DESC, n.place, n.id", "ORDER BY n.id DESC")),
+    fault("a move keeps the attempts", ("move.sql", "attempts = 0, ", "")),
+    fault(
+        "the reason of a dead letter is wrong",
+        ("settle_dead.sql", "dead_reason = given.reason", "dead_reason = 'failed'"),
+    ),
+    fault(
+        "one attempt too many", ("release_lapsed.sql", "q.max_attempts", "q.max_attempts + (q.max_attempts > 0)")
+    ),
+    fault("a last value keeps the old one", ("older_values.sql", "state < 3", "state = 2")),
+    fault("due messages do not come first", ("_place.sql", "q.due_order = 'keep_place'", "q.due_order <> ''")),
+    fault("a new priority keeps the place", ("prioritise.sql", "level = moving.level, ", "")),
+    fault("a session that ends keeps its messages", ("release_session.sql", "state = 2 AND", "state = 9 AND")),
+)
+
+
+def find_all(names: Sequence[str], seconds: float) -> int:
+    """Plant each fault, or those named, and print when it was found; 1 if one was not."""
+    missed = 0
+    for planted in FAULTS:
+        if names and not any(name in planted.name for name in names):
+            continue
+        with tempfile.TemporaryDirectory(prefix="django_mq-planted-") as folder:
+            try:
+                plant(planted, Path(folder))
+                answer = _search(planted, Path(folder), min(MOST_SECONDS, seconds))
+            except LookupError as error:
+                answer = f"cannot be planted: {error}"
+        missed += not answer.startswith("found")
+        sys.stdout.write(f"{planted.store:10} {planted.name:55} {answer}\n")
+        sys.stdout.flush()
+    return int(missed > 0)
+
+
+def plant(planted: Fault, folder: Path) -> None:
+    """Copy the package into a folder, with the fault. Raises LookupError where the text is not what it was."""
+    shutil.copytree(
+        ROOT / "django_mq", folder / "django_mq", ignore=shutil.ignore_patterns("__pycache__", "locale")
+    )
+    (folder / "tests").symlink_to(ROOT / "tests")
+    for edit in planted.edits:
+        path = next((path for path in _places(edit.file, planted.store) if (folder / path).is_file()), None)
+        if path is None:
+            raise LookupError(f"there is no {edit.file}")
+        text = (folder / path).read_text(encoding="utf-8")
+        if edit.old not in text:
+            raise LookupError(f"{path} does not contain {edit.old!r}")
+        (folder / path).write_text(text.replace(edit.old, edit.new), encoding="utf-8")
+
+
+def _places(file: str, store: str) -> Iterator[Path]:
+    if file.endswith(".py"):
+        yield STORES / file
+    else:
+        yield from (STORES / owner / "sql" / file for owner in (store, "sql"))
+
+
+def _search(planted: Fault, folder: Path, seconds: float) -> str:
+    """Say how long the comparison took to find the fault."""
+    began = time.monotonic()
+    options = ["--store", planted.store, "--seconds", str(seconds), "--unshrunk"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.agreement", *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if (found := FOUND.search(done.stdout)) is not None:
+        return f"found after {float(found[2]):6.1f} seconds, in history {found[1]}"
+    if done.returncode:
+        return f"did not run: {done.stderr.strip().splitlines()[-1:]}"
+    return f"NOT found in {time.monotonic() - began:.0f} seconds"
