@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django_mq.admin import payload
 from django_mq.admin.table import alias
 from django_mq.delivery.codecs import JSON, TEXT
-from django_mq.delivery.letters import Letter
+from django_mq.delivery.publishing import Letter
 from django_mq.diagnosis import masking
 from django_mq.diagnosis.copying import without_traces
 from django_mq.diagnosis.task_ids import with_task_id

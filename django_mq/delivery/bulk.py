@@ -17,14 +17,13 @@ from django_mq.delivery import hinting, validation
 from django_mq.delivery.appending import rules_of
 from django_mq.delivery.codecs import new_message_ids
 from django_mq.delivery.declaring import declaring
-from django_mq.delivery.letters import check
-from django_mq.delivery.publishing import is_watched, publish_many
+from django_mq.delivery.publishing import check, is_watched, publish_many
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from django_mq.delivery.letters import Letter
+    from django_mq.delivery.publishing import Letter
     from django_mq.stores.base import Store
     from django_mq.stores.records import Times
 

@@ -1,10 +1,14 @@
-"""Handlers: the users' functions, each a consumer of one queue; what can be one, and what it is given."""
+"""Handlers: the users' functions, each a consumer of one queue; what can be one, and what it is given.
+
+A worker without Celery neither runs messages of Celery tasks nor judges them, wherever they lie.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +19,16 @@ from django.utils.module_loading import autodiscover_modules
 from django_mq import conf
 from django_mq.delivery.codecs import decode_body, decode_headers
 from django_mq.delivery.validation import plain
-from django_mq.errors import ConfigurationError, HandlerNotRun, NoHandler
+from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, NoHandler
 from django_mq.stores.registry import MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
     from uuid import UUID
 
     from django_mq.stores.records import Claimed
+
 
 #: Messages a handler holds at a time unless it says otherwise.
 DEFAULT_CREDIT = 20
@@ -272,3 +277,31 @@ class ReceivedMessage:
 
     def __repr__(self) -> str:
         return f"<message {self.id} of {self.queue}, attempt {self.attempt}>"
+
+
+TASK = "task"
+#: Headers that Celery's second protocol gives to every task. Other publishers may use one or two of the names.
+TASK_HEADERS = frozenset({"lang", TASK, "retries", "timelimit"})
+#: A worker that cannot run a task leaves it to others for as long as the task is old, within these bounds.
+SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=5)
+
+
+def is_task(headers: Mapping[str, Any]) -> bool:
+    """Return whether headers are those of a Celery task, its id aside."""
+    return headers.keys() >= TASK_HEADERS
+
+
+def carries_task(claimed: Claimed) -> bool:
+    """Return whether a message is a Celery task's; False for one whose headers cannot be read."""
+    if f'"{TASK}"' not in (claimed.headers or ""):
+        return False  # nearly every native message: its headers need not be decoded here
+    try:
+        return is_task(decode_headers(claimed.headers))
+    except CorruptMessage:
+        return False
+
+
+def pause_seconds(claimed: Claimed, now: datetime) -> float:
+    """Return for how long to leave a task to other workers: twice as long each time, so that many cost little."""
+    age = now - claimed.published_at
+    return min(max(age, SHORTEST_PAUSE), LONGEST_PAUSE).total_seconds()

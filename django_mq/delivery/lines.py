@@ -11,8 +11,7 @@ from dataclasses import fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.letters import Letter, check
-from django_mq.delivery.publishing import publish_many
+from django_mq.delivery.publishing import Letter, check, publish_many
 from django_mq.delivery.times import read_time
 from django_mq.errors import InvalidMessage, MQError, PublishError, PublishingStopped
 

@@ -14,9 +14,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.celery_tasks import carries_task, pause_seconds
 from django_mq.delivery.feeding import MARKER_SECONDS, Feeder, Polls, poll_seconds
-from django_mq.delivery.handlers import check_transactions
+from django_mq.delivery.handlers import carries_task, check_transactions, pause_seconds
 from django_mq.delivery.ownerless import unknown_slots
 from django_mq.delivery.policies import Admission, Policies
 from django_mq.delivery.pool import Pool

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from django_mq.delivery.celery_tasks import is_task
+from django_mq.delivery.handlers import is_task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django_mq.delivery.letters import Letter
+    from django_mq.delivery.publishing import Letter
 
 #: Headers of a task's id, and of the id of the task that began it all.
 ID, ROOT = "id", "root_id"

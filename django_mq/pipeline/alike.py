@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from django_mq.delivery.letters import Letter
+    from django_mq.delivery.publishing import Letter
     from django_mq.stores.records import Times
 
 #: Columns in which messages that are alike may differ, beside their bodies.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from django_mq.delivery.letters import Letter
+    from django_mq.delivery.publishing import Letter
 
 #: Columns that a message can be made of, and the types they may have. A body of bytes is taken as it is; one of
 #: text is what its content type says: JSON, unless another is given.
@@ -68,7 +68,7 @@ def rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 def letter(row: dict[str, Any]) -> Letter:
     """Return a row's message. Raises WrongColumns."""
-    from django_mq.delivery.letters import Letter
+    from django_mq.delivery.publishing import Letter
 
     if not row.get("queue"):
         raise WrongColumns("A row has no queue; nothing of its part was published.")

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django_mq.api import Letter, publish, publish_many
 from django_mq.delivery import appending
 from django_mq.delivery.editing import create_queue, edit_queue
-from django_mq.delivery.letters import as_letter, check
+from django_mq.delivery.publishing import as_letter, check
 from django_mq.errors import ConfigurationError, DuplicateMessage, InvalidMessage, QueueFull
 from django_mq.models import Message, Queue
 from django_mq.stores.registry import private_store, shared_store

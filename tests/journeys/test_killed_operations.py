@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from django_mq.api import publish_many
-from django_mq.delivery.letters import Letter
+from django_mq.delivery.publishing import Letter
 from django_mq.models import Message, Operation
 from django_mq.models.operation import STALLED_SECONDS
 from tests.journeys.site import ROOT

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.celery_tasks import carries_task
+from django_mq.delivery.handlers import carries_task
 from django_mq.engine.verdict import ending_of, verdict
 from django_mq.errors import CorruptMessage
 from django_mq.integrations.celery.ahead import STALE_SECONDS
