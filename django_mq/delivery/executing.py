@@ -136,8 +136,10 @@ class Attempt:
     def judge(self) -> Settlement:
         """Turn what happened into a settlement."""
         error, number = self.error, self.message.attempt
+        if error is None:  # the way of nearly every message
+            return Settlement.of(self.claimed, verdict(RETURNED, number, self.policy))
         decision = verdict(ending_of(error), number, self.policy, _wished_delay(error))
-        if error is None or not decision.counted:
+        if not decision.counted:
             return Settlement.of(self.claimed, decision)
         if decision.verdict is not Verdict.DEAD:
             delay = decision.delay_seconds
@@ -166,7 +168,7 @@ def _outcome(settlement: Settlement) -> str:
     return "dead" if settlement.verdict is Verdict.DEAD else "accepted"
 
 
-def _wished_delay(error: BaseException | None) -> float | None:
+def _wished_delay(error: BaseException) -> float | None:
     """Return the delay that a Retry asks for, in seconds; None where it asks for none, or for nonsense."""
     wish = error.delay_seconds if isinstance(error, Retry) else None
     if wish is None:
