@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.feeding import MARKER_SECONDS, poll_seconds
-from django_mq.notifications.base import queue_topic
+from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
-from django_mq.notifications.wake import Wake
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.registry import private_store
 

@@ -14,7 +14,7 @@ from django_mq.delivery.memory import resident_bytes
 from django_mq.delivery.sidecar import Sidecar
 from django_mq.delivery.upkeep import Upkeep
 from django_mq.errors import StoreError, StoreUnavailable
-from django_mq.notifications.wake import LOOK
+from django_mq.notifications.base import LOOK
 from django_mq.stores.records import Heartbeat
 from django_mq.stores.registry import private_store
 

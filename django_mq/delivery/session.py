@@ -40,7 +40,7 @@ from django_mq.stores.registry import private_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from django_mq.notifications.wake import Wake
+    from django_mq.notifications.base import Wake
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, ClaimRequest, ConsumerInfo, Receipt
 

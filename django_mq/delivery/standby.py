@@ -14,9 +14,8 @@ import time
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.notifications.base import News, queue_of, queue_topic
+from django_mq.notifications.base import ANY, LOOK, News, queue_of, queue_topic
 from django_mq.notifications.registry import notifier
-from django_mq.notifications.wake import ANY, LOOK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Set

@@ -24,9 +24,8 @@ from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
 from django_mq.engine.conduct import Conduct
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
-from django_mq.notifications.base import WORKERS_TOPIC, queue_topic
+from django_mq.notifications.base import WORKERS_TOPIC, Wake, queue_topic
 from django_mq.notifications.registry import notifier
-from django_mq.notifications.wake import Wake
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,8 +12,7 @@ on. Losing every hint costs at most one safety poll.
        | <--- notice to so many: interested no more                 |
        | claims ... and sleeps again, or hands the notice on: announce
 
-    base.py       Notifier (sends), Listener (hears), News, Standing
-    wake.py       what a listener sets and an event loop watches
+    base.py       Notifier (sends), Listener (hears), News, Standing, and Wake (what a loop watches)
     local.py      within this process
     redis.py      between processes, through Redis: the sender; all keys and channels
     listening.py  the same: a session's end

@@ -21,8 +21,8 @@ from django_mq.notifications.base import Listener, Standing, notice_topic, queue
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from django_mq.notifications.base import Wake
     from django_mq.notifications.redis import RedisNotifier
-    from django_mq.notifications.wake import Wake
 
 logger = logging.getLogger("django_mq.notifications")
 

@@ -12,7 +12,7 @@ from django_mq.notifications.base import Listener, News, Notifier, Standing, not
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from django_mq.notifications.wake import Wake
+    from django_mq.notifications.base import Wake
 
 
 class LocalNotifier(Notifier):

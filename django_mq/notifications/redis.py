@@ -43,8 +43,7 @@ from django_mq.notifications.scripts import script
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from django_mq.notifications.base import News
-    from django_mq.notifications.wake import Wake
+    from django_mq.notifications.base import News, Wake
 
 logger = logging.getLogger("django_mq.notifications")
 

@@ -13,9 +13,8 @@ from django.db import connection
 from django.utils import timezone
 
 from django_mq.models import History, Message
-from django_mq.notifications.base import queue_topic
+from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
-from django_mq.notifications.wake import Wake
 from tests.admin.conftest import act, list_of, page_of, said
 
 if TYPE_CHECKING:

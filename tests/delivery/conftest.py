@@ -8,9 +8,8 @@ import pytest
 
 from django_mq.delivery import appending
 from django_mq.delivery.declaring import declare
-from django_mq.notifications.base import queue_of, queue_topic
+from django_mq.notifications.base import Wake, queue_of, queue_topic
 from django_mq.notifications.registry import notifier
-from django_mq.notifications.wake import Wake
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

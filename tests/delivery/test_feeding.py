@@ -14,7 +14,7 @@ from django_mq.delivery.declaring import declare
 from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.session import Session
 from django_mq.errors import StoreUnavailable
-from django_mq.notifications.wake import Wake
+from django_mq.notifications.base import Wake
 from django_mq.stores.registry import shared_store
 from tests.conftest import SERVED, hold_queues
 from tests.support.narrow import narrow

@@ -23,7 +23,7 @@ warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is
 import django
 django.setup()
 from django_mq.delivery.session import Session
-from django_mq.notifications.wake import Wake
+from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store, shared_store
 

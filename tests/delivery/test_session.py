@@ -18,7 +18,7 @@ from django_mq.delivery.session import Session
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost, StoreUnavailable
 from django_mq.models import History, Message, Queue, WorkerSession
-from django_mq.notifications.wake import Wake
+from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest, Settlement
 from django_mq.stores.registry import private_store, shared_store
 from tests.support.waiting import PATIENCE_SECONDS, wait_until

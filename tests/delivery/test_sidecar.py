@@ -15,7 +15,7 @@ from django_mq.delivery.session import Session
 from django_mq.delivery.sidecar import MODULE
 from django_mq.errors import ConfigurationError
 from django_mq.models import WorkerSession
-from django_mq.notifications.wake import Wake
+from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import shared_store
 from tests.services.processes import wait_until_gone

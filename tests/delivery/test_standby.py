@@ -12,9 +12,8 @@ from django_mq.delivery.declaring import declare
 from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
-from django_mq.notifications.base import queue_topic
+from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
-from django_mq.notifications.wake import Wake
 from django_mq.stores.registry import shared_store
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 

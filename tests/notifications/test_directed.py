@@ -19,8 +19,8 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from django_mq.notifications.base import Wake
     from django_mq.notifications.listening import RedisListener
-    from django_mq.notifications.wake import Wake
     from tests.notifications.conformance.conftest import Ears
     from tests.services.redis import Redis
 
@@ -178,7 +178,7 @@ def test_who_was_told_and_hangs_makes_whoever_comes_look(notifier: RedisNotifier
 KILLED = """
 import os, signal, sys, time
 from django_mq.notifications.redis import RedisNotifier
-from django_mq.notifications.wake import Wake
+from django_mq.notifications.base import Wake
 wake = Wake()
 listener = RedisNotifier(sys.argv[1], prefix="mq", timeout_seconds=5.0).listen(wake)
 listener.subscribe(["q:orders"])

@@ -14,9 +14,8 @@ from django_mq.api import publish
 from django_mq.delivery.declaring import declare
 from django_mq.models import History
 from django_mq.notifications import breaker, listening
-from django_mq.notifications.base import News
+from django_mq.notifications.base import ANY, News, Wake
 from django_mq.notifications.redis import RedisNotifier
-from django_mq.notifications.wake import ANY, Wake
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler, running
 from tests.notifications.liar import Liar

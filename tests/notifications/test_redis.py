@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.notifications import breaker
-from django_mq.notifications.base import News
+from django_mq.notifications.base import News, Wake
 from django_mq.notifications.gathering import MOMENT_SECONDS
 from django_mq.notifications.posting import Post
 from django_mq.notifications.redis import RedisNotifier
-from django_mq.notifications.wake import Wake
 from tests.support.forking import exit_code_of_child, held_by_another_thread
 from tests.support.waiting import wait_until
 

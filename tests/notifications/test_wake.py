@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import threading
 
-from django_mq.notifications.wake import ANY, Wake
+from django_mq.notifications.base import ANY, Wake
 from tests.support.forking import exit_code_of_child, held_by_another_thread
 
 

@@ -11,9 +11,8 @@ from django_mq.delivery.session import Session
 from django_mq.delivery.standby import Standby
 from django_mq.engine.conduct import Conduct
 from django_mq.integrations.celery.committing import store_beside
-from django_mq.notifications.base import WORKERS_TOPIC, queue_topic, volatile_topic
+from django_mq.notifications.base import ANY, WORKERS_TOPIC, Wake, queue_topic, volatile_topic
 from django_mq.notifications.registry import notifier
-from django_mq.notifications.wake import ANY, Wake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Set

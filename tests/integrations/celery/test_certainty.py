@@ -18,7 +18,7 @@ from django_mq.errors import SessionLost
 from django_mq.integrations.celery import committing
 from django_mq.integrations.celery.certainty import begin_if_certain
 from django_mq.models import Message
-from django_mq.notifications.wake import Wake
+from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store
 from tests.support.waiting import PATIENCE_SECONDS, wait_until

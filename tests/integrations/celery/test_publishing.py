@@ -23,9 +23,8 @@ from django_mq.errors import BodyTooLarge, QueueClosed, QueueFull
 from django_mq.integrations.celery import apart, retries
 from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.models import Message, Queue
-from django_mq.notifications.base import queue_topic
+from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
-from django_mq.notifications.wake import Wake
 from tests.support.apart import close_connections
 from tests.support.waiting import PATIENCE_SECONDS
 

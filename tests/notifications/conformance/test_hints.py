@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
-    from django_mq.notifications.base import Notifier
-    from django_mq.notifications.wake import Wake
+    from django_mq.notifications.base import Notifier, Wake
     from tests.notifications.conformance.conftest import Ears
 
 

@@ -11,8 +11,7 @@ from tests.notifications.conformance.test_hints import wait_for
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
-    from django_mq.notifications.base import Listener, Notifier
-    from django_mq.notifications.wake import Wake
+    from django_mq.notifications.base import Listener, Notifier, Wake
     from tests.notifications.conformance.conftest import Ears
 
 ONE = {"orders": News(messages=1)}
