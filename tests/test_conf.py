@@ -8,6 +8,7 @@ import pytest
 
 from django_mq import conf
 from django_mq.checks import check_settings
+from django_mq.engine.options import QueueOptions
 from django_mq.errors import ConfigurationError, ContradictoryOptions
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def test_a_project_without_settings_gets_the_defaults(settings: Settings) -> Non
 def test_a_queues_options_start_from_the_defaults(settings: Settings) -> None:
     loaded = load(settings, QUEUES={"orders": {"levels": 3}})
 
-    assert loaded.QUEUES["orders"] == conf.QueueSettings(levels=3)
+    assert loaded.QUEUES["orders"] == QueueOptions(levels=3)
 
 
 def test_the_loaded_settings_cannot_be_changed(settings: Settings) -> None:
@@ -39,7 +40,7 @@ def test_the_loaded_settings_cannot_be_changed(settings: Settings) -> None:
     with pytest.raises(AttributeError):
         loaded.DATABASE = "other"  # type: ignore[misc]
     with pytest.raises(TypeError):
-        loaded.QUEUES["mails"] = conf.QueueSettings()  # type: ignore[index]
+        loaded.QUEUES["mails"] = QueueOptions()  # type: ignore[index]
 
 
 def test_an_override_is_seen_at_once(settings: Settings) -> None:
@@ -119,12 +120,12 @@ def test_what_is_said_of_a_url_tells_no_password(settings: Settings) -> None:
         ({"levels": 0}, "levels is 0; use 1 to 10"),
         ({"levels": "3"}, "levels is '3'; it must be of type int"),
         ({"levels": None}, "levels is None"),
-        ({"max_attempts": -1}, "max_attempts is -1; it cannot be negative"),
+        ({"max_attempts": -1}, "max_attempts is -1; use 0 to 2147483647"),
         ({"backoff_seconds": float("inf")}, "backoff_seconds is inf"),
-        ({"backoff_multiplier": 0.5}, "backoff_multiplier is 0.5; use 1 or more"),
+        ({"backoff_multiplier": 0.5}, "backoff_multiplier is 0.5; use 1 to 1000"),
         ({"backoff_jitter": 1.5}, "backoff_jitter is 1.5; use 0 to 1"),
-        ({"max_messages": 0}, "max_messages is 0; use a positive number or None"),
-        ({"ttl_seconds": -5}, "ttl_seconds is -5; it cannot be negative"),
+        ({"max_messages": 0}, "max_messages is 0; use 1 to 9223372036854775807, or None"),
+        ({"ttl_seconds": -5}, "ttl_seconds is -5; use 0 to 3153600000, or None"),
         ({"dead_letter_queue": "orders"}, "its dead letters would come back"),
     ],
 )
@@ -138,6 +139,7 @@ def test_an_impossible_option_of_a_queue_is_refused(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        ({"backoff_seconds": 601}, "backoff_cap_seconds is 600.0, below backoff_seconds, 601"),
         ({"overflow": "ring"}, "there is no limit: give max_messages or max_bytes"),
         ({"kind": "last_value"}, "need each other"),
         ({"last_value_key": "sku"}, "need each other"),

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import TableForm, alias
-from django_mq.conf import QueueSettings
 from django_mq.delivery.circles import leads_back
+from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
 from django_mq.models import Queue
 
 if TYPE_CHECKING:
     from typing import ClassVar
-
-
-#: Options that name another queue, and the others.
-LINKS = ("dead_letter_queue", "expiry_queue")
-OPTIONS = tuple(field.name for field in fields(QueueSettings))
 
 
 class QueueForm(TableForm):
@@ -87,12 +81,9 @@ class QueueForm(TableForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        base, cap = cleaned.get("backoff_seconds"), cleaned.get("backoff_cap_seconds")
-        if base is not None and cap is not None and cap < base:
-            self.add_error("backoff_cap_seconds", _("The cap is below the first delay."))
         if not self.errors:
             given = {name: cleaned[name] for name in OPTIONS if name not in LINKS}
-            settings = QueueSettings(**given)
+            settings = QueueOptions(**given)
             for sentence in [*settings.problems(), *settings.contradictions()]:
                 self.add_error(None, sentence + ".")
         return cleaned

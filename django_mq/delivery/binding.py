@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq import conf
+from django_mq.engine.names import NAME_LENGTH, is_name, is_storable
 from django_mq.errors import ConfigurationError
 from django_mq.models import Binding
 from django_mq.stores.registry import shared_store
@@ -47,13 +47,9 @@ def _type_of(store: Store, exchange: str) -> str | None:
 
 
 def _check(exchange: str, given: str, known: str | None, pattern: str) -> None:
-    if not conf.is_name(exchange):
-        raise ConfigurationError(
-            f"The exchange cannot be called {exchange!r}: 1 to {conf.NAME_LENGTH} characters."
-        )
-    if not conf.is_storable(pattern, conf.NAME_LENGTH):
-        raise ConfigurationError(
-            f"The pattern {pattern!r} cannot be stored: at most {conf.NAME_LENGTH} characters."
-        )
+    if not is_name(exchange):
+        raise ConfigurationError(f"The exchange cannot be called {exchange!r}: 1 to {NAME_LENGTH} characters.")
+    if not is_storable(pattern, NAME_LENGTH):
+        raise ConfigurationError(f"The pattern {pattern!r} cannot be stored: at most {NAME_LENGTH} characters.")
     if known not in {None, given}:
         raise ConfigurationError(f"{exchange!r} is a {known} exchange; all its bindings have that type.")

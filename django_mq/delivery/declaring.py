@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django_mq import conf
-from django_mq.conf import QueueSettings
 from django_mq.delivery import validation
+from django_mq.engine.options import QueueOptions
 from django_mq.errors import ConfigurationError, UnknownQueue
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> 
 
 def _declare(store: Store, name: str, coming: set[str], rules: Mapping[str, Any] | None = None) -> bool:
     name = validation.queue_name(name)
-    options = conf.load().QUEUES.get(name, QueueSettings())
+    options = conf.load().QUEUES.get(name, QueueOptions())
     for target in (options.dead_letter_queue, options.expiry_queue):
         if target and target not in coming:
             _declare(store, target, coming | {target})
@@ -40,7 +40,7 @@ def _declare(store: Store, name: str, coming: set[str], rules: Mapping[str, Any]
 
 
 def _checked(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    settings = QueueSettings(**options)
+    settings = QueueOptions(**options)
     problems = list(settings.problems()) or list(settings.contradictions())
     if problems:
         raise ConfigurationError(f"Queue {name!r} cannot be declared so: {'; '.join(problems)}.")

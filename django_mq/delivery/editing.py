@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 
-from django_mq.conf import QueueSettings
 from django_mq.delivery import appending
 from django_mq.delivery.circles import leads_back
+from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
 from django_mq.errors import ConfigurationError
 from django_mq.models import Queue
 from django_mq.stores.refusals import no_such_queue
@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: What an operator may set: the options of a declared queue, and whether it takes messages.
-OPTIONS = (*(field.name for field in fields(QueueSettings)), "closed")
-#: Options that name another queue.
-LINKS = ("dead_letter_queue", "expiry_queue")
+EDITABLE = (*OPTIONS, "closed")
 
 
 def create_queue(name: str, options: Mapping[str, Any], *, using: str) -> None:
     """Create a queue. Raises ConfigurationError, also when the name is taken, and UnknownQueue."""
     store = shared_store(using)
-    given = asdict(QueueSettings()) | {key: value for key, value in options.items() if key != "closed"}
+    given = asdict(QueueOptions()) | {key: value for key, value in options.items() if key != "closed"}
     _check(Queue(name=name), options, using=using)
     with store.transaction():
         if not store.declare(name, given):
@@ -60,7 +58,7 @@ def queue_named(name: str, *, using: str) -> Queue:
 
 def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]:
     """Apply the changes to the row and check the whole of it; return the changed columns."""
-    unknown = sorted(set(changes) - set(OPTIONS))
+    unknown = sorted(set(changes) - set(EDITABLE))
     if unknown:
         raise ConfigurationError(f"Unknown options: {', '.join(unknown)}.")
     for option, value in changes.items():
@@ -68,7 +66,7 @@ def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]
             setattr(queue, option, None if value is None else queue_named(value, using=using))
         else:
             setattr(queue, option, value)
-    settings = QueueSettings(**{field.name: getattr(queue, field.name) for field in _own_fields()})
+    settings = QueueOptions(**{name: getattr(queue, name) for name in OPTIONS if name not in LINKS})
     # What is out of range is not asked whether it makes sense as well.
     problems = [*settings.problems(), *_broken_columns(queue), *_lead_back(queue, using=using)]
     problems = problems or list(settings.contradictions())
@@ -78,14 +76,10 @@ def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]
     return [*changes, "counted_at"]
 
 
-def _own_fields() -> list[Any]:
-    return [field for field in fields(QueueSettings) if field.name not in LINKS]
-
-
 def _broken_columns(queue: Queue) -> list[str]:
-    """What the model says. The name's uniqueness and the target's existence are asked where the queues live."""
+    """Return what the model says of columns that are no options. The store says whether the name is taken."""
     try:
-        queue.full_clean(exclude=set(LINKS), validate_unique=False, validate_constraints=False)
+        queue.full_clean(exclude=set(OPTIONS), validate_unique=False, validate_constraints=False)
     except ValidationError as error:
         broken = error.message_dict
         return [f"{column}: {' '.join(sentences).rstrip('.')}" for column, sentences in broken.items()]

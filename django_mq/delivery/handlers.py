@@ -16,9 +16,9 @@ from asgiref.sync import iscoroutinefunction
 from django.db import connections
 from django.utils.module_loading import autodiscover_modules
 
-from django_mq import conf
 from django_mq.delivery.codecs import decode_body, decode_headers
 from django_mq.delivery.validation import plain
+from django_mq.engine.names import is_name
 from django_mq.errors import ConfigurationError, CorruptMessage, HandlerNotRun, NoHandler
 from django_mq.stores.registry import MEMORY
 
@@ -91,7 +91,7 @@ def consumer(
     queue that is not shared, and for a function that does not run when it is called with one message: a coroutine
     function, a generator function, one that takes another number of arguments.
     """
-    if not conf.is_name(queue):
+    if not is_name(queue):
         raise ConfigurationError(f"@consumer wants the name of a queue, as in @consumer('orders'), not {queue!r}.")
     if credit < 1:
         raise ConfigurationError(f"credit of the handler of {queue!r} is {credit}; use 1 or more.")

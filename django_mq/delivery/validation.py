@@ -12,6 +12,8 @@ from uuid import UUID
 from django.utils import timezone
 
 from django_mq import conf
+from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name
+from django_mq.engine.options import LONGEST_SECONDS
 from django_mq.errors import BodyTooLarge, InvalidMessage, UnknownQueue
 
 #: Longest type, correlation id and group key, in characters; the columns' length.
@@ -34,20 +36,20 @@ def check_target(queue: Any, exchange: Any) -> str:
         raise InvalidMessage("Name the queue to publish to, or an exchange.")
     if exchange is not None and queue:
         raise InvalidMessage("Name a queue or an exchange, not both.")
-    return text(target, "The name of a queue or an exchange", limit=conf.NAME_LENGTH)
+    return text(target, "The name of a queue or an exchange", limit=NAME_LENGTH)
 
 
 def queue_name(value: Any) -> str:
     """Return a name that a new queue can have."""
     if value is None or value == "":
         raise InvalidMessage("Name the queue: its name is empty.")
-    return text(value, "The name of a queue", limit=conf.NAME_LENGTH)
+    return text(value, "The name of a queue", limit=NAME_LENGTH)
 
 
 def existing(queue: Any) -> str:
     """Return the name of a queue that somebody asks for. Raises UnknownQueue for what is no queue's name."""
-    if not conf.is_name(queue):
-        raise UnknownQueue(f"There is no queue {queue!r}: {conf.WHAT_A_NAME_IS}.", queue=str(queue))
+    if not is_name(queue):
+        raise UnknownQueue(f"There is no queue {queue!r}: {WHAT_A_NAME_IS}.", queue=str(queue))
     name: str = plain(queue)
     return name
 
@@ -91,7 +93,7 @@ def seconds(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidMessage(f"{name} must be a timedelta or a number of seconds, not {value!r}.")
     # The upper bound keeps sums with the clock inside what databases can store.
-    if not 0 <= value < conf.LONGEST_SECONDS:
+    if not 0 <= value < LONGEST_SECONDS:
         raise InvalidMessage(f"{name} is {value}; use 0 or more seconds, less than a century.")
     return float(value)
 

@@ -4,25 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor, isfinite
 from random import random as system_random
-from typing import Final, Protocol
+from typing import Final
 
 from django_mq.errors import OutOfRange
 
 #: The cap, as a multiple of the base, where none is given.
 DEFAULT_CAP_FACTOR: Final = 10
-
-
-class BackoffOptions(Protocol):
-    """A queue's options of this subject, as they are stored."""
-
-    @property
-    def backoff_seconds(self) -> float: ...
-    @property
-    def backoff_multiplier(self) -> float: ...
-    @property
-    def backoff_cap_seconds(self) -> float: ...
-    @property
-    def backoff_jitter(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +40,6 @@ class Backoff:
             raise OutOfRange("A backoff's base, multiplier, cap and ticks are not negative.")
         if not 0 <= self.jitter <= 1:
             raise OutOfRange(f"A backoff's jitter lies in 0..1, not {self.jitter}.")
-
-    @classmethod
-    def of(cls, queue: BackoffOptions) -> "Backoff":
-        """Return the backoff that a queue's options say."""
-        return cls(
-            queue.backoff_seconds, queue.backoff_multiplier, queue.backoff_cap_seconds, queue.backoff_jitter
-        )
 
     @property
     def cap(self) -> float:

@@ -8,9 +8,9 @@ from itertools import repeat
 from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
-from django_mq.engine.backoff import Backoff
 from django_mq.engine.claim import MOST_BYTES
 from django_mq.engine.conduct import Conduct
+from django_mq.engine.options import QueueOptions
 from django_mq.engine.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -74,62 +74,20 @@ def _moment(microseconds: int | None) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueRecord:
-    """A queue's row, as far as publishing and consuming need it."""
+class QueueRecord(QueueOptions):
+    """A queue's row: its options, and what else publishing and consuming need."""
 
     id: int
     name: str
-    kind: str
-    levels: int
-    due_order: str
     closed: bool
     paused: bool
-    max_attempts: int
-    backoff_seconds: float
-    backoff_multiplier: float
-    backoff_cap_seconds: float
-    backoff_jitter: float
-    dead_letter_queue: str | None
-    max_messages: int | None
-    max_bytes: int | None
-    overflow: str
-    wait_seconds: float
-    last_value_key: str
-    expiry_queue: str | None
-    ttl_seconds: float | None
-    grouping: str = "none"
-    strict: bool = False
-    max_in_flight: int | None = None
-    max_consumers: int | None = None
-    exclusive: bool = False
     #: Whether its consumers have different priorities, as of their last heartbeats.
     priorities_differ: bool = False
 
     @property
-    def backoff(self) -> Backoff:
-        """How long a failed message waits."""
-        return Backoff.of(self)
-
-    @property
-    def seats(self) -> int | None:
-        """How many sessions may receive at a time; None if all may."""
-        return 1 if self.exclusive or self.grouping == "sole" else self.max_consumers
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether messages of one group go one after the other."""
-        return self.grouping in {"assigned", "shared"}
-
-    @property
     def has_rules(self) -> bool:
         """Whether a claim must ask who else is there."""
-        limited = self.seats is not None or self.max_in_flight is not None
-        return self.has_groups or self.strict or limited or self.priorities_differ
-
-    @property
-    def has_publish_rules(self) -> bool:
-        """Whether a publish must look at what the queue holds already."""
-        return self.max_messages is not None or self.max_bytes is not None or bool(self.last_value_key)
+        return self.is_constrained or self.priorities_differ
 
 
 @dataclass(slots=True)

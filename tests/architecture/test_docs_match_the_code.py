@@ -12,7 +12,8 @@ import pytest
 from django.core.management import get_commands
 
 from django_mq import checks, errors
-from django_mq.conf import QueueSettings, Settings
+from django_mq.conf import Settings
+from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import MOVES
 from tests.docs.pages import DOCS, rows
 
@@ -25,7 +26,7 @@ def default_of(field: Any) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-@pytest.mark.parametrize(("heading", "options"), [("DJANGO_MQ", Settings), ("QUEUES", QueueSettings)])
+@pytest.mark.parametrize(("heading", "options"), [("DJANGO_MQ", Settings), ("QUEUES", QueueOptions)])
 def test_the_settings_page_has_every_setting_with_its_default(heading: str, options: type) -> None:
     documented = {name: cells[0].strip("`") for name, cells in rows(REFERENCE / "settings.md", heading).items()}
 

@@ -83,7 +83,7 @@ def test_editing_changes_what_is_named_and_nothing_else(database: str, run: Run)
         (["edit", "orders", "--max-messages=0"], "max_messages is 0"),
         (["edit", "orders", "--backoff-jitter=nan"], "backoff_jitter is nan"),
         (["edit", "orders", "--ttl-seconds=-1"], "ttl_seconds is -1.0"),
-        (["edit", "orders", "--levels=11"], "invalid choice: 11"),
+        (["edit", "orders", "--levels=11"], "levels is 11; use 1 to 10"),
         (["edit", "orders", "--levels=many"], "invalid int value: 'many'"),
         (["create", "orders"], "There is a queue 'orders' already"),
         (["create", ""], "name: "),

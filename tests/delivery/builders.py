@@ -9,9 +9,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from django_mq.conf import QueueSettings
 from django_mq.delivery.handlers import Handler
 from django_mq.delivery.worker import Worker
+from django_mq.engine.options import QueueOptions
 from django_mq.stores.records import Claimed, QueueRecord
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -53,7 +53,7 @@ def a_claimed(**given: Any) -> Claimed:
 
 def a_policy(**given: Any) -> QueueRecord:
     """A queue's record, the defaults where nothing is given."""
-    defaults = QueueSettings()
+    defaults = QueueOptions()
     values: dict[str, Any] = {"id": 1, "name": "orders", "closed": False, "paused": False}
     for name in QueueRecord.__dataclass_fields__:
         values.setdefault(name, getattr(defaults, name, None))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.api import publish, publish_many
-from django_mq.conf import QueueSettings
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.session import Session
+from django_mq.engine.options import QueueOptions
 from django_mq.errors import StoreUnavailable
 from django_mq.notifications.base import Wake
 from django_mq.stores.registry import shared_store
@@ -187,7 +187,7 @@ def test_with_groups_the_next_is_claimed_with_the_settlement_of_the_one_before(
     feeder: Feeder, committed_database: str
 ) -> None:
     store = shared_store(committed_database)
-    store.declare("steps", asdict(QueueSettings(grouping="shared")))
+    store.declare("steps", asdict(QueueOptions(grouping="shared")))
     feeder.consume(("steps",))
     for number in range(3):
         publish("steps", number, group_key="a")

@@ -15,12 +15,12 @@ import pytest
 from django.db import connections, transaction
 
 from django_mq.api import Letter, apublish, apublish_many, publish, publish_many
-from django_mq.conf import QueueSettings
 from django_mq.delivery import appending, publishing
 from django_mq.delivery.apart import MOST_THREADS
 from django_mq.delivery.bulk import publish_alike
 from django_mq.delivery.declaring import declare, declare_all, declaring
 from django_mq.delivery.editing import create_queue
+from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, InvalidMessage, QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message, Queue
@@ -509,4 +509,4 @@ def test_an_async_publisher_does_not_wait_for_ever(committed_database: str) -> N
 
 
 def defaults() -> dict[str, object]:
-    return asdict(QueueSettings())
+    return asdict(QueueOptions())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.core.management import get_commands, load_command_class
 
-from django_mq.conf import QueueSettings
+from django_mq.engine.options import QueueOptions
 from django_mq.management.command import MQCommand
 from tests.docs.pages import DOCS
 
@@ -26,7 +26,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 COMMON = {"--help", "--version", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color"}
 COMMON |= {"--force-color", "--skip-checks", "--database"}
 #: The page of the settings has these.
-OF_QUEUES = {f"--{no}{field.name.replace('_', '-')}" for field in fields(QueueSettings) for no in ("", "no-")} | {
+OF_QUEUES = {f"--{no}{field.name.replace('_', '-')}" for field in fields(QueueOptions) for no in ("", "no-")} | {
     "--no"
 }
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from django_mq.conf import QueueSettings
 from django_mq.engine.backoff import Backoff
+from django_mq.engine.options import QueueOptions
 from django_mq.engine.rules import Rules
 from django_mq.engine.verdict import ACCEPT, RELEASE, AtOnce, Decision, Ending, Verdict, ending_of, verdict
 from django_mq.errors import CorruptMessage, HandlerTimeout, Reject, Release, Retry, WorkerLost
 
 DEAD = Decision(Verdict.DEAD, counted=True)
-STEADY = QueueSettings(max_attempts=3, backoff_seconds=5.0, backoff_multiplier=2.0, backoff_jitter=0.0)
+STEADY = QueueOptions(max_attempts=3, backoff_seconds=5.0, backoff_multiplier=2.0, backoff_jitter=0.0)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_a_delay_that_was_asked_for_replaces_the_backoff_but_gives_no_further_at
     assert decisions == [Decision(RELEASE, counted=True, delay_seconds=0.5), DEAD]
 
 
-@pytest.mark.parametrize("policy", [AtOnce(None), AtOnce(0), Rules(), QueueSettings(max_attempts=0)])
-def test_without_a_maximum_no_attempt_is_the_last(policy: AtOnce | Rules | QueueSettings) -> None:
+@pytest.mark.parametrize("policy", [AtOnce(None), AtOnce(0), Rules(), QueueOptions(max_attempts=0)])
+def test_without_a_maximum_no_attempt_is_the_last(policy: AtOnce | Rules | QueueOptions) -> None:
     assert verdict(Ending.FAILED, 10_000, policy, 0.0) == Decision(RELEASE, counted=True)
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from django_mq.conf import QueueSettings
+from django_mq.engine.options import QueueOptions
 from django_mq.stores.records import ClaimRequest, NewMessage, SessionInfo, Settlement
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ DEADLINE_SECONDS = 15.0
 
 def options(**given: Any) -> dict[str, Any]:
     """A queue's options, the defaults where nothing is given."""
-    return asdict(QueueSettings(**given))
+    return asdict(QueueOptions(**given))
 
 
 def declare(store: Store, name: str = "orders", **given: Any) -> str:

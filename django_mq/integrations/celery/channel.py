@@ -16,9 +16,9 @@ from amqp.protocol import queue_declare_ok_t
 from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
-from django_mq.conf import NAME_LENGTH
 from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.validation import plain, text
+from django_mq.engine.names import NAME_LENGTH
 from django_mq.engine.verdict import Ending, verdict
 from django_mq.integrations.celery.apart import apart_from_event_loops
 from django_mq.integrations.celery.batch import Batch

@@ -10,9 +10,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from django_mq.conf import QueueSettings
 from django_mq.delivery import validation
 from django_mq.delivery.declaring import declare
+from django_mq.engine.options import QueueOptions
 from django_mq.engine.routing import queues_matching
 from django_mq.errors import QueueInUse, UnknownQueue
 
@@ -60,7 +60,7 @@ class Declarations:
     def remembered(self, name: str) -> Policy:
         """Return what was last read of a queue, however old, or else the defaults, without asking the database."""
         known = self._queues.get(name)
-        return known[1] if known is not None else QueueSettings()
+        return known[1] if known is not None else QueueOptions()
 
     def refresh(self, names: Iterable[str]) -> None:
         """Read again what is too old to be believed, for ``remembered``."""

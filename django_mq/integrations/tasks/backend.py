@@ -11,6 +11,7 @@ from django.utils.functional import cached_property
 from django_mq import conf
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.publishing import publish
+from django_mq.engine.names import WHAT_A_NAME_IS, is_name
 from django_mq.errors import ConfigurationError, UnknownQueue
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import pack, priority_of, time_of
@@ -88,8 +89,8 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
         """Report what a worker would stumble over, as E008."""
         if not self.queues:
             yield self._error("QUEUES is empty", "Name the queues: a worker must know which ones to take from.")
-        if wrong := [name for name in self.queues if not conf.is_name(name)]:
-            yield self._error(f"{str(wrong[0])[:40]!r} cannot be a queue", f"{conf.WHAT_A_NAME_IS}.".capitalize())
+        if wrong := [name for name in self.queues if not is_name(name)]:
+            yield self._error(f"{str(wrong[0])[:40]!r} cannot be a queue", f"{WHAT_A_NAME_IS}.".capitalize())
         try:
             in_memory = self.our_options is not None and self.database == MEMORY
         except ConfigurationError as error:

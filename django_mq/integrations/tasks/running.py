@@ -13,7 +13,7 @@ import traceback
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django_mq.conf import QueueSettings
+from django_mq.engine.options import QueueOptions
 from django_mq.engine.verdict import Verdict, ending_of, verdict
 from django_mq.errors import Release
 from django_mq.integrations.tasks import compat
@@ -88,7 +88,7 @@ def _fail(result: Any, error: BaseException, envelope: Any, *, is_last: bool) ->
 
 
 def _is_last(error: BaseException, message: ReceivedMessage, backend: Any) -> bool:
-    queue = shared_store(backend.database).queue(message.queue) or QueueSettings()
+    queue = shared_store(backend.database).queue(message.queue) or QueueOptions()
     return verdict(ending_of(error), message.attempt, queue).verdict is Verdict.DEAD
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from argparse import SUPPRESS, BooleanOptionalAction
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_mq.conf import DUE_ORDERS, GROUPINGS, OVERFLOWS, QUEUE_KINDS, QueueSettings
-from django_mq.delivery.editing import OPTIONS, create_queue, edit_queue
+from django_mq.delivery.editing import EDITABLE, create_queue, edit_queue
 from django_mq.diagnosis.overview import overview
+from django_mq.engine.options import OPTIONS
 from django_mq.management.arguments import add_dry_run, add_json, add_pause
 from django_mq.management.command import MQCommand
 from django_mq.management.pausing import pause_all, resume_all
@@ -22,42 +21,6 @@ if TYPE_CHECKING:
 
 #: How an option's value is read from the command line; the rest is text.
 READERS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
-CHOICES = {
-    "kind": QUEUE_KINDS,
-    "due_order": DUE_ORDERS,
-    "levels": range(1, 11),
-    "overflow": OVERFLOWS,
-    "grouping": GROUPINGS,
-}
-HELPS = {
-    "kind": "Order of the queue; priority without it.",
-    "levels": "Priority lists of a priority queue, 1 to 10.",
-    "due_order": "Where messages go whose time has come.",
-    "max_attempts": "Failed deliveries until a message is dead; 0 = never.",
-    "backoff_seconds": "Delay before the second delivery.",
-    "backoff_multiplier": "Factor from one delay to the next, 1 or more.",
-    "backoff_cap_seconds": "Longest delay.",
-    "backoff_jitter": "Share of the delay drawn at random, 0 to 1.",
-    "dead_letter_queue": "Existing queue that takes dead letters.",
-    "last_value_key": "The header of which a last-value queue keeps one message per value.",
-    "max_messages": "Most messages held, whatever their state.",
-    "max_bytes": "Most bytes of bodies held, whatever the state of their messages.",
-    "overflow": "What becomes of a message too many.",
-    "wait_seconds": "How long a publisher waits for room if it may.",
-    "dedup_count": "How many duplicate ids are remembered at least; 0 = none.",
-    "dedup_seconds": "How long a duplicate id is remembered at most.",
-    "min_ttl_seconds": "A shorter time to live is prolonged to this.",
-    "max_ttl_seconds": "A longer time to live, or none, is cut to this.",
-    "expiry_queue": "Existing queue that takes expired messages.",
-    "ttl_seconds": "Time to live of messages published without one.",
-    "history_days": "How long finished messages are remembered; 0 = not at all.",
-    "history_body": "Whether the history keeps bodies.",
-    "grouping": "How messages with a group key are shared out among workers.",
-    "strict": "Whether claims never step over a message that cannot be had just then.",
-    "max_in_flight": "Most messages claimed at once, over all workers.",
-    "max_consumers": "Most workers that receive; the others stand by.",
-    "exclusive": "Whether one worker has the queue to itself.",
-}
 
 
 class Done(NamedTuple):
@@ -133,21 +96,18 @@ class Command(MQCommand):
 
 
 def _add_options(parser: ArgumentParser) -> None:
-    """Add one option per field of QueueSettings; those left out say nothing."""
-    for field in fields(QueueSettings):
-        reading, _, optional = str(field.type).partition(" | ")
-        flag = "--" + field.name.replace("_", "-")
-        more: dict[str, Any] = {"dest": field.name, "default": SUPPRESS, "help": HELPS[field.name]}
-        if reading == "bool":
-            parser.add_argument(flag, action=BooleanOptionalAction, **more)
+    """Add the options of a queue; those left out say nothing."""
+    for name, option in OPTIONS.items():
+        flag = name.replace("_", "-")
+        more: dict[str, Any] = {"dest": name, "default": SUPPRESS, "help": option.help}
+        if option.base_type == "bool":
+            parser.add_argument(f"--{flag}", action=BooleanOptionalAction, **more)
             continue
-        more |= {"choices": CHOICES[field.name]} if field.name in CHOICES else {"metavar": reading.upper()}
-        parser.add_argument(flag, type=READERS.get(reading, str), **more)
-        if optional:
-            name = "--no-" + field.name.replace("_", "-")
-            parser.add_argument(
-                name, dest=field.name, action="store_const", const=None, default=SUPPRESS, help="None again."
-            )
+        more |= {"choices": [*option.choices]} if option.choices else {"metavar": option.base_type.upper()}
+        parser.add_argument(f"--{flag}", type=READERS.get(option.base_type, str), **more)
+        if option.optional:
+            more |= {"action": "store_const", "const": None, "help": "None again."}
+            parser.add_argument(f"--no-{flag}", **{key: more[key] for key in more if key != "metavar"})
     parser.add_argument(
         "--closed",
         action=BooleanOptionalAction,
@@ -157,4 +117,4 @@ def _add_options(parser: ArgumentParser) -> None:
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in OPTIONS if name in options}
+    return {name: options[name] for name in EDITABLE if name in options}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from django_mq.conf import QueueSettings
+    from django_mq.engine.options import QueueOptions
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.records import NewMessage
     from django_mq.stores.room import Room
@@ -156,7 +156,7 @@ def _moment(at: datetime | None, seconds: float | None, now: datetime) -> dateti
     return later(now, seconds)
 
 
-def _end(given: datetime | None, settings: QueueSettings, now: datetime) -> datetime | None:
+def _end(given: datetime | None, settings: QueueOptions, now: datetime) -> datetime | None:
     """Return when a message that arrives now expires, by its own time and its queue's."""
     end = given if given is not None else _moment(None, settings.ttl_seconds, now)
     if end is not None and settings.min_ttl_seconds is not None:

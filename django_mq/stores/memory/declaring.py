@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from django_mq.conf import QueueSettings
 from django_mq.engine.fate import QUEUE_DELETED
+from django_mq.engine.options import QueueOptions
 from django_mq.errors import QueueInUse
 from django_mq.stores import refusals
 from django_mq.stores.memory.dying import Dying
@@ -29,7 +29,7 @@ class Declaring(Dying):
         queues = self.broker.queues
         if name in queues:
             return False
-        settings = QueueSettings(**options)
+        settings = QueueOptions(**options)
         if settings.dead_letter_queue not in queues:
             settings = replace(settings, dead_letter_queue=None)
         if settings.expiry_queue not in queues:

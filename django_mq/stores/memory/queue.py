@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from django_mq.engine.overflow import Limits, Overflow
@@ -17,19 +17,14 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from django_mq.conf import QueueSettings
+    from django_mq.engine.options import QueueOptions
     from django_mq.stores.memory.row import Row
-
-#: What a queue's record and its settings have in common.
-COMMON = tuple(
-    {item.name for item in fields(QueueRecord)} - {"id", "name", "closed", "paused", "priorities_differ"},
-)
 
 
 class BrokerQueue:
     """A queue of a broker; ``settings`` may be replaced by others, ``closed`` and the pause set."""
 
-    def __init__(self, number: int, name: str, settings: QueueSettings) -> None:
+    def __init__(self, number: int, name: str, settings: QueueOptions) -> None:
         self.number = number
         self.name = name
         self.settings = settings
@@ -91,12 +86,11 @@ class BrokerQueue:
 
     def record(self, now: datetime, *, priorities_differ: bool = False) -> QueueRecord:
         """The queue as publishing and consuming see it."""
-        common = {name: getattr(self.settings, name) for name in COMMON}
         return QueueRecord(
             id=self.number,
             name=self.name,
             closed=self.closed,
             paused=is_paused(self.paused, self.paused_until, now),
             priorities_differ=priorities_differ,
-            **common,
+            **asdict(self.settings),
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from django_mq.conf import QueueSettings
 from django_mq.engine.exclusivity import Exclusivity
 from django_mq.engine.groups.shared import SharedGroups
 from django_mq.engine.groups.sole import SoleReceiver
+from django_mq.engine.options import QueueOptions
 from django_mq.engine.overflow import Overflow
 from tests.scenarios.errors import UnfitError
 
@@ -35,7 +35,7 @@ def read_options(rules: Rules, scale: float) -> dict[str, Any]:
             raise UnfitError(f"a stored queue has no {name}")
     if rules.kind not in KINDS:
         raise UnfitError(f"a stored queue is none of kind {rules.kind}")
-    settings = QueueSettings(
+    settings = QueueOptions(
         kind=rules.kind,
         levels=rules.levels,
         due_order="keep_place" if rules.hold or not rules.due_first else "due_first",
