@@ -414,7 +414,8 @@ class QueueOptions:
 def _declared() -> Iterator[tuple[str, Option]]:
     for item in fields(QueueOptions):
         declared = item.metadata["option"]
-        yield item.name, Option(**declared, name=item.name, type=str(item.type), default=item.default)
+        found = {"column": item.name} | declared
+        yield item.name, Option(**found, name=item.name, type=str(item.type), default=item.default)
 
 
 #: Every option by its name, in the order in which it is declared.

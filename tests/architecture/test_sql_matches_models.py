@@ -10,6 +10,7 @@ import pytest
 from django.apps import apps
 
 from django_mq import stores
+from django_mq.stores import option_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +94,10 @@ ONLY = {
 
 
 def code_of(path: Path) -> str:
-    return "\n".join(line for line in path.read_text().splitlines() if not line.startswith("--"))
+    code = "\n".join(line for line in path.read_text().splitlines() if not line.startswith("--"))
+    for word, text in option_columns.texts().items():
+        code = code.replace(f"{{{word}}}", text)
+    return code
 
 
 #: Where what databases share is.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.fate import QUEUE_DELETED
 from django_mq.errors import QueueInUse
 from django_mq.stores import refusals
+from django_mq.stores.option_columns import options_read
 from django_mq.stores.records import QueueRecord
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.remembering import Remembering
@@ -15,10 +16,6 @@ from django_mq.stores.sql.steering import PURGE_CHUNK, Steering
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-#: Columns of QueueRecord that say who may claim, and those that are true or false.
-RULES = ("grouping", "strict", "max_in_flight", "max_consumers", "exclusive", "priorities_differ")
-FLAGS = ("closed", "paused", "strict", "exclusive", "priorities_differ")
 #: No id is larger.
 LAST_ID = 2**63 - 1
 
@@ -33,13 +30,15 @@ class Queues(Steering, Remembering):
         rows = self._rows("queue", queue=name)
         if not rows:
             return None
-        fields = ("id", "name", "kind", "levels", "due_order", "closed", "paused", "max_attempts")
-        backoff = ("backoff_seconds", "backoff_multiplier", "backoff_cap_seconds", "backoff_jitter")
-        limits = ("max_messages", "max_bytes", "overflow", "wait_seconds")
-        rest = ("dead_letter_queue", *limits, "last_value_key", "expiry_queue", "ttl_seconds")
-        named = zip((*fields, *backoff, *rest, *RULES), rows[0], strict=True)
-        values: dict[str, Any] = dict(named)
-        record = QueueRecord(**values | {flag: bool(values[flag]) for flag in FLAGS})
+        id_, name, closed, paused, priorities_differ, *values = rows[0]
+        record = QueueRecord(
+            id=id_,
+            name=name,
+            closed=bool(closed),
+            paused=bool(paused),
+            priorities_differ=bool(priorities_differ),
+            **options_read(values),
+        )
         self._remember(record)
         return record
 

@@ -7,10 +7,10 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from django_mq.conf import QueueSettings
 from django_mq.engine.expiry import Lifetime
 from django_mq.engine.levels import levels_of
 from django_mq.engine.message import Message
+from django_mq.engine.options import QueueOptions
 from django_mq.engine.placement import Placement
 from django_mq.models import Message as Row
 from django_mq.stores.memory.store import MemoryStore
@@ -114,7 +114,7 @@ def test_what_a_store_writes_is_what_the_engine_computes(store: Store) -> None:
 
 def check(row: dict[str, Any], given: dict[str, Any], options: dict[str, Any]) -> None:
     """Compare one row with the engine's entry."""
-    queue, arrived = QueueSettings(**options), row["published_at"]
+    queue, arrived = QueueOptions(**options), row["published_at"]
     levels, due_first = levels_of(queue.kind, queue.levels), queue.due_order == "due_first"
     placement = Placement(levels, due_first, lifetime=Lifetime.of(queue))
     end = given["expires_at"]
