@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from django_mq.conf import QueueSettings
+from django_mq.engine.options import QueueOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ class _Author:
         for target in ("dead_letter_queue", "expiry_queue"):
             if later and self._random.random() < 0.35:
                 options[target] = self._random.choice(later)
-        return options if not list(QueueSettings(**options).contradictions()) else self._options(name)
+        return options if not list(QueueOptions(**options).contradictions()) else self._options(name)
 
     # Values.
 
@@ -291,7 +291,7 @@ class _Author:
         name = self._random.choice(EDITABLE)
         changes = dict(self._random.choice(CHOICES[name]))
         if self._random.random() < 0.3:  # back to what it was without a word
-            default = QueueSettings()
+            default = QueueOptions()
             changes = {option: getattr(default, option) for option in changes}
         return {"queue": self._queue(), "changes": changes}
 

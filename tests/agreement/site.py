@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.conf import QueueSettings
 from django_mq.engine.claim import MOST_BYTES
+from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import (
@@ -92,7 +92,7 @@ class Site:
         self.past: list[tuple[int, Claimed]] = []
         self.pass_to(0)
         for name in reversed(queues):
-            self.store.declare(name, asdict(QueueSettings(**queues[name])))
+            self.store.declare(name, asdict(QueueOptions(**queues[name])))
         self._told_history = self._told_attempts = 0
 
     def pass_to(self, steps: int) -> None:
@@ -455,7 +455,7 @@ class Site:
     def _delete(self, queue: str, *, force: bool) -> Any:
         """Delete the queue, if that is allowed, and declare it again as it was at first."""
         deleted = self.store.delete_queue(queue, force=force)
-        self.store.declare(queue, asdict(QueueSettings(**self.queues[queue])))
+        self.store.declare(queue, asdict(QueueOptions(**self.queues[queue])))
         return deleted
 
     def _wait(self, steps: int) -> None:
