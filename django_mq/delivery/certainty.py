@@ -1,4 +1,8 @@
-"""Whether a session's messages are surely still its own: after a pause its lease must be confirmed."""
+"""What a session knows of its lease and its messages without asking, and what it has to ask before it goes on.
+
+Three answers can be missing: to a renewal, after a pause; to a claim, when the connection breaks; to a revival,
+which opens the row of a reaped session again whose process lives.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from django_mq.errors import SessionLost
 
 if TYPE_CHECKING:
     from django_mq.delivery.session import Session
+    from django_mq.stores.base import Store
+    from django_mq.stores.records import Receipt, SessionInfo
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -25,13 +31,19 @@ def now() -> float:
 
 
 class Certainty:
-    """What one session knows of its lease without asking."""
+    """What one session knows of its lease. Times are those of ``now``."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._deadline_seconds = conf.load().SESSION_SECONDS
         #: When the last renewal that succeeded began.
         self.confirmed_at = float("-inf")
+        #: When to give back what a claim without an answer may have taken.
+        self._resync_at: list[float] = []
+        #: How often the session was revived: what was claimed before may be another session's.
+        self.revivals = 0
+        #: Whether a revival has had no answer: the row may exist again, with fewer messages than are held here.
+        self.revival_unanswered = False
 
     @property
     def holds(self) -> bool:
@@ -56,3 +68,33 @@ class Certainty:
         if not (self._session.lost or is_certain(before, now(), self._deadline_seconds)):
             logger.warning("The lease of %r was not renewed in time, and is confirmed again", self._session.name)
             self._session.on_instructions(self._session.instructions)
+
+    def miss_claim(self) -> None:
+        """Take note that a claim has had no answer, or one that counts no more."""
+        # Again when no statement of the lost connection can run any more: it may claim after the first look.
+        self._resync_at = [now(), now() + 2 * conf.load().STATEMENT_TIMEOUT_SECONDS]
+
+    def resync_is_due(self) -> bool:
+        """Return whether to give back, now, what such a claim may have taken."""
+        return bool(self._resync_at) and now() >= self._resync_at[0]
+
+    def resynced(self) -> None:
+        """Take note that it was given back."""
+        del self._resync_at[0]
+
+
+def revive(store: Store, session_id: int, info: SessionInfo, held: set[Receipt]) -> set[Receipt] | None:
+    """Open a reaped session again; return what it holds no more, None if its id names another session.
+
+    Raises StoreError.
+    """
+    kept = store.revive(session_id, info, sorted(held), deadline_seconds=conf.load().SESSION_SECONDS)
+    gone = {receipt for receipt in held if kept is None or receipt[0] not in kept}
+    logger.warning(
+        "Session %s was reaped: its process could not renew it in time. It keeps %s of its messages; %s were"
+        " given to others, or finished",
+        session_id,
+        len(held) - len(gone),
+        len(gone),
+    )
+    return None if kept is None else gone

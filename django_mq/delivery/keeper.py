@@ -169,7 +169,7 @@ class Keeper:
         session = self._session
         if session.id is None or session.over or session.hopeless:
             return
-        revivals, begun_at = session.revivals, now()
+        revivals, begun_at = session.certainty.revivals, now()
         busy, slots = session.measure()
         heartbeat = Heartbeat(
             deadline_seconds=self._deadline_seconds,
@@ -184,7 +184,7 @@ class Keeper:
         )
         renewal = self.store.renew(session.id, heartbeat)
         self._expect_renewal()
-        if renewal is None or session.revival_doubted:
+        if renewal is None or session.certainty.revival_unanswered:
             if session.revive(revivals):
                 session.certainty.confirm(begun_at)
             return

@@ -18,16 +18,14 @@ import logging
 import os
 import socket
 import threading
-import time
 import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from django_mq import __version__, conf
+from django_mq import __version__
 from django_mq.delivery import ownerless, settling
-from django_mq.delivery.certainty import Certainty, now
+from django_mq.delivery.certainty import Certainty, now, revive
 from django_mq.delivery.keeper import Keeper
-from django_mq.delivery.revival import revive
 from django_mq.delivery.settling import Settlements, SettlementWriter
 from django_mq.engine.conduct import Conduct
 from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict
@@ -80,17 +78,11 @@ class Session:
         self.looked_at = float("-inf")
         self.certainty = Certainty(self)
         self.lost = False
-        #: How often the session was revived after it had been reaped.
-        self.revivals = 0
-        #: Whether a revival has had no answer: the row may exist again, with fewer messages than are held here.
-        self.revival_doubted = False
         self.retired = False
         # Whether what was claimed last may keep messages of its queue from others until it is settled.
         self._ruled = False
         # Claimed and not yet settled in the database.
         self._held: set[Receipt] = set()
-        # When to give back what an exchange of unknown outcome may have claimed, on the monotonic clock.
-        self._doubts: list[float] = []
         self._keeper: Keeper | None = None
         self._writer = SettlementWriter(self)
         self._closing = threading.Lock()
@@ -107,7 +99,7 @@ class Session:
         self._ensure_open()
         if request is not None:
             self.certainty.ensure()
-        revivals = self.revivals
+        revivals = self.certainty.revivals
         batch = self.settlements.take()
         try:
             self.resync(self.store)
@@ -120,12 +112,12 @@ class Session:
         except BaseException:
             # A signal's handler may end the worker in the middle of this, too.
             self.settlements.put_back(batch)
-            self._doubt()
+            self.certainty.miss_claim()
             self.store.close()
             raise
         self.written(batch, result.void)
         if result.claimed and not self._hold(result.claimed, revivals):
-            self._doubt()
+            self.certainty.miss_claim()
             return self.exchange(request)
         if result.claimed:
             self._ruled = result.ruled
@@ -138,7 +130,7 @@ class Session:
         until its owner gives them back.
         """
         with self._reviving:
-            if self.revivals != revivals and not self.lost:
+            if self.certainty.revivals != revivals and not self.lost:
                 return False
             self._held.update((message.id, message.claim) for message in claimed)
         return True
@@ -146,7 +138,7 @@ class Session:
     def subscribe(self, queue: str) -> None:
         """Take an exclusive queue. Raises AccessRefused while another session has it, and StoreError."""
         self._ensure_open()
-        revivals = self.revivals
+        revivals = self.certainty.revivals
         try:
             self.store.subscribe(self._id(), queue)
         except SessionLost:
@@ -154,17 +146,12 @@ class Session:
                 raise
             self.subscribe(queue)
 
-    def _doubt(self) -> None:
-        # Again when no statement of the lost connection can run any more: it may claim after the first look.
-        now = time.monotonic()
-        self._doubts = [now, now + 2 * conf.load().STATEMENT_TIMEOUT_SECONDS]
-
     def resync(self, store: Store) -> None:
         """Give back what an exchange of unknown outcome may have claimed. Raises StoreError."""
-        if not self._doubts or time.monotonic() < self._doubts[0]:
+        if not self.certainty.resync_is_due():
             return
         released = store.resync(self._id(), sorted(id_ for id_, _ in list(self._held)))
-        del self._doubts[0]
+        self.certainty.resynced()
         if released:
             logger.warning("Gave back %s messages whose claim never arrived", released)
 
@@ -292,18 +279,19 @@ class Session:
         ``revivals`` is from before the session was missed: another thread may have revived it. Raises StoreError.
         """
         with self._reviving:
-            if self.revivals == revivals and not self.lost:
+            if self.certainty.revivals == revivals and not self.lost:
                 self._revive()
         return not self.lost
 
     def _revive(self) -> None:
         session_id, keeper, held = self._id(), self._keeper, set(self._held)
+        certainty = self.certainty
         info = replace(self._info(), told=self.instructions)
-        doubted, self.revival_doubted = self.revival_doubted, True
+        was_unanswered, certainty.revival_unanswered = certainty.revival_unanswered, True
         gone = revive(self.store if keeper is None else keeper.store, session_id, info, held)
-        self.revival_doubted = False
-        self.revivals += 1
-        if gone is None and doubted:
+        certainty.revival_unanswered = False
+        certainty.revivals += 1
+        if gone is None and was_unanswered:
             gone, self.lost = set(), True  # revived, with messages that are not known here
         elif gone is None:
             gone, self.id = held, None  # it names another session now

@@ -291,7 +291,7 @@ def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_noth
     mine = claim(session)
 
     assert (len(taken), mine, session.held) == (1, [], 0)
-    assert session.revivals == 1
+    assert session.certainty.revivals == 1
 
 
 @pytest.mark.usefixtures("absent_keeper")
@@ -350,7 +350,7 @@ def test_the_keeper_notices_that_the_session_was_reaped(alias: str, open_session
     claim(session)
     reap(alias, session)
 
-    wait_until(lambda: session.revivals)
+    wait_until(lambda: session.certainty.revivals)
     assert states(alias) == [STATUS.CLAIMED]
 
 

@@ -438,7 +438,7 @@ def test_a_worker_whose_session_was_reaped_handles_what_it_held_once(alias: str)
             assert begun.acquire(timeout=PATIENCE_SECONDS)
         reap_everybody(alias)
         worker.session.renew_soon()
-        wait_until(lambda: worker.session.revivals)
+        wait_until(lambda: worker.session.certainty.revivals)
         gate.set()
         wait_until(lambda: finished(alias) == 6)
 
