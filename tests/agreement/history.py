@@ -78,16 +78,18 @@ def history_of(seed: str, length: int = OPERATIONS) -> History:
 
 
 class _Author:
-    """Makes one history up, knowing of it only which messages have been published."""
+    """Makes one history up, knowing of it only what has been published, and which sessions should live."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self._published = 0
         self._now = 0
+        #: Until when the session of each slot lives, None without one.
+        self._until: list[float | None] = [1250.0] * SLOTS
 
     def history(self, length: int) -> History:
         # Whoever is a dead-letter or expiry queue comes later in the alphabet, so that nothing goes round.
-        self._names = QUEUES[: self._random.randint(1, len(QUEUES))]
+        self._names = QUEUES[: self._random.choice([1, 1, 2, 2, 3, 4])]
         history = History({name: self._options(name) for name in self._names})
         history.operations = [("open", {"slot": slot, "seconds": 1250.0}) for slot in range(SLOTS)]
         # A part of the histories is about few things, so that it comes far with them.
@@ -95,8 +97,24 @@ class _Author:
         weights = [weight * self._random.choice([0, 1, 1, 2]) if weight < 8 else weight for weight in weights]
         while len(history.operations) < length:
             name = self._random.choices(kinds, weights)[0]
-            history.operations.append((name, getattr(self, f"_{name}")()))
+            given = getattr(self, f"_{name}")()
+            if name in {"claim", "settle"} and self._until[given["slot"]] is None and self._random.random() < 0.85:
+                history.operations.append(("open", self._open() | {"slot": given["slot"]}))
+                self._lives_on(*history.operations[-1])
+            history.operations.append((name, given))
+            self._lives_on(name, given)
         return history
+
+    def _lives_on(self, name: str, given: dict[str, Any]) -> None:
+        """Note which sessions live after an operation, and for how long, as far as can be told here."""
+        if name in {"open", "revive"}:
+            self._until[given["slot"]] = self._now + given.get("seconds", 350.0)
+        elif name == "renew" and self._until[given["slot"]] is not None:
+            self._until[given["slot"]] = self._now + given["seconds"]
+        elif name in {"die", "close"}:
+            self._until[given["slot"]] = None
+        if name in {"die", "reap"}:
+            self._until = [until if until is not None and until > self._now else None for until in self._until]
 
     def _options(self, name: str) -> dict[str, Any]:
         options: dict[str, Any] = {}
@@ -129,7 +147,8 @@ class _Author:
 
     def _messages(self) -> list[int]:
         recent = range(max(1, self._published - 12), self._published + 1)
-        return self._random.sample(recent, min(len(recent), self._random.randint(1, 4))) if self._published else []
+        few = self._random.choice([1, 1, 2, 4, len(recent)])
+        return self._random.sample(recent, min(len(recent), few)) if self._published else []
 
     def _half_way(self) -> float:
         """A time that lies between two operations, from now."""
@@ -230,7 +249,7 @@ class _Author:
 
     def _settlement(self) -> dict[str, Any]:
         how = self._random.choice(
-            ["ACCEPT", "ACCEPT", "RELEASE", "RELEASE", "RELEASE", "DEAD", "EXPIRE", "CANCEL"]
+            ["ACCEPT", "ACCEPT", "RELEASE", "RELEASE", "RELEASE", "DEAD", "DEAD", "EXPIRE", "CANCEL"]
         )
         item: dict[str, Any] = {"pick": self._pick(), "how": how}
         if how in {"RELEASE", "DEAD"}:
@@ -315,7 +334,7 @@ KINDS = {
     "publish_again": 2,
     "open": 1,
     "renew": 5,
-    "die": 2,
+    "die": 4,
     "close": 1,
     "prolong": 1,
     "revive": 2,
