@@ -86,6 +86,9 @@ def doors() -> None:
     for pattern in ("#.a.*", "b.#", "#"):
         bind("exchange", "tasks", exchange_type="topic", pattern=pattern, using="default")
     publish(exchange="exchange", routing_key="b.a.c", body="Reject")
+    for kind in ("direct", "fanout"):
+        bind(kind, "plain", exchange_type=kind, using="default")
+        publish(exchange=kind, body="accept")
     for ending, priority in (("Release", 9), ("Retry", 0), ("ValueError", 4)):
         publish("tasks", ending, priority=priority, deliver_at=datetime.now(UTC) - timedelta(seconds=1))
     with suppress(DuplicateMessage):
@@ -146,3 +149,17 @@ def scenarios(alias: str, files: Sequence[Path] = SCENARIOS) -> None:
         for _ in run_file(path, stored_ground(store)):
             pass
     store.close()
+
+
+def histories(alias: str, count: int = 10) -> None:
+    """Let several sessions do everything that a store offers, at random; the same each time."""
+    from tests.agreement.history import history_of
+    from tests.agreement.site import Site, now
+
+    site = Site(alias)
+    for number in range(count):
+        history = history_of(f"structure {number}")
+        site.begin(history.queues, now())
+        for name, given in history.operations:
+            site.perform(name=name, given=given)
+    site.close()

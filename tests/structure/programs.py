@@ -56,11 +56,13 @@ def reached(kind: str) -> dict[str, list[int]]:
     with database("sqlite" if kind == "memory" else kind), lines_run("engine") as run:
         if kind == "memory":
             product.scenarios(MEMORY)
+            product.histories(MEMORY)
         else:
             for program in (product.native_message, product.celery_message, product.doors):
                 program()
             if kind == "sqlite":  # the other databases run the same Python
                 product.scenarios("default")
+                product.histories("default")
     return {path: sorted(lines) for path, lines in run.items()}
 
 

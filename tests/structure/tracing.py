@@ -73,20 +73,22 @@ def lines_run(folder: str) -> Iterator[dict[str, set[int]]]:
 
 
 def function_lines(path: Path, names: str = "") -> set[int]:
-    """Return the lines inside the functions of a file that can run; a line with ``def`` is not one of them.
+    """Return the lines inside the functions of a file that can run.
 
-    With ``names``, separated by spaces, only those of these functions and classes.
+    A line with ``def`` is not one of them, nor is the body of a protocol's method. With ``names``, separated by spaces, only those of these functions and classes.
     """
     lines: set[int] = set()
     wanted = set(names.split())
-    waiting = [compile(path.read_text(), str(path), "exec")]
+    text = path.read_text()
+    empty = {number for number, line in enumerate(text.splitlines(), 1) if line.endswith(": ...")}
+    waiting = [compile(text, str(path), "exec")]
     while waiting:
         code = waiting.pop()
         waiting += [part for part in code.co_consts if hasattr(part, "co_lines")]
         if code.co_flags & CO_OPTIMIZED and (not wanted or code.co_qualname.partition(".")[0] in wanted):
             own = {line for *_, line in code.co_lines() if line is not None}
             lines |= own - {code.co_firstlineno} or own
-    return lines
+    return lines - empty
 
 
 def is_ours(path: str) -> bool:
