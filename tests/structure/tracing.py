@@ -75,7 +75,8 @@ def lines_run(folder: str) -> Iterator[dict[str, set[int]]]:
 def function_lines(path: Path, names: str = "") -> set[int]:
     """Return the lines inside the functions of a file that can run.
 
-    A line with ``def`` is not one of them, nor is the body of a protocol's method. With ``names``, separated by spaces, only those of these functions and classes.
+    A line with ``def`` is not one of them, nor is the body of a protocol's method. With ``names``,
+    separated by spaces, only those of these functions and classes.
     """
     lines: set[int] = set()
     wanted = set(names.split())
