@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from django_mq.delivery.apart import works_for_event_loop
-from django_mq.delivery.declaring import declaring
-from django_mq.errors import QueueFull, StoreUnavailable
+from django_mq.delivery.declaring import declare, may_declare
+from django_mq.errors import QueueFull, StoreUnavailable, UnknownQueue
 from django_mq.stores.refusals import undeclared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from django_mq.stores.base import Store
     from django_mq.stores.records import NewMessage, QueueRecord
+
+T = TypeVar("T")
 
 #: Seconds until edited rules are noticed by publishers that are running.
 REMEMBER_SECONDS = 5.0
@@ -118,3 +120,20 @@ def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bo
         waiting_for_room(store, ruled, lambda: store.append_by_rules(messages, again=again))
     elif messages:
         store.append_many(messages, again=again)
+
+
+def declaring(store: Store, names: Iterable[str], write: Callable[[], T]) -> T:
+    """Return what ``write`` returns; where a queue is missing, declare those of ``names`` first, and write again.
+
+    Waits for another transaction that is declaring one of them. Raises UnknownQueue if one may not be declared.
+    """
+    try:
+        return write()
+    except UnknownQueue:
+        known = sorted(name for name in set(names) if may_declare(name))
+        if not known:
+            raise
+        for name in known:
+            # Not created here is as good: another publisher's transaction has committed the queue meanwhile.
+            declare(store, name)
+        return write()

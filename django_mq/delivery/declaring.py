@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
 from django_mq.delivery import validation
 from django_mq.engine.options import QueueOptions
-from django_mq.errors import ConfigurationError, UnknownQueue
+from django_mq.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Mapping
 
     from django_mq.stores.base import Store
-
-T = TypeVar("T")
 
 
 def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> bool:
@@ -45,23 +43,6 @@ def _checked(name: str, options: dict[str, Any]) -> dict[str, Any]:
     if problems:
         raise ConfigurationError(f"Queue {name!r} cannot be declared so: {'; '.join(problems)}.")
     return options
-
-
-def declaring(store: Store, names: Iterable[str], write: Callable[[], T]) -> T:
-    """Return what ``write`` returns; where a queue is missing, declare those of ``names`` first, and write again.
-
-    Waits for another transaction that is declaring one of them. Raises UnknownQueue if one may not be declared.
-    """
-    try:
-        return write()
-    except UnknownQueue:
-        known = sorted(name for name in set(names) if may_declare(name))
-        if not known:
-            raise
-        for name in known:
-            # Not created here is as good: another publisher's transaction has committed the queue meanwhile.
-            declare(store, name)
-        return write()
 
 
 def declare_all(store: Store) -> list[str]:

@@ -17,8 +17,9 @@ from django.db import connections, transaction
 from django_mq.api import Letter, apublish, apublish_many, publish, publish_many
 from django_mq.delivery import appending, publishing
 from django_mq.delivery.apart import MOST_THREADS
+from django_mq.delivery.appending import declaring
 from django_mq.delivery.bulk import publish_alike
-from django_mq.delivery.declaring import declare, declare_all, declaring
+from django_mq.delivery.declaring import declare, declare_all
 from django_mq.delivery.editing import create_queue
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State

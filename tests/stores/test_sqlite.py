@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django_mq.errors import StoreError, TablesMissing
 from django_mq.models import Message
 from django_mq.stores.registry import private_store, shared_store
-from django_mq.stores.sqlite.values import as_driver_reads, parameters
+from django_mq.stores.sqlite.connection import as_driver_reads, parameters
 from tests.stores.builders import a_message, declare
 
 NOW = datetime(2031, 1, 1, 9, tzinfo=UTC)

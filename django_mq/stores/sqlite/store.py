@@ -25,9 +25,15 @@ from django_mq.stores.space import Space
 from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.appending import is_ready_at_once
 from django_mq.stores.sql.consuming import SEEN_COLUMN
-from django_mq.stores.sqlite.settings import problems, with_patience
+from django_mq.stores.sqlite.connection import (
+    as_driver_reads,
+    at_once,
+    parameters,
+    problems,
+    time_of,
+    with_patience,
+)
 from django_mq.stores.sqlite.space import FILE, JOURNAL, journal_size, untended
-from django_mq.stores.sqlite.values import as_driver_reads, at_once, parameters, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

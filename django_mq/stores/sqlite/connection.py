@@ -1,13 +1,18 @@
-"""How values look in SQLite: times are text in UTC, ids are hex digits, arrays are JSON.
+"""What a SQLite connection needs, and how values look that go over it.
 
-A time is written with all six digits of its fraction, ``2031-01-01 09:00:00.000000``, so
-that text order is time order. Django leaves the fraction out when it is zero; such a text
-is a prefix of ours and sorts just before it, which is right for every ``<=`` here.
+It needs patience for the write lock, and a log that readers do not block. Write-ahead logging is a lasting
+property of the user's file, with files beside it that a backup must know of. It is therefore recommended by a
+check and never switched on without the user's knowledge.
+
+Times are text in UTC, ids are hex digits, arrays are JSON. A time is written with all six digits of its fraction,
+``2031-01-01 09:00:00.000000``, so that text order is time order. Django leaves the fraction out when it is zero;
+such a text is a prefix of ours and sorts just before it, which is right for every ``<=`` here.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,6 +25,33 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from django_mq.stores.records import NewMessage
+
+
+#: The first version with RETURNING and MATERIALIZED.
+OLDEST = (3, 35, 0)
+#: How long a worker waits for the write lock when the settings do not say. Less than a session's
+#: deadline, so that a worker that was kept waiting can still renew it.
+PATIENCE_SECONDS = 10.0
+
+
+def with_patience(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a private connection: the site's own, and how long to wait for a lock."""
+    return {**settings, "OPTIONS": {"timeout": PATIENCE_SECONDS, **settings["OPTIONS"]}}
+
+
+def problems(settings: Mapping[str, Any], journal_mode: str) -> list[tuple[str, str]]:
+    """Return (problem, hint) for what makes the queue slow or fragile."""
+    found = []
+    if sqlite3.sqlite_version_info < OLDEST:
+        found.append((f"SQLite {sqlite3.sqlite_version} is too old.", "Use SQLite 3.35 or later."))
+    if journal_mode not in {"wal", "memory"}:
+        hint = "Add 'init_command': 'PRAGMA journal_mode=WAL;' to the OPTIONS of the database."
+        found.append(("SQLite runs without write-ahead logging: readers and the writer block each other.", hint))
+    if str(settings["OPTIONS"].get("transaction_mode")).upper() not in {"IMMEDIATE", "EXCLUSIVE"}:
+        hint = "Add 'transaction_mode': 'IMMEDIATE' to the OPTIONS of the database."
+        found.append(("A transaction that reads before it publishes may fail with 'database is locked'.", hint))
+    return found
+
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
