@@ -6,8 +6,7 @@
     hinting.py     the hint that waits for the commit
     session.py     this worker's lease on everything it claims; keeper.py renews it
     sidecar.py     a second process that renews it when the keeper cannot; sidecar_process.py is that process
-    feeding.py     when to claim, and how much
-    standby.py     when others may count on this session, and what it does with a notice
+    feeding.py     when to claim, and how much; when others may count on this session
     handlers.py    the @consumer registry
     prefetch.py    what is claimed waits in order, within its handler's credit
     pool.py        threads

@@ -14,14 +14,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.feeding import MARKER_SECONDS, Feeder, Polls, poll_seconds
+from django_mq.delivery.feeding import MARKER_SECONDS, Feeder, Polls, Standby, poll_seconds
 from django_mq.delivery.handlers import carries_task, check_transactions, pause_seconds
 from django_mq.delivery.ownerless import unknown_slots
 from django_mq.delivery.policies import Admission, Policies
 from django_mq.delivery.pool import Pool
 from django_mq.delivery.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.session import Session
-from django_mq.delivery.standby import Standby
 from django_mq.engine.conduct import Conduct
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import WORKERS_TOPIC, Wake, queue_topic

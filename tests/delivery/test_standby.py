@@ -9,9 +9,8 @@ import pytest
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery.declaring import declare
-from django_mq.delivery.feeding import Feeder
+from django_mq.delivery.feeding import Feeder, Standby
 from django_mq.delivery.session import Session
-from django_mq.delivery.standby import Standby
 from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.stores.registry import shared_store

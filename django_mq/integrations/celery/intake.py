@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.feeding import MARKER_SECONDS, Feeder, Polls, poll_seconds
+from django_mq.delivery.feeding import MARKER_SECONDS, Feeder, Polls, Standby, poll_seconds
 from django_mq.delivery.ownerless import nothing_to_mind, unknown_slots
 from django_mq.delivery.session import Session
-from django_mq.delivery.standby import Standby
 from django_mq.engine.conduct import Conduct
 from django_mq.integrations.celery.committing import store_beside
 from django_mq.notifications.base import ANY, WORKERS_TOPIC, Wake, queue_topic, volatile_topic
