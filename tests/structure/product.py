@@ -107,6 +107,36 @@ def doors() -> None:
     handle_all("tasks", _Endings())
 
 
+def shared_handlers() -> None:
+    """Let two handlers of different priority share a queue in one worker."""
+    from django_mq.api import consumer, publish
+    from django_mq.delivery.handlers import discover, forget
+    from django_mq.delivery.worker import Worker
+
+    @consumer("orders", shared=True, credit=1)
+    def one(message: Any) -> None:
+        """Accept."""
+
+    @consumer("orders", shared=True, priority=1, credit=2)
+    def other(message: Any) -> None:
+        """Accept."""
+
+    for number in range(5):
+        publish("orders", number, priority=number)
+    Worker(discover()["orders"], threads=2).run(until_empty=True)
+    forget("orders")
+
+
+def simulation() -> None:
+    """Ask what would have been with other consumers, as the pipeline does."""
+    from django_mq.pipeline.whatif.scenario import Scenario
+    from django_mq.pipeline.whatif.simulation import Arrival, simulate
+
+    trace = [Arrival(float(number), number % 10, 3.0) for number in range(30)]
+    for kind in ("priority", "fifo"):
+        simulate(trace, Scenario(name=kind, kind=kind, levels=3, consumers=2, credit=2))
+
+
 def _letter(queue: str, **given: Any) -> Any:
     from django_mq.api import Letter
 

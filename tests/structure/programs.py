@@ -61,6 +61,8 @@ def reached(kind: str) -> dict[str, list[int]]:
             for program in (product.native_message, product.celery_message, product.doors):
                 program()
             if kind == "sqlite":  # the other databases run the same Python
+                product.shared_handlers()
+                product.simulation()
                 product.scenarios("default")
                 product.histories("default")
     return {path: sorted(lines) for path, lines in run.items()}
