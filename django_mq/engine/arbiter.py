@@ -1,16 +1,20 @@
 """Which ready messages of a queue a session may have, given what other sessions hold and could have.
 
-A store reads the ready messages in delivery order and the facts about the other sessions;
-``award`` decides. Sessions of higher consumer priority take first, in thought, what they could
+A store reads a page of the ready messages in delivery order and the facts about the other sessions;
+the arbiter decides. Sessions of higher consumer priority take first, in thought, what they could
 really have: with a slot, within the limit in flight, of groups that are theirs or free, as much as
 their credit allows, and a suspect only if they could begin it at once. What they could not have is
 not kept for them.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from django_mq.engine.options import QueueOptions
+
+#: The options that ``situation_of`` reads, for a store that reads no others.
+OPTIONS = ("grouping", "strict", "exclusive", "max_in_flight", "max_consumers")
 #: How many messages a consumer without a credit limit claims at a time.
 MOST_AT_A_TIME = 1000
 #: When to look again for messages that were left to a better session, in seconds: it may not have come for them.
@@ -84,41 +88,96 @@ class Situation:
 
     ``slots`` is how many sessions may receive, ``in_slots`` those that do. ``in_flight`` is how many
     more messages may be claimed. With ``grouped``, one message of a group goes at a time, and the
-    ``waiting`` groups have one that is claimed or is to be tried again. None is no limit.
+    ``waiting`` groups have one that is claimed or is to be tried again; with ``assigned``, a group stays
+    with its first session. A ``strict`` queue ends at a message that is locked. None is no limit.
     """
 
     slots: int | None = None
     in_slots: frozenset[int] = frozenset()
     in_flight: int | None = None
     grouped: bool = False
+    assigned: bool = False
+    strict: bool = False
     waiting: frozenset[str] = frozenset()
     rivals: Sequence[Rival] = ()
 
+    def takes_slot(self, session: int) -> bool:
+        """Whether the session takes a slot with its first message."""
+        return self.slots is not None and session not in self.in_slots
 
-@dataclass(slots=True)
+    def takes_group(self, item: Candidate) -> bool:
+        """Whether the group of a message becomes the session's with it."""
+        return self.assigned and item.group is not None and item.owner is None
+
+
+def situation_of(
+    queue: QueueOptions,
+    session: int,
+    *,
+    in_slots: frozenset[int] = frozenset(),
+    claimed: int = 0,
+    waiting: frozenset[str] = frozenset(),
+    subscriptions: Iterable[Subscription] = (),
+) -> Situation:
+    """Return the situation of a claim from the queue's options and the facts; ``claimed`` are in flight."""
+    return Situation(
+        slots=queue.seats,
+        in_slots=in_slots,
+        in_flight=None if queue.max_in_flight is None else queue.max_in_flight - claimed,
+        grouped=queue.has_groups,
+        assigned=queue.groups_stay,
+        strict=queue.strict,
+        waiting=waiting,
+        rivals=rivals_of(session, subscriptions),
+    )
+
+
 class Award(Generic[C]):
-    """What a session may claim, in order, and whether better sessions were left something."""
+    """What a session may claim of one queue, decided page by page of its ready messages.
 
-    chosen: list[C] = field(default_factory=list)
-    left: bool = False
+    ``chosen`` is what the session may claim, in order; ``left`` says whether better sessions were left
+    something, ``is_done`` that no further message could be chosen.
+    """
+
+    def __init__(self, session: int, credit: int, situation: Situation) -> None:
+        self.chosen: list[C] = []
+        self.left = False
+        self._session, self._credit, self._strict = session, credit, situation.strict
+        self._queue = _Thought(situation)
+        self._halted = False
+
+    @property
+    def is_done(self) -> bool:
+        return self._halted or len(self.chosen) >= self._credit or not self._queue.serves(self._session)
+
+    @property
+    def passed_groups(self) -> frozenset[str]:
+        """The groups that have no further message for this claim."""
+        return frozenset(self._queue.waiting)
+
+    def consider(self, candidates: Iterable[C], locked: Callable[[C], bool] = lambda _: False) -> None:
+        """Choose from the next ready messages; reads no more of them than it needs.
+
+        A message that another transaction has ``locked`` cannot be had now.
+        """
+        rest = iter(candidates)
+        while not self.is_done and (item := next(rest, None)) is not None:
+            if locked(item):
+                self._halted = self._strict
+                self._queue.offers(item)
+            elif not self._queue.offers(item):
+                continue
+            elif self._queue.goes_to_a_rival(item):
+                self.left = True
+            elif self._queue.may_have(self._session, item):
+                self._queue.take(self._session)
+                self.chosen.append(item)
 
 
 def award(candidates: Iterable[C], session: int, credit: int, situation: Situation) -> Award[C]:
-    """Return which of the candidates the session may claim, ``credit`` at most.
-
-    Reads no more candidates than it needs.
-    """
-    found: Award[C] = Award()
-    queue = _Thought(situation)
-    rest = iter(candidates)
-    while len(found.chosen) < credit and queue.serves(session) and (item := next(rest, None)) is not None:
-        if not queue.offers(item):
-            continue
-        if queue.goes_to_a_rival(item):
-            found.left = True
-        elif queue.may_have(session, item):
-            queue.take(session)
-            found.chosen.append(item)
+    """Return which of the candidates the session may claim, ``credit`` at most."""
+    found: Award[C] = Award(session, credit, situation)
+    found.consider(candidates)
     return found
 
 
@@ -129,7 +188,8 @@ class _Thought:
         self._situation = situation
         self._in_slots = set(situation.in_slots)
         self._in_flight = situation.in_flight
-        self._waiting = set(situation.waiting)
+        #: Groups of which no message is offered.
+        self.waiting = set(situation.waiting)
         self._credit = {rival.session: rival.credit for rival in situation.rivals}
         # Sessions that can take no suspect: it needs a free slot.
         self._full = {rival.session for rival in situation.rivals if rival.full}
@@ -145,9 +205,9 @@ class _Thought:
         """Whether the message need not wait for another of its group. Its group's next one then does."""
         if not self._situation.grouped or item.group is None:
             return True
-        if item.group in self._waiting:
+        if item.group in self.waiting:
             return False
-        self._waiting.add(item.group)
+        self.waiting.add(item.group)
         return True
 
     def may_have(self, session: int, item: Candidate) -> bool:

@@ -267,6 +267,35 @@ def test_a_strict_queue_ends_at_a_message_that_an_operator_holds(first: SQLStore
     assert ids(claim(second, session, "strict")) == published[2:]
 
 
+@pytest.mark.parametrize("options", [{"max_in_flight": 9}, {"grouping": "shared"}], ids=["in flight", "groups"])
+def test_a_constrained_claim_steps_over_messages_that_an_operator_holds(
+    first: SQLStore, second: SQLStore, options: dict[str, Any]
+) -> None:
+    declare(first, "few", **options)
+    published = [publish(first, "few", group_key=key) for key in ("a", "a", "b", "c")]
+    session = open_session(first)
+
+    with holding_open(first):
+        first.cancel(published[:1])
+        found = [*claim(second, session, "few", credit=1), *claim(second, session, "few", credit=1)]
+
+    behind = published[2:] if "grouping" in options else published[1:3]
+    assert ids(found) == behind
+
+
+def test_a_slot_is_not_taken_with_messages_that_an_operator_holds(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "sole", grouping="sole")
+    publish(first, "sole")
+    one, two = open_session(first), open_session(first)
+
+    with holding_open(first):
+        first.cancel([message.id for message in first.browse("sole", states=[1])])
+        assert claim(second, one, "sole") == []
+    another = publish(first, "sole")
+
+    assert ids(claim(second, two, "sole")) == [another]
+
+
 # Claims
 
 

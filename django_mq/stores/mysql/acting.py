@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django_mq.stores.mysql.running import Running
+from django_mq.stores.sql.ruling import lease_locked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: More bytes than a body can have.
-LONGEST = 2**62
 #: States of ``models.Message.Status``: scheduled and ready, and whatever nobody holds.
 WAITING, UNHELD = [0, 1], [0, 1, 3]
 
@@ -97,11 +96,9 @@ class Acting(Running):
             super()._rows("release_lapsed", ids=[row[1] for row in found])
         return found
 
-    def claim_chosen(self, *, ids: list[int], **lease: int) -> Rows:
-        """Read locked messages as they are, then lease them."""
-        found = super()._rows("claim_chosen", ids=ids, share_bytes=LONGEST, **lease)
-        self._rows("lease", ids=ids, **lease)
-        return found
+    def claim_chosen(self, **params: Any) -> Rows:
+        """Lock and read messages, then lease them."""
+        return lease_locked(super()._rows, **params)
 
     def drop_queue(self, *, queue: str) -> Rows:
         """Delete the bindings and the duplicate ids, then the queue."""

@@ -23,7 +23,7 @@ from django_mq.stores.mysql.values import time_of
 from django_mq.stores.records import Browsed, Claimed, Counts, Exchange
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.space import Space
-from django_mq.stores.sql.consuming import PROMOTE_LIMIT
+from django_mq.stores.sql.ruling import PROMOTE_LIMIT
 from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED
 from django_mq.stores.values import storable
 
@@ -139,7 +139,7 @@ class MySQLStore(Acting):
     @retried
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
         if self._has_rules(request.queues):
-            return self._claim_by_rules(session_id, request)
+            return self._claim_by_rules(session_id, request)[0]
         with self._transaction():
             self._check_alive(session_id)
             if request.promote:

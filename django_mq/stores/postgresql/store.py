@@ -31,7 +31,7 @@ from django_mq.stores.postgresql.space import Transaction, untended
 from django_mq.stores.records import Exchange
 from django_mq.stores.space import Space
 from django_mq.stores.sql.appending import NEW_MESSAGE_FIELDS, IncompleteError, is_ready_at_once
-from django_mq.stores.sql.consuming import PROMOTE_LIMIT
+from django_mq.stores.sql.ruling import PROMOTE_LIMIT
 from django_mq.stores.sql.steering import ACCEPTED
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from psycopg.abc import Buffer
 
     from django_mq.stores.records import ClaimRequest, NewMessage, Settlement, Times
+    from django_mq.stores.sql.ruling import Conversation, Rows, Statement, Step
 
 #: The parameters of append_at_once.sql: what of a message does not say when, with its type.
 TYPES_AT_ONCE = (
@@ -251,10 +252,15 @@ class PostgreSQLStore(Deleting):
         # Verdicts that write more than the message's own row need answers in between.
         plain = accepted or all(item.verdict not in ASKING and item.failure is None for item in settlements)
         ruled = request is not None and self._has_rules(request.queues, idle=not settlements)
-        if ruled or not (self.private and plain):
+        if not (self.private and plain):
             return super().exchange(session_id, settlements, request)
         with self._alone(), translating(self.connection):
-            if request is not None and accepted and not request.promote:
+            if ruled and request is not None:
+                settling = list(self._settle_statements(session_id, settlements))
+                result, answers = self._claim_by_rules(session_id, request, settling)
+                done = {row[0] for rows in answers for row in rows}
+                result.void = frozenset(item.id for item in settlements) - done
+            elif request is not None and accepted and not request.promote:
                 result = self._one_statement(session_id, settlements, request)
             else:
                 result = self._one_round_trip(session_id, settlements, request)
@@ -337,7 +343,7 @@ class PostgreSQLStore(Deleting):
         result.void = frozenset(item.id for item in settlements) - done
         return result
 
-    def _claiming(self, session_id: int, request: ClaimRequest) -> list[tuple[str, dict[str, Any]]]:
+    def _claiming(self, session_id: int, request: ClaimRequest) -> list[Statement]:
         queues = {"queues": list(request.queues)}
         return [
             ("session_alive", {"session": session_id}),
@@ -346,26 +352,59 @@ class PostgreSQLStore(Deleting):
             ("next_due", queues),
         ]
 
-    def _in_one_transaction(self, statements: list[tuple[str, dict[str, Any]]]) -> list[list[tuple[Any, ...]]]:
-        """Send all statements between BEGIN and COMMIT at once and return their rows.
+    def _in_one_transaction(self, statements: list[Statement]) -> list[Rows]:
+        """Send all statements between BEGIN and COMMIT at once and return their rows."""
+        self.connection.ensure_connection()
+        try:
+            return self._sent(statements, begin=True, commit=True)
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def _sent(self, statements: list[Statement], *, begin: bool = False, commit: bool = False) -> list[Rows]:
+        """Send all statements at once and return their rows.
 
         Plain psycopg cursors bind parameters on the server, so that each statement is planned once.
         BEGIN and COMMIT are never prepared: after an error, the server might lack what psycopg relies on.
         """
-        self.connection.ensure_connection()
         driver: Any = self.connection.connection
-        try:
-            with driver.pipeline():
+        with driver.pipeline():
+            if begin:
                 Cursor(driver).execute("BEGIN", prepare=False)
-                cursors = [
-                    Cursor(driver).execute(self._text(name), params, prepare=True, binary=True)
-                    for name, params in statements
-                ]
+            cursors = [
+                Cursor(driver).execute(self._text(name), params, prepare=True, binary=True)
+                for name, params in statements
+            ]
+            if commit:
                 Cursor(driver).execute("COMMIT", prepare=False)
-            return [cursor.fetchall() for cursor in cursors]
-        except BaseException:
-            self._roll_back()
-            raise
+        return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+    _promotes_at_once = True
+
+    def _converse(self, conversation: Conversation) -> Any:
+        """Send BEGIN with the first step and COMMIT with the last."""
+        if not self.private or self._in_transaction:
+            return super()._converse(conversation)
+        with self._alone(), translating(self.connection):
+            step = next(conversation)
+            self.connection.ensure_connection()
+            try:
+                return self._sent_in_steps(step, conversation)
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _sent_in_steps(self, step: Step, conversation: Conversation) -> Any:
+        answers = self._sent(step.statements, begin=True, commit=step.is_last)
+        while True:
+            try:
+                next_step = conversation.send(answers)
+            except StopIteration as end:
+                if not step.is_last:
+                    self._execute("COMMIT")
+                return end.value
+            step = next_step
+            answers = self._sent(step.statements, commit=step.is_last)
 
     def resync(self, session_id: int, held: Sequence[int]) -> int:
         self._pointers.clear()

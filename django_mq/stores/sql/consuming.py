@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.arbiter import LEFT_SECONDS
-from django_mq.engine.claim import fitting, left_behind, limit_of
+from django_mq.engine.claim import left_behind, limit_of
 from django_mq.engine.places import order_of
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange
-from django_mq.stores.sql.ruling import Ruling
+from django_mq.stores.sql.ruling import PROMOTE_LIMIT, Ruling
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED, Steering
 from django_mq.stores.values import storable, told
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from django_mq.stores.records import ClaimRequest, Settlement
 
 
-#: Due messages promoted by one claim; the rest follows with the next.
-PROMOTE_LIMIT = 1000
 #: Where a claim's rows say how many messages it saw; before it stand the fields of Claimed.
 SEEN_COLUMN = len(fields(Claimed))
 
@@ -40,7 +37,7 @@ class Consuming(Sessions, Steering, Ruling):
 
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
         if self._has_rules(request.queues):
-            return self._claim_by_rules(session_id, request)
+            return self._claim_by_rules(session_id, request)[0]
         with self._transaction():
             self._check_alive(session_id)
             self._rows("promote_due", queues=list(request.queues), limit=PROMOTE_LIMIT)
@@ -48,45 +45,18 @@ class Consuming(Sessions, Steering, Ruling):
             due = self._rows("next_due", queues=list(request.queues))[0][0]
         return self._exchange_of(rows, request, due)
 
-    def _claim_by_rules(self, session_id: int, request: ClaimRequest) -> Exchange:
-        with self._transaction():
-            self._check_alive(session_id)
-            self._rows("promote_due", queues=list(request.queues), limit=PROMOTE_LIMIT)
-            found = self._choose(session_id, request)
-            line = ((item.suspect, item.size_bytes) for _, item in found)
-            chosen = found[: fitting(line, request.slots, request.max_bytes)]
-            claimed = self._lease_chosen(session_id, [item.id for _, item in chosen])
-            self._take_seats(session_id, chosen)
-            due = self._rows("next_due", queues=list(request.queues))[0][0]
-        times = [max(0.0, float(due))] if due is not None else []
-        if self._left_some:
-            times.append(LEFT_SECONDS)
-        return Exchange(
-            claimed=claimed,
-            left=left_behind(request, [record.name for record, _ in chosen], len(found)),
-            next_due_seconds=min(times, default=None),
-            ruled=True,
-        )
-
-    def _lease_chosen(self, session_id: int, ids: list[int]) -> list[Claimed]:
-        """Lease locked messages and return them in the given order."""
-        if not ids:
-            return []
-        rows = self._rows("claim_chosen", ids=ids, session=session_id, claim=next(self._claims))
-        by_id = {row[0]: row for row in rows}
-        return [self._claimed(by_id[id_]) for id_ in ids]
-
     def subscribe(self, session_id: int, name: str) -> None:
         with self._transaction():
-            self._check_alive(session_id)
-            self._take_turn(name)
-            record = self.queue(name)
-            if record is None:
+            for statement, params in self._locking([name]):
+                self._rows(statement, **params)
+            facts = self._held(self._facts(session_id, {name: 0}))[name]
+            if facts.queue_id is None:
                 raise refusals.no_such_queue(name)
-            if record.exclusive:
-                if any(row[0] != session_id for row in self._rows("seats", queue_id=record.id)):
+            if facts.options.exclusive:
+                if facts.in_slots - {session_id}:
                     raise refusals.exclusive(name)
-                self._rows("own", queue_id=record.id, group=None, session=session_id)
+                if not facts.in_slots:
+                    self._rows("own", queue_id=facts.queue_id, session=session_id)
 
     def _check_alive(self, session_id: int) -> None:
         if not self._rows("session_alive", session=session_id):

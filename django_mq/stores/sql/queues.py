@@ -39,7 +39,8 @@ class Queues(Steering, Remembering):
             priorities_differ=bool(priorities_differ),
             **options_read(values),
         )
-        self._remember(record)
+        wide = record.has_groups or record.priorities_differ
+        self._remember(name, is_constrained=record.has_rules, wide=wide)
         return record
 
     def delete_queue(self, name: str, *, force: bool = False) -> int:

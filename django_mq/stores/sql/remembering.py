@@ -10,13 +10,14 @@ from django_mq.stores.sql.runner import Runner
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django_mq.stores.records import QueueRecord
 
 #: How long it may take until a running worker notices that a queue was given rules, in seconds. A
 #: worker that reads its queues' rows every few seconds anyway never asks for this alone.
 REMEMBER_SECONDS = 6.0
 #: The same for a worker that has nothing to do, which is to ask for little.
 IDLE_SECONDS = 30.0
+#: Messages on the first page of a claim at most.
+PAGE = 200
 
 
 class Remembering(Runner):
@@ -24,11 +25,16 @@ class Remembering(Runner):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        #: Queue to when its row was read, and whether it has rules.
-        self._rules: dict[str, tuple[float, bool]] = {}
+        #: Queue to when its row was read, whether it is constrained, and whether it may keep much from a session.
+        self._rules: dict[str, tuple[float, bool, bool]] = {}
 
-    def _remember(self, record: QueueRecord) -> None:
-        self._rules[record.name] = (time.monotonic(), record.has_rules)
+    def _remember(self, name: str, *, is_constrained: bool, wide: bool) -> None:
+        self._rules[name] = (time.monotonic(), is_constrained, wide)
+
+    def _page_size(self, name: str, credit: int) -> int:
+        """Return how many messages to read at first: what is asked for, where little else can be in between."""
+        wide = name in self._rules and self._rules[name][2]
+        return PAGE if wide else max(1, min(PAGE, credit))
 
     def _has_rules(self, names: Iterable[str], *, idle: bool = False) -> bool:
         """Whether one of the queues has rules, as of a few seconds ago; of more, if the worker is ``idle``."""

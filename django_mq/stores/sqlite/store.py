@@ -25,6 +25,7 @@ from django_mq.stores.space import Space
 from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.appending import is_ready_at_once
 from django_mq.stores.sql.consuming import SEEN_COLUMN
+from django_mq.stores.sql.ruling import Statement, lease_locked
 from django_mq.stores.sqlite.connection import (
     as_driver_reads,
     at_once,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 #: What takes two statements here, in this order; the one that gives the pair its name answers.
 PAIRS = {
-    "claim_chosen": ("claim_chosen", "lease"),
     "settle_finished": ("remember_finished", "settle_finished"),
     "remove": ("remember_removed", "remove"),
     "release_lapsed": ("release_lapsed", "give_back_lapsed"),
@@ -92,6 +92,8 @@ class SQLiteStore(SQLStore):
         return parameters(params, self._moment())
 
     def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
+        if name == "claim_chosen":
+            return lease_locked(super()._rows, **params)
         if name not in PAIRS:
             return super()._rows(name, **params)
         with self._transaction():
@@ -188,8 +190,9 @@ class SQLiteStore(SQLStore):
                     break
         return found
 
-    def _take_turn(self, name: str) -> None:
-        """The transaction holds the write lock, which nobody shares."""
+    def _locking(self, _: Sequence[str]) -> list[Statement]:
+        """Nothing: the transaction holds the write lock, which nobody shares."""
+        return []
 
     def _claimed(self, row: tuple[Any, ...]) -> Claimed:
         values = list(row[:SEEN_COLUMN])

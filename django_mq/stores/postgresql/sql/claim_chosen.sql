@@ -1,6 +1,24 @@
--- Leases chosen messages to a session.
--- Locks: the rows it changes; lock_chosen.sql has run. Index: the primary key.
--- Returns: the messages, in no order.
-WITH chosen AS (SELECT unnest(%(ids)s::bigint[]) AS id)
-{lease}
-RETURNING {claimed_across}
+-- Leases those of the chosen messages that can be locked, with what becomes the session's: a slot of the queue of some
+-- messages, the groups of others. ``together``: all of them or none.
+-- Locks: the rows it returns, skipping locked ones, and the new ones of django_mq_ownership. Index: the primary key.
+-- Returns: the id of each that could be locked, and the message, nulls where it was not leased; in no order.
+WITH free AS MATERIALIZED (
+    SELECT m.id FROM django_mq_message m WHERE m.id = ANY(%(ids)s::bigint[]) AND m.state + 0 = 1
+    FOR UPDATE SKIP LOCKED
+), chosen AS MATERIALIZED (
+    SELECT free.id FROM free
+    WHERE NOT %(together)s OR (SELECT count(*) FROM free) = cardinality(%(ids)s::bigint[])
+), owned AS (
+    INSERT INTO django_mq_ownership (queue_id, group_key, session_id)
+    SELECT DISTINCT m.queue_id, CASE WHEN given.is_group THEN m.group_key END, %(session)s::bigint
+    FROM (
+        SELECT unnest(%(slots)s::bigint[]) AS id, false AS is_group
+        UNION ALL SELECT unnest(%(groups)s::bigint[]), true
+    ) given
+    JOIN django_mq_message m ON m.id = given.id
+    WHERE given.id IN (SELECT chosen.id FROM chosen)
+), claimed AS (
+    {lease}
+    RETURNING {claimed_across}
+)
+SELECT free.id, claimed.* FROM free LEFT JOIN claimed ON claimed.id = free.id

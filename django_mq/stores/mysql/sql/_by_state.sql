@@ -1,0 +1,1 @@
+FORCE INDEX (django_mq_message_ready)

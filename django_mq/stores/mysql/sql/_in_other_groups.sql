@@ -1,0 +1,1 @@
+(m.group_key IS NULL OR coalesce(m.group_key NOT IN %(groups)s, true))

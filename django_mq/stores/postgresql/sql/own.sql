@@ -1,8 +1,0 @@
--- Gives a session a group of a queue, or, without a group, a seat in it, unless it has it already.
--- Locks: the new row. Index: django_mq_ownership_group.
--- Returns: nothing that is used.
-INSERT INTO django_mq_ownership (queue_id, group_key, session_id)
-SELECT %(queue_id)s::bigint, %(group)s::text, %(session)s::bigint
-WHERE NOT EXISTS (
-    SELECT 1 FROM django_mq_ownership o
-    WHERE o.queue_id = %(queue_id)s AND o.group_key IS NOT DISTINCT FROM %(group)s::text AND o.session_id = %(session)s)

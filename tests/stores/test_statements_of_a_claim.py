@@ -1,0 +1,126 @@
+"""How often a claim from a constrained queue asks the database: so it cannot grow unnoticed."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from django_mq.engine.verdict import Verdict
+from django_mq.stores.records import ClaimRequest, ConsumerInfo, Heartbeat
+from django_mq.stores.registry import private_store
+from tests.stores.builders import declare, open_session, publish, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from django_mq.stores.sql import SQLStore
+
+pytestmark = pytest.mark.django_db(databases=["default", "postgresql", "mariadb"], transaction=True)
+
+
+class Most(NamedTuple):
+    """The most of each: SQLite looks without a lock first, MariaDB reads what PostgreSQL's lease returns."""
+
+    default: int = 6
+    postgresql: int = 3
+    mariadb: int = 6
+
+
+CONSTRAINED: dict[str, tuple[dict[str, Any], Most]] = {
+    "shared groups": ({"grouping": "shared"}, Most()),
+    "in flight": ({"max_in_flight": 100}, Most()),
+    "strict": ({"strict": True}, Most()),
+    "priorities": ({}, Most()),
+    # The slot is the session's already.
+    "slots": ({"max_consumers": 2}, Most()),
+    # The group is new.
+    "assigned groups": ({"grouping": "assigned"}, Most(default=7, mariadb=7)),
+}
+
+
+def statements_of_sqlite(store: SQLStore, act: Callable[[], None]) -> int:
+    statements: list[str] = []
+    store.connection.connection.set_trace_callback(statements.append)
+    act()
+    store.connection.connection.set_trace_callback(None)
+    return len(statements)
+
+
+def round_trips_to_postgresql(store: SQLStore, act: Callable[[], None]) -> int:
+    """A client waits for the server after each Sync."""
+    with tempfile.TemporaryFile() as trace:
+        store.connection.connection.pgconn.trace(trace.fileno())
+        act()
+        store.connection.connection.pgconn.untrace()
+        trace.seek(0)
+        return len(re.findall(rb"\tF\t\d+\t(?:Sync|Query)\b", trace.read()))
+
+
+def statements_of_mariadb(store: SQLStore, act: Callable[[], None]) -> int:
+    def asked() -> int:
+        with store.connection.cursor() as cursor:
+            cursor.execute("SHOW SESSION STATUS LIKE 'Questions'")
+            return int(cursor.fetchone()[1])
+
+    before = asked()
+    act()
+    return asked() - before - 1
+
+
+COUNTS: dict[str, Callable[[SQLStore, Callable[[], None]], int]] = {
+    "default": statements_of_sqlite,
+    "postgresql": round_trips_to_postgresql,
+    "mariadb": statements_of_mariadb,
+}
+
+
+@pytest.fixture(params=COUNTS)
+def store(request: pytest.FixtureRequest) -> Iterator[SQLStore]:
+    opened: Any = private_store(request.param)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("rule", CONSTRAINED)
+def test_a_claim_from_a_constrained_queue_asks_seldom(store: SQLStore, rule: str) -> None:
+    options, most = CONSTRAINED[rule]
+    sessions = consuming(store, rule, options)
+    claimed: list[int] = []
+
+    def claim() -> None:
+        result = store.exchange(sessions[0], [], ClaimRequest(queues=("orders",), credit=2))
+        claimed.extend(message.id for message in result.claimed)
+
+    count = COUNTS[store.alias](store, claim)
+
+    assert len(claimed) == 2
+    assert count == getattr(most, store.alias)
+
+
+@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+def test_on_postgresql_settlements_travel_with_the_claim(store: SQLStore) -> None:
+    [session, _] = consuming(store, "in flight", {"max_in_flight": 3})
+    request = ClaimRequest(queues=("orders",), credit=2)
+    held = store.exchange(session, [], request).claimed
+    given = [verdict(message, Verdict.ACCEPT) for message in held]
+
+    count = round_trips_to_postgresql(store, lambda: held.extend(store.exchange(session, given, request).claimed))
+
+    assert (len(held), count) == (4, 3)
+
+
+def consuming(store: SQLStore, rule: str, options: dict[str, Any]) -> list[int]:
+    """Two sessions of one queue, the first of them better where priorities matter, and one message gone."""
+    declare(store, **options)
+    sessions = [open_session(store), open_session(store)]
+    for session, priority in zip(sessions, (1 if rule == "priorities" else 0, 0), strict=True):
+        consumer = ConsumerInfo(queue_name="orders", priority=priority, credit_limit=10)
+        store.renew(session, Heartbeat(deadline_seconds=60, queues=("orders",), credit=10, consumers=(consumer,)))
+    for number in range(8):
+        publish(store, group_key=str(number))
+    # What a store prepares and remembers after its first claim is not asked again.
+    store.exchange(sessions[0], [], ClaimRequest(queues=("orders",), credit=1))
+    return sessions
