@@ -29,7 +29,7 @@ from django_mq.admin import behalf, report
 from django_mq.admin.message_acts import BY_NAME
 from django_mq.admin.selection import Batch, chosen_of
 from django_mq.admin.table import alias
-from django_mq.delivery import operations
+from django_mq.delivery.editing import stop_operation
 from django_mq.diagnosis import narrowing
 from django_mq.errors import MQError, StoreUnavailable
 from django_mq.models import Message, Operation
@@ -216,7 +216,7 @@ def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -
 
 def stop(operation: Operation) -> bool:
     """Stop after the batch that runs; return whether it was running."""
-    return operations.stop(operation.pk, using=alias())
+    return stop_operation(operation.pk, using=alias())
 
 
 def go_on(operation: Operation, user_name: str) -> bool:

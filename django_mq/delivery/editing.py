@@ -11,7 +11,7 @@ from django_mq.delivery import appending
 from django_mq.delivery.circles import leads_back
 from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
 from django_mq.errors import ConfigurationError
-from django_mq.models import Queue
+from django_mq.models import Operation, Queue
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.registry import shared_store
 
@@ -94,3 +94,9 @@ def _lead_back(queue: Queue, *, using: str) -> list[str]:
     if target is not None and leads_back(queue.name, target.name, using=using):
         return [f"with {target} as its dead-letter queue, dead letters would come back"]
     return []
+
+
+def stop_operation(pk: int, *, using: str) -> bool:
+    """Stop an operation in the background after the batch that runs; return whether it was running."""
+    running = Operation.objects.using(using).filter(pk=pk, status=Operation.Status.RUNNING)
+    return bool(running.update(status=Operation.Status.STOPPED, runner=None))

@@ -1,4 +1,4 @@
-"""Operations in the background: end one, and go on with one that has stalled.
+"""Operations in the background: go on with one that has stalled.
 
 The maintenance leader has another process go on, ``mq_operations --take-over``. A process shares nothing with the
 handlers: neither their slots, nor the lock of the interpreter, nor connections that a fork would carry over. If it
@@ -16,15 +16,9 @@ from django.apps import apps
 from django.conf import settings
 
 from django_mq.delivery import child
-from django_mq.models.operation import STALLED_SECONDS, Operation
+from django_mq.engine.lease import STALLED_SECONDS
 
 logger = logging.getLogger("django_mq.delivery")
-
-
-def stop(pk: int, *, using: str) -> bool:
-    """Stop after the batch that runs; return whether it was running."""
-    running = Operation.objects.using(using).filter(pk=pk, status=Operation.Status.RUNNING)
-    return bool(running.update(status=Operation.Status.STOPPED, runner=None))
 
 
 class TakeOver:

@@ -8,6 +8,8 @@ SILENT_SHARE = 1 / 4
 #: The states of a process, as Linux names them, in which it works: running, sleeping, waiting for a device, idle.
 #: The others are stopped (T), traced (t), zombie (Z) and dead (X).
 WORKING = frozenset("RSDI")
+#: A running operation without progress for so many seconds has lost its process.
+STALLED_SECONDS = 60.0
 
 
 def is_certain(confirmed_at: float, now: float, deadline_seconds: float) -> bool:

@@ -8,10 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from django_mq.engine.lease import STALLED_SECONDS
 from django_mq.models.times import UTCDateTimeField, UTCNow
-
-#: A running operation without progress for so many seconds has lost its process.
-STALLED_SECONDS = 60.0
 
 
 class Operation(models.Model):

@@ -53,3 +53,7 @@ def test_the_native_worker_needs_no_celery(environment: dict[str, str]) -> None:
     statements = "import django; django.setup(); import django_mq.management.commands.mq_worker"
 
     assert imported_by(statements, environment) & HEAVY == set()
+
+
+def test_the_transport_can_be_imported_before_django_is_set_up(environment: dict[str, str]) -> None:
+    assert "kombu" in imported_by("import django_mq.integrations.celery.transport", environment)

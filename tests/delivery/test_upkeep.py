@@ -13,10 +13,10 @@ from django_mq.api import publish
 from django_mq.delivery import upkeep
 from django_mq.delivery.operations import TakeOver
 from django_mq.delivery.upkeep import Upkeep, keep_up, run_upkeep, run_upkeep_to_the_end
+from django_mq.engine.lease import STALLED_SECONDS
 from django_mq.engine.states import State
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, Operation, Queue, Rollup
-from django_mq.models.operation import STALLED_SECONDS
 from django_mq.stores.records import ClaimRequest, SessionInfo
 
 if TYPE_CHECKING:

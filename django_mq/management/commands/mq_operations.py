@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django_mq.delivery.operations import stop
+from django_mq.delivery.editing import stop_operation
 from django_mq.management.arguments import add_json, at_least_one
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.operations import take_over
@@ -58,7 +58,7 @@ class Command(MQCommand):
             self.stdout.write(text)
 
     def _stop(self, ids: list[int], alias: str, *, as_json: bool) -> None:
-        stopped = [pk for pk in dict.fromkeys(ids) if stop(pk, using=alias)]
+        stopped = [pk for pk in dict.fromkeys(ids) if stop_operation(pk, using=alias)]
         left = [pk for pk in dict.fromkeys(ids) if pk not in stopped]
         if as_json:
             self.stdout.write(json.dumps({"stopped": stopped, "not_running": left}))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django_mq import conf
+from django_mq.engine.lease import STALLED_SECONDS
 from django_mq.engine.verdict import AtOnce, Ending, Verdict, verdict
-from django_mq.models.operation import STALLED_SECONDS
 from django_mq.stores.chores import Chores
 from django_mq.stores.records import WORKER_LOST, Reaped
 from django_mq.stores.sql.admitting import Admitting
