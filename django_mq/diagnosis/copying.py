@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 #: Headers that say where a message has been: a copy is a new one.
-TRACES = ("x-origin-queue", "x-origin-attempts", "x-origin-id", "x-origin-cause", "x-dead-reason", "x-dead-at")
+TRACES = ("x-origin-queue", "x-origin-attempts", "x-dead-reason", "x-dead-at")
 #: Headers that continue a publisher's trace: what is sent once more, perhaps days later, is no part of it.
 TRACE_CONTEXT = ("traceparent", "tracestate", "baggage", "sentry-trace")
 #: Header of a body that Kombu has compressed.

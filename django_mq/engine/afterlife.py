@@ -5,10 +5,11 @@ forgotten, and headers tell where it came from.
 """
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.fate import DISCARDED, Fate
-from django_mq.engine.states import GONE
+from django_mq.engine.states import GONE, STEALABLE
 from django_mq.errors import PublishError
 
 if TYPE_CHECKING:
@@ -21,19 +22,30 @@ if TYPE_CHECKING:
 
 #: Headers of a message that has died or expired elsewhere. They tell of its last station only.
 ORIGIN_QUEUE: Final = "x-origin-queue"
-ORIGIN_ID: Final = "x-origin-id"
-ORIGIN_CAUSE: Final = "x-origin-cause"
+ORIGIN_ATTEMPTS: Final = "x-origin-attempts"
+DEAD_REASON: Final = "x-dead-reason"
+DEAD_AT: Final = "x-dead-at"
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def departed(message: "Message", queue: str, cause: str, *, forget_end: bool) -> "Message":
-    """The message as it arrives in the next queue."""
-    origin = {ORIGIN_QUEUE: queue, ORIGIN_ID: message.id, ORIGIN_CAUSE: cause}
+def departed(entry: "Entry", queue: str, now: float, *, forget_end: bool) -> "Message":
+    """The message of an entry that has died or expired, as it arrives in the next queue."""
+    died_at = now if entry.died_at is None else entry.died_at
+    origin = {
+        ORIGIN_QUEUE: queue,
+        # A delivery that is taken back has not failed.
+        ORIGIN_ATTEMPTS: entry.attempts - (entry.state is STEALABLE),
+        DEAD_REASON: entry.cause,
+        DEAD_AT: (_EPOCH + timedelta(seconds=died_at)).isoformat(timespec="microseconds"),
+    }
     return replace(
-        message,
-        headers={**message.headers, **origin},
+        entry.message,
+        headers={**entry.message.headers, **origin},
         deliver_at=None,
         duplicate_id=None,
-        expires_at=None if forget_end else message.expires_at,
+        published_at=now,
+        expires_at=None if forget_end else entry.message.expires_at,
     )
 
 
@@ -47,26 +59,38 @@ class Afterlife:
         self._rules = rules
         self._resolve = resolve
 
+    def station(self, *, expired: bool) -> "Queue | None":
+        """The queue that expired messages, or dead letters, go to; None if there is none."""
+        name = self._rules.expiry_queue if expired else self._rules.dead_letter_queue
+        return None if name is None or name == self._queue else self._resolve(name)
+
     def dead(self, entry: "Entry", now: float, cause: str) -> Fate:
         """Send a dead entry on; says whether it went, is to be kept here, or is to be discarded."""
-        if self._send(self._rules.dead_letter_queue, entry, now, cause):
+        if entry.died_at is None:
+            entry.cause, entry.died_at = cause, now
+        if self._send(self.station(expired=False), entry, now):
             return Fate.DEAD_LETTERED
         # A dead-letter queue that is missing or full is a mistake, and no reason to lose the message.
         return Fate.DEAD if self._rules.keep_dead else DISCARDED
 
     def expired(self, entry: "Entry", now: float) -> bool:
         """Send an expired entry on; False if it goes nowhere."""
-        return self._send(self._rules.expiry_queue, entry, now, "expired")
+        entry.cause, entry.died_at = "expired", now
+        return self._send(self.station(expired=True), entry, now)
 
-    def _send(self, name: str | None, entry: "Entry", now: float, cause: str) -> bool:
-        target = None if name is None or name == self._queue else self._resolve(name)
-        if target is None:
+    def _send(self, station: "Queue | None", entry: "Entry", now: float) -> bool:
+        message = None if station is None else self.leaving(entry, station, now)
+        if station is None or message is None:
             return False
-        message = departed(entry.message, self._queue, cause, forget_end=self._rules.ends_forgotten)
-        expires_at = target.rules.lifetime.end(message.expires_at, now)
-        if expires_at is not None and expires_at <= now:
-            return False  # it would be expired on arrival
         try:
-            return target.publish(message, now).state is not GONE
+            arrived = station.publish(message, now)
         except PublishError:
             return False
+        arrived.cause = entry.cause
+        return arrived.state is not GONE
+
+    def leaving(self, entry: "Entry", station: "Queue", now: float) -> "Message | None":
+        """The message as it arrives there; None if it would be expired on arrival."""
+        message = departed(entry, self._queue, now, forget_end=self._rules.ends_forgotten)
+        expires_at = station.rules.lifetime.end(message.expires_at, now)
+        return None if expires_at is not None and expires_at <= now else message

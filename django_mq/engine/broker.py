@@ -1,12 +1,22 @@
 """Queues by name, and what leads from one to another."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from threading import RLock
+from typing import TYPE_CHECKING
 
+from django_mq.engine.doors.core import Arrivals
+from django_mq.engine.policy import IN_PROCESS, QueuePolicy
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.work import UnitOfWork
 from django_mq.errors import QueueInUse, UnknownQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django_mq.engine.departing import Listener
+    from django_mq.engine.entry import Entry
 
 
 class Broker:
@@ -15,8 +25,12 @@ class Broker:
     Its queues share one lock, so that a message is never in two of them, nor in none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, policy: QueuePolicy = IN_PROCESS, listener: "Listener | None" = None) -> None:
+        """With a ``listener``, arrivals are numbered over all queues."""
         self.lock = RLock()
+        self._policy = policy
+        self._listener = listener
+        self._arrivals = None if listener is None else Arrivals()
         self._queues: dict[str, Queue] = {}
 
     def declare(self, name: str, rules: Rules | None = None) -> Queue:
@@ -24,7 +38,15 @@ class Broker:
         with self.lock:
             queue = self._find(name)
             if queue is None:
-                queue = self._queues[name] = Queue(name, rules or Rules(), lock=self.lock, resolve=self._find)
+                queue = self._queues[name] = Queue(
+                    name,
+                    rules or Rules(),
+                    lock=self.lock,
+                    resolve=self._find,
+                    policy=self._policy,
+                    arrivals=self._arrivals,
+                    listener=self._listener,
+                )
             elif rules is not None:
                 queue.change(rules)
             return queue
@@ -52,6 +74,39 @@ class Broker:
                 if other is not queue and name in (other.rules.dead_letter_queue, other.rules.expiry_queue):
                     raise QueueInUse(f"The queue {name!r} is the dead-letter or expiry queue of {other.name!r}.")
             queue.delete(now)
+
+    def send_all(
+        self, leaving: "Iterable[tuple[Queue, Entry]]", now: float, *, expired: bool = False
+    ) -> "set[Entry]":
+        """Send expired or dead entries on together, by arrival, each where its queue says; those that went.
+
+        A queue takes those before the first that does not fit; the others stay.
+        """
+        going: dict[Queue, list[tuple[Queue, Entry]]] = {}
+        gone: set[Entry] = set()
+        with self.lock:
+            for queue, entry in sorted(leaving, key=lambda pair: pair[1].arrival):
+                station = queue.station(expired=expired)
+                if station is not None:
+                    going.setdefault(station, []).append((queue, entry))
+            for station, some in going.items():
+                messages = [replace(entry.message, deliver_at=None, duplicate_id=None) for _, entry in some]
+                fitting = zip(some, station.fitting(messages), strict=True)
+                sent = {
+                    entry: queue.send_on(entry, station, now, expired=expired)
+                    for (queue, entry), fits in fitting
+                    if fits
+                }
+                arrived = [each for each in sent.values() if each is not None]
+                if arrived:
+                    station.entered(arrived[-1])
+                gone.update(entry for entry, each in sent.items() if each is not None)
+        return gone
+
+    def forget(self) -> None:
+        """Know no queue any more; their consumers are not told."""
+        with self.lock:
+            self._queues.clear()
 
     def begin(self) -> UnitOfWork:
         """A new unit of work over these queues."""

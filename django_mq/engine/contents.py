@@ -26,6 +26,10 @@ class Contents(Departing):
 
     def arrive(self, entry: "Entry") -> None:
         """Keep an entry that is new here."""
+        if self.ids is not None:
+            self.ids[entry.message.id] = entry
+        if self._arrived is not None:
+            self._arrived(entry)
         statistics, size = self.statistics, entry.message.size
         statistics.enqueued = enqueued = statistics.enqueued + 1
         statistics.enqueued_bytes = enqueued_bytes = statistics.enqueued_bytes + size
@@ -59,6 +63,8 @@ class Contents(Departing):
                 self._replace(replaced)
             self._note_ready()
         elif entry.state is SCHEDULED:
+            if entry.expires_at is not None and self.policy.expires_scheduled:
+                self.calendar.watch(entry)
             self.calendar.hold(entry)
         elif entry.state is HELD:
             if entry.expires_at is not None:
@@ -69,7 +75,14 @@ class Contents(Departing):
             self.dispatch.ready.forget(entry)  # a dead value does not outdo a living one
 
     def _replace(self, entry: "Entry") -> None:
+        for_good = self.policy.replaces_for_good
+        if entry.is_claimed:
+            entry.replaced = for_good
+            return
+        if entry.state is not READY and not (for_good and entry.state is SCHEDULED):
+            return
         self.calendar.expiring.remove(entry)
+        self.calendar.schedule.remove(entry)  # it may wait there for its next attempt
         entry.discard()
         self.depart(entry, Cause.REPLACED)
 
@@ -96,22 +109,35 @@ class Contents(Departing):
         if consumer.interest is NOT_INTERESTED or consumer.interest is BLOCKED:
             self.dispatch.refresh(consumer)
 
-    def settled(self, entry: "Entry", consumer: "Consumer") -> None:
-        """Keep a formerly claimed entry where it now belongs; the consumer has credit again."""
+    def settled(self, entry: "Entry", consumer: "Consumer", cause: Cause = Cause.ACCEPTED) -> None:
+        """Keep a formerly claimed entry where it now belongs; the consumer has credit again.
+
+        ``cause``: why it is gone, if it is.
+        """
         self.claimed -= 1
         if consumer.stealable:
             self.calendar.expiring.remove(entry)
         if entry.state is GONE:
-            self.depart(entry, Cause.ACCEPTED)
-        elif entry.doomed and entry.state is not DEAD:
+            self.depart(entry, cause)
+        elif (entry.doomed or entry.replaced) and entry.state is not DEAD:
             entry.discard()
-            self.depart(entry, Cause.KILLED)
-        elif entry.state is READY and is_expired(entry, self.expired_until):
+            self.depart(entry, Cause.KILLED if entry.doomed else Cause.REPLACED)
+        elif self._has_expired_meanwhile(entry):
             self.expire_entry(entry)  # as it would have been, had nobody held it fast
         else:
             self.place(entry)
         self.credited(consumer)
         self._freed(consumer, entry)
+
+    def _has_expired_meanwhile(self, entry: "Entry") -> bool:
+        return not self.policy.delivers_expired and entry.state is READY and is_expired(entry, self.expired_until)
+
+    def lift(self, entry: "Entry") -> None:
+        """Take an entry that nobody holds out of its place, ready to be claimed."""
+        self._take_from_place(entry)
+        if entry.state is DEAD:
+            entry.cause, entry.died_at = "", None
+        entry.state, entry.due_at = READY, None
 
     def set_aside(self, entry: "Entry") -> bool:
         """Keep an entry that nobody holds as dead; False if it is not here."""
@@ -125,7 +151,7 @@ class Contents(Departing):
 
     def deliver_now(self, entry: "Entry") -> bool:
         """Make a scheduled entry ready; False if it is not here."""
-        if entry.state is not SCHEDULED or not self.calendar.schedule.remove(entry):
+        if entry.state is not SCHEDULED or not self._take_from_place(entry):
             return False
         entry.become_due()
         self.place(entry)
@@ -144,6 +170,7 @@ class Contents(Departing):
         """Make the due entries ready: all of them, or so many."""
         due = self.calendar.schedule.pop_until(now, most)
         for entry in due:
+            self.calendar.expiring.remove(entry)
             entry.become_due()
             self.place(entry)
         return due
@@ -155,10 +182,10 @@ class Contents(Departing):
             entry.unhold()
             self.place(entry)
 
-    def expire(self, now: float) -> "list[Entry]":
-        """Remove every entry that has expired; one that somebody holds fast goes when it is given back."""
+    def expire(self, now: float, most: int | None = None) -> "list[Entry]":
+        """Remove every entry that has expired, or so many; one that is held fast goes when it is given back."""
         self.expired_until = now
-        expired = [entry for entry in self.calendar.expiring.pop_until(now) if entry.state is not CLAIMED]
+        expired = [entry for entry in self.calendar.expiring.pop_until(now, most) if entry.state is not CLAIMED]
         for entry in expired:
             self.expire_entry(entry)
         return expired

@@ -2,12 +2,13 @@
 
 from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from django_mq.engine.calendar import Calendar
 from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED
 from django_mq.engine.dispatch import Dispatch
 from django_mq.engine.holding import Holding
+from django_mq.engine.policy import IN_PROCESS, QueuePolicy
 from django_mq.engine.states import CLAIMED, DEAD, HELD, READY, SCHEDULED, STEALABLE, State
 from django_mq.engine.statistics import Statistics
 
@@ -23,14 +24,30 @@ NEVER_YET: Final = float("-inf")
 
 
 class Cause(Enum):
-    """Why an entry is gone; each has a counter of that name."""
+    """Why an entry is gone; each has a counter of that name, or counts as killed."""
 
     ACCEPTED = "accepted"
     EXPIRED = "expired"
     KILLED = "killed"
+    #: Killed by an operator, message by message or all of them.
+    CANCELLED = "cancelled"
+    PURGED = "purged"
     REPLACED = "replaced"
     #: Moved to another queue, or replaced by a copy: only its departure counts.
     MOVED = "moved"
+
+
+_KILLED: Final = frozenset({Cause.KILLED, Cause.CANCELLED, Cause.PURGED})
+
+
+class Listener(Protocol):
+    """A store that keeps something for each entry. It is called under the lock, and must not call the queue."""
+
+    def arrived(self, queue: str, entry: "Entry") -> None:
+        """An entry is new in this queue."""
+
+    def departed(self, queue: str, entry: "Entry", cause: Cause) -> None:
+        """The entry has left this queue for good; it may stand in another one by now."""
 
 
 class Departing:
@@ -41,6 +58,7 @@ class Departing:
     """
 
     __slots__ = (
+        "_arrived",
         "_expired",
         "_gone",
         "calendar",
@@ -50,12 +68,20 @@ class Departing:
         "dispatch",
         "expired_until",
         "holding",
+        "ids",
+        "policy",
         "statistics",
     )
 
     def __init__(
-        self, ready: "EntryList", gone: "Callable[[Entry], None]", expired: "Callable[[Entry], None]"
+        self,
+        ready: "EntryList",
+        gone: "Callable[[Entry, Cause], None]",
+        expired: "Callable[[Entry], None]",
+        arrived: "Callable[[Entry], None] | None" = None,
+        policy: QueuePolicy = IN_PROCESS,
     ) -> None:
+        self.policy = policy
         self.dispatch = Dispatch(ready, self.expire_entry)
         self.calendar = Calendar()
         self.holding = Holding(ready)
@@ -66,8 +92,11 @@ class Departing:
         #: When ``expire`` was called last.
         self.expired_until = NEVER_YET
         self.statistics = Statistics()
+        #: The entries by the ids of their messages, if those stand here once.
+        self.ids: dict[str, Entry] | None = {} if policy.ids_once else None
         self._gone = gone
         self._expired = expired
+        self._arrived = arrived
 
     def depart(self, entry: "Entry", cause: Cause) -> None:
         """Count an entry that is gone, and tell who must know."""
@@ -75,9 +104,13 @@ class Departing:
         statistics.left(entry.message.size)
         if cause is Cause.ACCEPTED:
             statistics.accepted += 1
+        elif cause in _KILLED:
+            statistics.killed += 1
         elif cause is not Cause.MOVED:
             setattr(statistics, cause.value, getattr(statistics, cause.value) + 1)
-        self._gone(entry)
+        if self.ids is not None:
+            del self.ids[entry.message.id]
+        self._gone(entry, cause)
 
     def credited(self, consumer: "Consumer") -> None:
         """The consumer has its credit again: whom does it concern?"""
@@ -109,6 +142,7 @@ class Departing:
             self.calendar.expiring.remove(entry)
             return here
         if entry.state is SCHEDULED:
+            self.calendar.expiring.remove(entry)
             return self.calendar.schedule.remove(entry)
         if entry.state is HELD:
             self.calendar.expiring.remove(entry)
@@ -155,18 +189,18 @@ class Departing:
         self._freed(holder, entry)
         return True
 
-    def take_all(self, states: "Container[State]") -> "list[Entry]":
+    def take_all(self, states: "Container[State]", cause: Cause = Cause.KILLED) -> "list[Entry]":
         """Remove every entry that waits in one of these states, in order; claimed ones stay."""
         taken = [entry for entry in self.waiting() if entry.state in states]
-        return [entry for entry in taken if self.take_out(entry, Cause.KILLED)]
+        return [entry for entry in taken if self.take_out(entry, cause)]
 
     def expire_entry(self, entry: "Entry") -> None:
         """Remove an entry that has expired."""
+        self._expired(entry)
         if not self.steal(entry, Cause.EXPIRED):
             self._take_from_place(entry)
             entry.discard()
             self.depart(entry, Cause.EXPIRED)
-        self._expired(entry)
 
     # Looking.
 

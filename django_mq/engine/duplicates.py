@@ -4,10 +4,17 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from typing import Final
 
-from django_mq.errors import OutOfRange
+from django_mq.errors import DuplicateMessage, OutOfRange
 
 #: How many ids are remembered if nothing is said.
 DEFAULT_SIZE: Final = 20_000
+
+
+def used_before(queue: str, duplicate_id: object, user: object) -> DuplicateMessage:
+    """Why a message with a duplicate id that was used is refused."""
+    return DuplicateMessage(
+        f"Duplicate id {duplicate_id!r} was used in queue {queue!r} before, by message {user}."
+    )
 
 
 class DuplicateIds:
@@ -19,50 +26,75 @@ class DuplicateIds:
     lock guards it.
     """
 
-    __slots__ = ("_ids", "size")
+    __slots__ = ("_at_least", "_ids", "seconds", "size")
 
-    def __init__(self, size: int = DEFAULT_SIZE) -> None:
-        """Remember ``size`` ids; 0 is none. Raises OutOfRange as ``resize`` does."""
-        #: Oldest first. A plain dict would search for its first key among all that have left.
-        self._ids: OrderedDict[Hashable, None] = OrderedDict()
+    def __init__(self, size: int = DEFAULT_SIZE, seconds: float | None = None, *, at_least: bool = False) -> None:
+        """Remember ``size`` ids, each for ``seconds``; a size of 0 is none, or as many as come in that time.
+
+        ``at_least``: ids above the size are forgotten by ``prune`` only. Raises OutOfRange as ``resize`` does.
+        """
+        #: Oldest first: who used the id, and when. A plain dict would search for its first key among all that
+        #: have left.
+        self._ids: OrderedDict[Hashable, tuple[object, float]] = OrderedDict()
+        self._at_least = at_least
         self.size = 0
-        self.resize(size)
+        self.seconds: float | None = None
+        self.resize(size, seconds)
 
-    def add(self, duplicate_id: Hashable) -> bool:
+    @property
+    def remembers_any(self) -> bool:
+        """Whether a size or a time is given."""
+        return self.size > 0 or self.seconds is not None
+
+    def user_of(self, duplicate_id: Hashable, now: float = 0.0) -> object | None:
+        """Who has used an id that is remembered; None if it is as good as new."""
+        used = self._ids.get(duplicate_id)
+        return None if used is None or is_over(used[1], now, self.seconds) else used[0]
+
+    def add(self, duplicate_id: Hashable, now: float = 0.0, *, user: object = True) -> bool:
         """Remember an id; False if it is a duplicate, which does not make it any younger.
 
-        Nothing is a duplicate while the size is 0.
+        Nothing is a duplicate where neither a size nor a time is given.
         """
-        if duplicate_id in self._ids:
+        if self.user_of(duplicate_id, now) is not None:
             return False
-        self._ids[duplicate_id] = None
-        self._overwrite()
+        if self.remembers_any:
+            self._ids.pop(duplicate_id, None)
+            self._ids[duplicate_id] = user, now
+        if not self._at_least:
+            self._overwrite()
         return True
 
     def _overwrite(self) -> None:
-        while len(self._ids) > self.size:
+        while len(self._ids) > self.size and (self.size or self.seconds is None):
             self._ids.popitem(last=False)
+
+    def prune(self, now: float) -> int:
+        """Forget the ids whose time is over, and the oldest that are too many; how many."""
+        before = len(self._ids)
+        for duplicate_id in [each for each, used in self._ids.items() if is_over(used[1], now, self.seconds)]:
+            del self._ids[duplicate_id]
+        self._overwrite()
+        return before - len(self._ids)
 
     def forget(self, duplicate_id: Hashable) -> bool:
         """Take an id back, as its message was not published after all; False if it is not known."""
-        if duplicate_id not in self._ids:
-            return False
-        del self._ids[duplicate_id]
-        return True
+        return self._ids.pop(duplicate_id, None) is not None
 
     def clear(self) -> None:
         """Forget every id."""
         self._ids.clear()
 
-    def resize(self, size: int) -> None:
-        """Remember so many from now on; the oldest are forgotten if they are too many.
+    def resize(self, size: int, seconds: float | None = None) -> None:
+        """Remember so many from now on, for so long; the oldest are forgotten if they are too many.
 
-        Raises OutOfRange unless it is a whole number from 0.
+        Raises OutOfRange unless the size is a whole number from 0.
         """
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise OutOfRange(f"The number of duplicate ids is a whole number from 0, not {size!r}.")
-        self.size = size
-        self._overwrite()
+        self.size, self.seconds = size, seconds
+        if not self._at_least:
+            self._overwrite()
 
     def __contains__(self, duplicate_id: Hashable) -> bool:
         return duplicate_id in self._ids

@@ -36,8 +36,10 @@ class Entry:
     __slots__ = (
         "arrival",
         "attempts",
+        "cause",
         "claim_number",
         "declined_by",
+        "died_at",
         "doomed",
         "due_at",
         "expires_at",
@@ -48,7 +50,9 @@ class Entry:
         "place",
         "receipt",
         "redelivered",
+        "replaced",
         "state",
+        "suspect",
     )
 
     def __init__(
@@ -86,6 +90,13 @@ class Entry:
         self.declined_by: set[Consumer] | None = None
         #: Removed while somebody held it: it goes, instead of going back, when it is given back.
         self.doomed = False
+        #: Whether a later value has replaced it for good while somebody held it.
+        self.replaced = False
+        #: Whether a session that held it has died: the next delivery is suspected to be its worker's death, too.
+        self.suspect = False
+        #: Why it is dead, here or in the queue that it comes from; and since when it is dead here.
+        self.cause = ""
+        self.died_at: float | None = None
         #: Whether the latest delivery made its consumer the owner of its group.
         self.opens_group = False
         #: Whatever a store needs to find its row again.
@@ -189,6 +200,7 @@ class Entry:
         if not self.swap(DEAD, READY):
             return False
         self.attempts = 0
+        self.cause, self.died_at = "", None
         self.redelivered = True  # it has been in line before
         return True
 

@@ -378,7 +378,12 @@ class QueueOptions:
     @property
     def has_publish_rules(self) -> bool:
         """Whether a publish must look at what the queue holds already."""
-        return self.max_messages is not None or self.max_bytes is not None or bool(self.last_value_key)
+        return self.is_limited or bool(self.last_value_key)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there are limits at all."""
+        return self.max_messages is not None or self.max_bytes is not None
 
     # What cannot be.
 
@@ -398,8 +403,7 @@ class QueueOptions:
         """Yield one sentence for options that make no sense together."""
         if (self.kind == "last_value") != bool(self.last_value_key):
             yield "kind 'last_value' and last_value_key need each other"
-        limited = self.max_messages is not None or self.max_bytes is not None
-        if self.overflow != "reject" and not limited:
+        if self.overflow != "reject" and not self.is_limited:
             yield f"overflow is {self.overflow!r}, and there is no limit: give max_messages or max_bytes"
         base, cap = self.backoff_seconds, self.backoff_cap_seconds
         if cap < base:

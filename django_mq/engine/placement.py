@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from django_mq.engine.entry import Entry
 from django_mq.engine.expiry import UNBOUNDED, Lifetime
 from django_mq.engine.levels import MOST_LEVELS, check_levels, level_of
-from django_mq.engine.places import place_of
-from django_mq.engine.states import HELD, SCHEDULED
+from django_mq.engine.places import ORDINARY_PLACE, place_of
+from django_mq.engine.states import HELD, READY, SCHEDULED
 from django_mq.errors import OutOfRange
 
 if TYPE_CHECKING:
@@ -42,13 +42,26 @@ class Placement:
         if due_at is not None or message.expires_at is not None:
             self.check(message)
         level = self._levels[priority] if 0 <= priority <= 9 else level_of(priority, self.levels)
-        entry = Entry(message, level, 0 if due_at is None else self._place(due_at), arrival)
+        entry = Entry(message, level, 0 if due_at is None else self.place_at(due_at), arrival)
         if due_at is not None and due_at > now:
             entry.state = HELD if self.hold else SCHEDULED
             entry.due_at = due_at
         if self.lifetime is not UNBOUNDED:
             entry.expires_at = self.lifetime.end(message.expires_at, now)
         return entry
+
+    def entry_again(self, entry: Entry, message: "Message", arrival: int) -> Entry:
+        """The entry of a message that stands at the tail of its level again, as ready or scheduled as it was.
+
+        The entry keeps its end; a scheduled one keeps its time.
+        """
+        scheduled = entry.state is SCHEDULED
+        place = self.place_at(entry.due_at) if scheduled and entry.due_at is not None else ORDINARY_PLACE
+        level = level_of(message.priority, self.levels)
+        again = Entry(message, level, place, arrival, state=SCHEDULED if scheduled else READY)
+        again.due_at, again.expires_at = entry.due_at if scheduled else None, entry.expires_at
+        again.redelivered = entry.redelivered
+        return again
 
     def check(self, message: "Message") -> None:
         """Raise OutOfRange for a message with a time that is none: it would stand in everybody's way."""
@@ -58,5 +71,6 @@ class Placement:
         if message.deliver_at is not None and isinf(message.deliver_at):
             raise OutOfRange("A message cannot be delivered at an infinite time; give none to deliver it now.")
 
-    def _place(self, deliver_at: float) -> int:
+    def place_at(self, deliver_at: float) -> int:
+        """The place of a message that is due at this time."""
         return place_of(deliver_at, due_first=self.due_first and not self.hold)

@@ -17,7 +17,7 @@ from django_mq.engine.states import READY
 from django_mq.errors import ProducerBlocked, QueueFull
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from django_mq.engine.contents import Contents
     from django_mq.engine.entry import Entry
@@ -58,7 +58,7 @@ class Room:
         self.resume_at = limits.share(resume_percent)
         self.ready_only = ready_only
         if not ready_only:
-            self.check(None)
+            self.look_again(None)
         if policy is not Overflow.FLOW and self.flow.stopped:
             self.flow.resume()
 
@@ -69,18 +69,38 @@ class Room:
         """
         if producer is not None and producer.blocked:
             raise ProducerBlocked
-        if self.policy is not Overflow.REJECT and self.policy is not Overflow.DROP:
+        if not self._turns_away or not self.would_exceed(message):
             return True
-        if not self.would_exceed(message):
-            return True
-        if self.policy is Overflow.REJECT:
+        if self.policy is not Overflow.DROP:
             raise QueueFull
         return False
 
+    @property
+    def _turns_away(self) -> bool:
+        """Whether a message too many does not come in."""
+        if self.policy is Overflow.FLOW:
+            return self._contents.policy.refuses_while_full
+        return self.policy is Overflow.REJECT or self.policy is Overflow.DROP
+
+    def admit_all(self, queue: str, sizes: "Sequence[int]") -> list[bool]:
+        """Which of several messages that come together may come in; the others are to be dropped.
+
+        Raises QueueFull if they are refused.
+        """
+        if not self._turns_away:
+            return [True] * len(sizes)
+        statistics = self._contents.statistics
+        held = statistics.depth, statistics.depth_bytes
+        return self.limits.admit(queue, sizes, *held, drops=self.policy is Overflow.DROP)
+
     def would_exceed(self, message: "Message") -> bool:
         """Whether one more message is too much, for limits that are more than watched."""
+        return self.is_exceeded_by(1, message.size)
+
+    def is_exceeded_by(self, messages: int, size_bytes: int) -> bool:
+        """Whether so many more are too much, for limits that are more than watched."""
         return self.policy is not Overflow.NONE and self._exceeded(
-            1 + self.reserved, message.size + self.reserved_bytes
+            messages + self.reserved, size_bytes + self.reserved_bytes
         )
 
     def reserve(self, message: "Message") -> None:
@@ -92,6 +112,11 @@ class Room:
         """It has come, or was given up."""
         self.reserved -= 1
         self.reserved_bytes -= message.size
+
+    def look_again(self, newcomer: "Entry | None") -> None:
+        """Something that was here came to stand in line again, or the limits have changed."""
+        if not self._contents.policy.trims_for_arrivals:
+            self.check(newcomer)
 
     def check(self, newcomer: "Entry | None", producer: Producer | None = None) -> None:
         """Something came to stand here: act if it is too much. The newcomer is not evicted."""

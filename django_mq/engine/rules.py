@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from django_mq.engine.duplicates import DEFAULT_SIZE as DEFAULT_DUPLICATES
 from django_mq.engine.exclusivity import Exclusivity
 from django_mq.engine.expiry import UNBOUNDED, Lifetime
-from django_mq.engine.levels import MOST_LEVELS, check_levels, levels_of
+from django_mq.engine.levels import MOST_LEVELS, ONE_LEVEL, check_levels, levels_of
 from django_mq.engine.overflow import DEFAULT_RESUME_PERCENT, Limits, Overflow
 from django_mq.engine.placement import Placement
 from django_mq.errors import OutOfRange
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from django_mq.engine.alerts import AlertLimits
     from django_mq.engine.backoff import Backoff
     from django_mq.engine.groups.base import Groups
+    from django_mq.engine.options import QueueOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +57,9 @@ class Rules:
     #: in it (Artemis), or counts all, and is never left too full (Qpid).
     ring_of_ready: bool = False
     resume_percent: float = DEFAULT_RESUME_PERCENT
-    #: How many duplicate ids are remembered; 0 is none.
+    #: How many duplicate ids are remembered; 0 is none, or, with a time, as many as come in that time.
     duplicates: int = DEFAULT_DUPLICATES
+    duplicates_seconds: float | None = None
     alerts: "AlertLimits | None" = None
 
     #: Makes the queue's groups, given ``position``: what is early in its list. None: there are no groups.
@@ -75,6 +77,25 @@ class Rules:
     auto_delete: bool = False
     #: Whether messages need somebody who consumes.
     purge_on_no_consumers: bool = False
+
+    @classmethod
+    def of(cls, options: "QueueOptions") -> "Rules":
+        """Return the rules of a queue with these options, as far as they are not the arbiter's or a session's."""
+        kind = options.kind if options.kind in ONE_LEVEL else "priority"
+        return cls(
+            kind="last_value" if options.last_value_key else kind,
+            key=options.last_value_key or None,
+            levels=levels_of(options.kind, options.levels),
+            due_first=options.due_order == "due_first",
+            max_attempts=options.max_attempts or None,
+            dead_letter_queue=options.dead_letter_queue,
+            expiry_queue=options.expiry_queue,
+            lifetime=Lifetime.of(options),
+            limits=Limits(options.max_messages, options.max_bytes),
+            overflow=Overflow(options.overflow) if options.is_limited else Overflow.NONE,
+            duplicates=options.dedup_count,
+            duplicates_seconds=options.dedup_seconds,
+        )
 
     @property
     def placement(self) -> Placement:

@@ -1,5 +1,6 @@
 """Entries by the time at which something must happen to them."""
 
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from django_mq.engine.lists.ordered import OrderedList
@@ -28,6 +29,10 @@ class Timeline(OrderedList):
         """The earliest time of all; NEVER if there is none."""
         head = self.head()
         return NEVER if head is None else float(self._key(head)[0])
+
+    def until(self, now: float, most: int) -> "list[Entry]":
+        """The entries whose time has come, earliest first: so many at most."""
+        return list(islice(takewhile(lambda entry: self._key(entry)[0] <= now, self), most))
 
     def pop_until(self, now: float, most: int | None = None) -> "list[Entry]":
         """Take out the entries whose time has come, earliest first: all of them, or so many."""

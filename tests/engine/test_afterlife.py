@@ -1,6 +1,6 @@
 import pytest
 
-from django_mq.engine.afterlife import ORIGIN_CAUSE, ORIGIN_ID, ORIGIN_QUEUE
+from django_mq.engine.afterlife import DEAD_AT, DEAD_REASON, ORIGIN_ATTEMPTS, ORIGIN_QUEUE
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.entry import Entry
@@ -52,7 +52,8 @@ def test_a_dead_letter_arrives_as_a_new_message_that_tells_where_it_came_from() 
     [arrived] = dead.browse()
     assert (arrived.attempts, arrived.redelivered, arrived.state) == (0, False, State.READY)
     assert (arrived.message.id, arrived.message.body, arrived.message.priority) == ("m", "b", 7)
-    origin = {ORIGIN_QUEUE: "queue", ORIGIN_ID: "m", ORIGIN_CAUSE: "rejected"}
+    origin = {ORIGIN_QUEUE: "queue", ORIGIN_ATTEMPTS: 1, DEAD_REASON: "rejected"}
+    origin[DEAD_AT] = "1970-01-01T00:00:02.000000+00:00"
     assert arrived.message.headers == {"a": 1, **origin}
     assert (arrived.message.deliver_at, arrived.message.duplicate_id) == (None, None)
     assert (entry.state, queue.statistics.depth) == (State.GONE, 0)
@@ -133,7 +134,7 @@ def test_expired_messages_go_to_their_queue_and_are_reported_by_nobody() -> None
     assert names(queue.expire(5.0)) == []
 
     assert names(expired.browse()) == ["seen", "unseen"]
-    assert {each.message.headers[ORIGIN_CAUSE] for each in expired.browse()} == {"expired"}
+    assert {each.message.headers[DEAD_REASON] for each in expired.browse()} == {"expired"}
     assert queue.statistics.expired == 2
 
 

@@ -39,12 +39,12 @@ def test_entries_without_the_key_are_never_replaced(entries: LastValueList) -> N
     assert names(entries) == ["m1", "m2", "m3"]
 
 
-def test_a_value_that_somebody_holds_stays_with_them(entries: LastValueList) -> None:
+def test_a_held_value_is_named_as_well_when_a_later_one_outdoes_it(entries: LastValueList) -> None:
     held = keyed(1)
     entries.add(held)
     entries.remove(held)
 
-    assert entries.add(keyed(2)) is None
+    assert entries.add(keyed(2)) is held
 
 
 def test_a_superseded_value_that_is_given_back_is_worthless(entries: LastValueList) -> None:
@@ -225,7 +225,7 @@ def test_ready_values_are_the_latest_of_their_key_and_nothing_is_lost(
                 alive.remove(returned)
                 entries.forget(returned)
                 continue
-        if (leaving := entries.add(returned)) is not None:
+        if (leaving := entries.add(returned)) is not None and leaving not in held:
             alive.remove(leaving)
             entries.forget(leaving)
 

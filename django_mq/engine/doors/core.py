@@ -13,6 +13,7 @@ from django_mq.engine.gate import Gate
 from django_mq.engine.lists.base import EntryList
 from django_mq.engine.lists.registry import make_list
 from django_mq.engine.live import LiveConsumers
+from django_mq.engine.policy import IN_PROCESS, QueuePolicy
 from django_mq.engine.room import Room
 from django_mq.engine.rules import Rules
 from django_mq.engine.timeline import UNTOLD
@@ -20,6 +21,7 @@ from django_mq.errors import QueueDeleted
 
 if TYPE_CHECKING:
     from django_mq.engine.alerts import Alert
+    from django_mq.engine.departing import Cause, Listener
     from django_mq.engine.entry import Entry
     from django_mq.engine.queue import Queue
 
@@ -33,6 +35,15 @@ def _knows_no_other(_: str) -> None:
     """The answer of a queue that stands alone."""
 
 
+class Arrivals:
+    """The number of the last arrival, in one queue or in all that share it."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last = 0
+
+
 class Core:
     """A queue without doors."""
 
@@ -44,6 +55,9 @@ class Core:
         entries: "EntryList | None" = None,
         lock: "RLock | None" = None,
         resolve: Resolve = _knows_no_other,
+        policy: QueuePolicy = IN_PROCESS,
+        arrivals: Arrivals | None = None,
+        listener: "Listener | None" = None,
     ) -> None:
         self.name = name
         #: Queues that dead letters or targets join share one lock; it must be reentrant.
@@ -51,17 +65,25 @@ class Core:
         # For the three calls that every message needs: the same as a with statement, at half its price.
         self._acquire, self._release = self.lock.acquire, self.lock.release
         self.deleted = False
+        #: Whether it takes no more messages.
+        self.closed = False
+        self.policy = policy
         self._paused = False
-        self._arrivals = 0
+        self._arrivals = Arrivals() if arrivals is None else arrivals
+        self._listener = listener
         #: The latest time this queue was told.
         self._now = UNTOLD
         if entries is None:
             entries = make_list(rules.kind, key=rules.key, levels=rules.levels)
-        self._contents = Contents(entries, self._gone, self._expired)
+        self._contents = Contents(
+            entries, self._gone, self._expired, None if listener is None else self._arrived, policy
+        )
         self._dispatch = self._contents.dispatch
         self._calendar = self._contents.calendar
         self._room = Room(self._contents)
-        self._duplicates = DuplicateIds(rules.duplicates)
+        self._duplicates = DuplicateIds(
+            rules.duplicates, rules.duplicates_seconds, at_least=policy.remembers_at_least
+        )
         self._admission = Admission(rules.exclusivity, rules.max_consumers)
         self._expired_unasked: list[Entry] = []
         #: What the limits of the rules' ``alerts`` have found, oldest first; yours to empty.
@@ -71,9 +93,15 @@ class Core:
 
     def _follow(self, rules: Rules) -> None:
         old, self.rules = getattr(self, "rules", None), rules
-        self._plain = rules.plain and not self.deleted
+        self._plain = rules.plain and not self.deleted and not self.policy.ids_once
         #: Whether a delivery and its settlement concern nobody but the consumer and the entry.
-        self._short = rules.short and not self._contents.holding and not self._list_remembers
+        self._short = (
+            rules.short
+            and not self._contents.holding
+            and not self._list_remembers
+            and not self.policy.ids_once
+            and self._listener is None
+        )
         if old is None or old.groups is not rules.groups:
             self._regroup(rules)
         if old is None or old.max_live != rules.max_live:
@@ -84,7 +112,7 @@ class Core:
             self._gate = Gate(rules.consumers_before, rules.delay_before)
         if old is None or old.alerts != rules.alerts:
             self._alerts = None if rules.alerts is None else Alerts(rules.alerts)
-        self._duplicates.resize(rules.duplicates)
+        self._duplicates.resize(rules.duplicates, rules.duplicates_seconds)
         self._admission.change(rules.exclusivity, rules.max_consumers, self._dispatch.consumers.all)
         self._room.set(rules.overflow, rules.limits, rules.resume_percent, ready_only=rules.ring_of_ready)
 
@@ -119,7 +147,12 @@ class Core:
         if self.deleted:
             raise QueueDeleted
 
-    def _gone(self, entry: "Entry") -> None:
+    def _arrived(self, entry: "Entry") -> None:
+        """An entry is new here."""
+        if self._listener is not None:
+            self._listener.arrived(self.name, entry)
+
+    def _gone(self, entry: "Entry", cause: "Cause") -> None:
         """An entry has left for good."""
         dispatch = self._dispatch
         dispatch.ready.forget(entry)
@@ -127,6 +160,8 @@ class Core:
             dispatch.groups.gone(entry)
         if self._room.flow.stopped:
             self._room.freed()
+        if self._listener is not None:
+            self._listener.departed(self.name, entry, cause)
 
     def _expired(self, entry: "Entry") -> None:
         """An entry has left because its time had passed."""
@@ -138,14 +173,23 @@ class Core:
         self._calendar.look_again()
         if not self._plain:
             for _ in due:  # the latest stays; the others are as old as they are
-                self._room.check(due[-1])
+                self._room.look_again(due[-1])
         return due
 
     def entries(self) -> "list[Entry]":
         """Every entry, whatever its state, in the order of the queue."""
         with self.lock:
-            everything = [*self._contents.waiting(), *self._contents.held()]
-            return sorted(everything, key=self._dispatch.ready.position)
+            return sorted(self.everything(), key=self._dispatch.ready.position)
+
+    def everything(self) -> "list[Entry]":
+        """Every entry, whatever its state, in no order."""
+        with self.lock:
+            return [*self._contents.waiting(), *self._contents.held()]
+
+    def find(self, message_id: str) -> "Entry | None":
+        """The entry of the message with this id, in a queue where an id stands once; None if it is not here."""
+        with self.lock:
+            return None if self._contents.ids is None else self._contents.ids.get(message_id)
 
     def _look_at_gate(self) -> None:
         self._gate.look(len(self._dispatch.consumers.all), self._contents.claimed, self._now)

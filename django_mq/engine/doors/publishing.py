@@ -4,11 +4,22 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.departing import Cause
 from django_mq.engine.doors.serving import Serving
+from django_mq.engine.duplicates import used_before
+from django_mq.engine.overflow import Overflow
 from django_mq.engine.states import GONE, HELD
 from django_mq.engine.telling import tell
-from django_mq.errors import DuplicateMessage, IllegalMove, PublishError, QueueFull
+from django_mq.errors import (
+    DuplicateMessage,
+    IllegalMove,
+    InvalidMessage,
+    PublishError,
+    QueueClosed,
+    QueueFull,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django_mq.engine.entry import Entry
     from django_mq.engine.message import Message
     from django_mq.engine.overflow import Producer
@@ -33,7 +44,7 @@ class Publishing(Serving):
         try:
             if self._plain and message.duplicate_id is None and producer is None and not immediate:
                 self._now = now
-                self._arrivals = arrival = self._arrivals + 1
+                self._arrivals.last = arrival = self._arrivals.last + 1
                 entry = self.placement.entry(message, arrival, now)
                 self._contents.arrive(entry)
                 return entry
@@ -49,17 +60,102 @@ class Publishing(Serving):
         """
         with self.lock:
             self._refuse_if_deleted()
-            self.placement.check(message)
-            if message.duplicate_id is not None and message.duplicate_id in self._duplicates:
-                raise DuplicateMessage
+            self._check(message, self._now)
+            self.check_ids([message])
             self._room.admit(message, producer)
             if in_limits:
                 self._refuse_what_would_be_lost(message)
             if message.duplicate_id is not None:
-                self._duplicates.add(message.duplicate_id)
+                self._duplicates.add(message.duplicate_id, self._now)
+
+    def _check(self, message: "Message", now: float) -> None:
+        """Raise what is wrong with a message, however much room there is."""
+        if self.closed:
+            raise QueueClosed(f"Queue {self.name!r} is closed.")
+        self.placement.check(message)
+        if self.policy.values_at_once and message.deliver_at is not None and self._value_of(message) is not None:
+            raise InvalidMessage(f"Queue {self.name!r} takes no value in advance: publish it when it holds.")
+        if message.duplicate_id is not None:
+            user = self._duplicates.user_of(message.duplicate_id, now)
+            if user is not None:
+                raise used_before(self.name, message.duplicate_id, user)
+
+    def _value_of(self, message: "Message") -> str | None:
+        return self._dispatch.ready.value_of(message)
+
+    def admit_all(self, messages: "Sequence[Message]", now: float) -> list[bool]:
+        """Which of several messages that come together come in; the others are to be dropped.
+
+        What comes in is to be ``enter``-ed, and ``entered`` to be called after the last. Raises as ``publish``
+        what any of them would, but for an id that is here; nothing is changed then.
+        """
+        with self.lock:
+            self._refuse_if_deleted()
+            used: dict[str, str] = {}
+            for message in messages:
+                self._check(message, now)
+                if message.duplicate_id is None or not self._duplicates.remembers_any:
+                    continue
+                if message.duplicate_id in used:
+                    raise used_before(self.name, message.duplicate_id, used[message.duplicate_id])
+                used[message.duplicate_id] = message.id
+            return self._room.admit_all(self.name, [message.size for message in messages])
+
+    def check_ids(self, messages: "Sequence[Message]") -> None:
+        """Raise DuplicateMessage for an id that is here, or comes twice, where an id stands once."""
+        with self.lock:
+            known, coming = self._contents.ids, set[str]()
+            for message in () if known is None else messages:
+                if message.id in coming:
+                    raise DuplicateMessage(f"Two of the messages have the id {message.id}.")
+                if known is not None and message.id in known:
+                    raise DuplicateMessage(f"Message {message.id} is already in queue {self.name!r}.")
+                coming.add(message.id)
+
+    def fitting(self, messages: "Sequence[Message]") -> list[bool]:
+        """Which of several messages of other queues may come: of those not refused, all before one too many."""
+        with self.lock:
+            ids: set[str] = set()
+            count = size = 0
+            fitting = [False] * len(messages)
+            makes_room = self._makes_room
+            for at, message in enumerate(messages):
+                if message.id in ids or not self._would_take(message):
+                    continue
+                count, size = count + 1, size + message.size
+                if not makes_room and self._room.is_exceeded_by(count, size):
+                    break
+                ids.add(message.id)
+                fitting[at] = True
+            return fitting
+
+    def _would_take(self, message: "Message") -> bool:
+        try:
+            self._check(message, self._now)
+            self.check_ids([message])
+        except PublishError:
+            return False
+        return True
+
+    @property
+    def _makes_room(self) -> bool:
+        """Whether a message that is moved here drives out another where that is needed."""
+        return self.rules.overflow is Overflow.RING and self.policy.moves_into_rings
+
+    def enter(self, message: "Message", now: float) -> "Entry":
+        """Add a message that was admitted, or that needs no admission."""
+        with self.lock:
+            if message.duplicate_id is not None:
+                self._duplicates.add(message.duplicate_id, now, user=message.id)
+            return self._enter(message, now)
+
+    def entered(self, newest: "Entry") -> None:
+        """Make room for those that were entered; the newest one stays."""
+        with self.lock:
+            self._room.check(newest)
 
     def _refuse_what_would_be_lost(self, message: "Message") -> None:
-        if self._room.would_exceed(message):
+        if not self._makes_room and self._room.would_exceed(message):
             raise QueueFull
         if self._is_deserted:
             raise PublishError("The queue keeps nothing as long as nobody consumes from it.")
@@ -91,8 +187,8 @@ class Publishing(Serving):
 
     def _enter(self, message: "Message", now: float) -> "Entry":
         self._now = now
-        self._arrivals += 1
-        entry = self.placement.entry(message, self._arrivals, now)
+        self._arrivals.last += 1
+        entry = self.placement.entry(message, self._arrivals.last, now)
         self._contents.arrive(entry)
         return entry
 
@@ -141,6 +237,13 @@ class Publishing(Serving):
             statistics = self._contents.statistics
             self.alerts += self._alerts.check_arrival(now, statistics.depth, statistics.depth_bytes, message.size)
 
+    def offer_again(self, entry: "Entry") -> None:
+        """Add an entry that stood elsewhere, as the newest arrival."""
+        with self.lock:
+            self._arrivals.last += 1
+            entry.arrival = self._arrivals.last
+            self._contents.arrive(entry)
+
     def offer(self, entry: "Entry") -> None:
         """Add an entry made elsewhere: one that a store has claimed, or has kept over a restart.
 
@@ -151,7 +254,7 @@ class Publishing(Serving):
             self._refuse_if_deleted()
             if entry.is_claimed or entry.state is GONE:
                 raise IllegalMove(f"An entry that is {entry.state.name.lower()} cannot be offered.")
-            self._arrivals = max(self._arrivals, entry.arrival)
+            self._arrivals.last = max(self._arrivals.last, entry.arrival)
             # The short way of a delivery knows of no held entries.
             self._short = self._short and entry.state is not HELD
             self._contents.arrive(entry)

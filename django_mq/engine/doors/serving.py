@@ -70,6 +70,17 @@ class Serving(Subscribing):
             self._dispatch.take(consumer, entry)
             self._claimed(consumer, entry)
 
+    def take_again(self, entry: Entry, consumer: Consumer, claim_number: int, *, attempts: int) -> None:
+        """Let a consumer hold an entry again that was taken from it, under the claim that it had.
+
+        The caller knows that nothing has become of the entry since; ``attempts`` are those before this delivery.
+        """
+        with self.lock:
+            self._contents.lift(entry)
+            entry.attempts, entry.claim_number = attempts, claim_number - 1
+            self._dispatch.take(consumer, entry)
+            self._claimed(consumer, entry)
+
     def _refuse_stranger(self, consumer: Consumer) -> None:
         if consumer.interest is not REMOVED:
             raise UnknownConsumer
@@ -97,7 +108,7 @@ class Serving(Subscribing):
         if browser.view is None or self._dispatch.halted:
             return
         at_the_end = entry is None and self._dispatch.first_wanted(browser, now) is None
-        browser.view.looked(self._arrivals, to_the_end=at_the_end)
+        browser.view.looked(self._arrivals.last, to_the_end=at_the_end)
 
     def _claimed(self, consumer: Consumer, entry: Entry) -> None:
         self._contents.claimed_by(consumer, entry)

@@ -51,15 +51,22 @@ class Settling(Core):
             self._release()
 
     def release(
-        self, entry: Entry, consumer: "Consumer", claim_number: int | None = None, *, retry_at: float | None = None
+        self,
+        entry: Entry,
+        consumer: "Consumer",
+        claim_number: int | None = None,
+        *,
+        retry_at: float | None = None,
+        counted: bool = False,
     ) -> Fate:
-        """Back to its place, at once or at ``retry_at``; the attempt does not count.
+        """Back to its place, at once or at ``retry_at``; the attempt does not count unless ``counted``.
 
         Raises OutOfRange if that is no number.
         """
         _check_time(retry_at)
         with self.lock:
-            return self._settle(entry, consumer, claim_number, partial(Entry.release, due_at=retry_at))
+            move = Entry.fail if counted else Entry.release
+            return self._settle(entry, consumer, claim_number, partial(move, due_at=retry_at))
 
     def decline(self, entry: Entry, consumer: "Consumer", claim_number: int | None = None) -> Fate:
         """Back to its place for the others; this consumer is not offered it again."""
@@ -104,12 +111,39 @@ class Settling(Core):
         return self._settle(entry, consumer, claim_number, partial(Entry.fail, due_at=retry_at))
 
     def reject(
-        self, entry: Entry, consumer: "Consumer", claim_number: int | None = None, *, now: float | None = None
+        self,
+        entry: Entry,
+        consumer: "Consumer",
+        claim_number: int | None = None,
+        *,
+        now: float | None = None,
+        counted: bool = True,
+        reason: str = "rejected",
+        stays: bool = False,
     ) -> Fate:
-        """Dead: sent to the dead-letter queue, or kept aside until it is redriven or removed."""
+        """Dead: sent to the dead-letter queue, or kept aside until it is redriven or removed.
+
+        With ``stays`` it is kept aside in any case, until it is sent on with others.
+        """
         with self.lock:
             self._now = self._now if now is None else now
-            return self._bury(entry, consumer, claim_number, "rejected")
+            return self._bury(entry, consumer, claim_number, reason, counted=counted, stays=stays)
+
+    def lapse(self, entry: Entry, consumer: "Consumer", claim_number: int | None = None, *, now: float) -> Fate:
+        """Expired, as the consumer has found: sent to the expiry queue, or gone. The attempt does not count."""
+        with self.lock:
+            self._now = now
+            if not self._holds(entry, consumer, claim_number):
+                return VOID
+            entry.attempts -= 1
+            cause = Cause.REPLACED if entry.replaced else Cause.EXPIRED
+            if not entry.replaced:
+                self._expired(entry)
+            return self._settle(entry, consumer, claim_number, Entry.accept, cause)
+
+    def _holds(self, entry: Entry, consumer: "Consumer", claim_number: int | None) -> bool:
+        held = consumer.queue is self and entry.owner is consumer and entry in consumer.unsettled
+        return held and (claim_number is None or consumer.unsettled[entry] == claim_number)
 
     def begin_settle(self, entry: Entry, consumer: "Consumer") -> bool:
         """From now on the entry cannot be taken back; False if it is not the consumer's any more."""
@@ -122,6 +156,7 @@ class Settling(Core):
         consumer: "Consumer",
         claim_number: int | None,
         move: "Callable[[Entry, Consumer], bool]",
+        cause: Cause = Cause.ACCEPTED,
     ) -> Fate:
         if consumer.queue is not self or not consumer.settle(entry, claim_number):
             return VOID
@@ -132,7 +167,7 @@ class Settling(Core):
             contents.credited(consumer)
             fate = VOID
         else:
-            contents.settled(entry, consumer)
+            contents.settled(entry, consumer, cause)
             fate = ACCEPTED if move is Entry.accept else self._returned(entry)
         if contents.departed and not consumer.unsettled:
             contents.departed.pop(consumer, None)
@@ -146,7 +181,7 @@ class Settling(Core):
         if self._is_deserted and (entry.state is READY or entry.state is SCHEDULED):
             self._contents.take_out(entry, Cause.KILLED)
         elif entry.state is READY and not self._plain:
-            self._room.check(None)
+            self._room.look_again(None)
         return DISCARDED if entry.state is GONE else RETURNED
 
     def _expel(self, entry: Entry) -> Fate:
@@ -156,9 +191,23 @@ class Settling(Core):
             self._contents.take_out(entry, Cause.KILLED)
         return DISCARDED if fate.kept else fate
 
-    def _bury(self, entry: Entry, consumer: "Consumer", claim_number: int | None, cause: str) -> Fate:
+    def _bury(
+        self,
+        entry: Entry,
+        consumer: "Consumer",
+        claim_number: int | None,
+        cause: str,
+        *,
+        counted: bool = True,
+        stays: bool = False,
+    ) -> Fate:
         if not self._settle(entry, consumer, claim_number, Entry.reject):
             return VOID
+        entry.attempts -= not counted
+        entry.suspect = entry.replaced = False
+        if stays:
+            entry.cause, entry.died_at = cause, self._now
+            return Fate.DEAD
         fate = self._afterlife.dead(entry, self._now, cause)
         if fate.kept and not self.deleted:
             return fate

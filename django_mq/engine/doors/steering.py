@@ -3,12 +3,14 @@
 from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.afterlife import ORIGIN_QUEUE
 from django_mq.engine.departing import Cause
 from django_mq.engine.doors.publishing import Publishing
-from django_mq.engine.states import DEAD, HELD, READY, SCHEDULED, State
+from django_mq.engine.overflow import Overflow
+from django_mq.engine.states import DEAD, GONE, HELD, READY, SCHEDULED, State
 from django_mq.errors import IllegalMove, OutOfRange, PublishError
 
 if TYPE_CHECKING:
@@ -49,20 +51,38 @@ class Steering(Publishing):
     def redrive(self, entry: "Entry") -> bool:
         """Make a dead entry ready again, in its place, its attempts forgotten."""
         with self.lock:
+            if entry.state is DEAD and self.policy.redrives_for_ever:
+                entry.expires_at = None
             return self._contents.redrive(entry) and self._make_room(entry)
 
     def _make_room(self, entry: "Entry") -> bool:
         if not self._plain:
-            self._room.check(entry)
+            self._room.look_again(entry)
         return True
 
-    def remove(self, entry: "Entry") -> bool:
+    def remove(self, entry: "Entry", cause: Cause = Cause.KILLED) -> bool:
         """Take an entry away in whatever state; False if it was not here.
 
         A consumer that holds it has its credit again, and its settlement will be void.
         """
         with self.lock:
-            return self._contents.take_out(entry, Cause.KILLED)
+            return self._contents.take_out(entry, cause)
+
+    def reschedule(self, entry: "Entry", due_at: float, now: float) -> bool:
+        """Have an entry that waits delivered at another time, where messages stand that are due then.
+
+        False, and nothing happens, if the entry does not wait, or is a value of a last-value queue.
+        """
+        with self.lock:
+            waits = entry.state is READY or entry.state is SCHEDULED
+            if not waits or self._value_of(entry.message) is not None:
+                return False
+            self._contents.lift(entry)
+            entry.place = self.placement.place_at(due_at)
+            if due_at > now:
+                entry.state, entry.due_at = SCHEDULED, due_at
+            self._contents.place(entry)
+            return True
 
     def discard(self, entry: "Entry") -> bool:
         """Take an entry away if nobody holds it fast; False if it goes only when it is given back."""
@@ -77,7 +97,15 @@ class Steering(Publishing):
     def purge(self, states: Collection[State] = UNDELIVERED) -> "list[Entry]":
         """Remove and answer all entries in these states; claimed ones stay with their consumers."""
         with self.lock:
-            return self._contents.take_all(states)
+            return self._contents.take_all(states, Cause.PURGED)
+
+    def trim(self) -> int:
+        """Make room in a ring that holds too much, as an arrival does; the newest entry stays. How many went."""
+        with self.lock:
+            before = self._contents.statistics.replaced
+            if self.rules.overflow is Overflow.RING:
+                self._room.check(max(self.entries(), key=attrgetter("arrival"), default=None))
+            return self._contents.statistics.replaced - before
 
     def clear(self) -> int:
         """Remove everything: at once what can be taken, which is counted; the rest when it is given back."""
@@ -85,24 +113,51 @@ class Steering(Publishing):
             entries = [*self._contents.held(), *self._contents.waiting()]
             return sum([self.discard(entry) for entry in entries])
 
-    def move(self, entry: "Entry", target: "Queue", now: float) -> bool:
+    def move(self, entry: "Entry", target: "Queue", now: float, *, more: bool = False) -> bool:
         """Move an entry that nobody holds; False if it cannot be taken.
 
         It arrives as a new one, with its schedule and its end. Raises IllegalMove if the target
         is this queue, QueueFull if it would come over its limits, even if it takes what others
-        publish then, and as ``publish`` if the target refuses it; nothing is moved then.
+        publish then, and as ``publish`` if the target refuses it; nothing is moved then. With ``more``
+        others follow, and ``entered`` is to be called with the last.
         """
         if target is self:
             raise IllegalMove("A message cannot be moved to the queue it is in.")
         with self._both(target):
             if entry.state not in UNDELIVERED and entry.state is not DEAD:
                 return False
-            message = self._travelling(entry)
+            message = self.travelling(entry)
             target.admit(message, in_limits=True)
+            again = target.placement.entry_again(entry, message, 0)
             if not self._contents.take_out(entry, Cause.MOVED):
                 return False
-            target.publish(message, now)
+            if not self.policy.keeps_end:
+                target.publish(message, now)
+                return True
+            target.offer_again(again)
+            if not more:
+                target.entered(again)
             return True
+
+    def station(self, *, expired: bool) -> "Queue | None":
+        """The queue that expired messages, or dead letters, go to; None if there is none."""
+        return self._afterlife.station(expired=expired)
+
+    def send_on(self, entry: "Entry", station: "Queue", now: float, *, expired: bool) -> "Entry | None":
+        """Send an expired or dead entry there with others, for which ``station`` has room; the one that arrives.
+
+        None if it is gone meanwhile, or would be expired on arrival.
+        """
+        with self._both(station):
+            if expired:
+                entry.cause, entry.died_at = "expired", now
+            message = None if entry.state is GONE else self._afterlife.leaving(entry, station, now)
+            if message is None:
+                return None
+            arrived = station.enter(message, now)
+            arrived.cause = entry.cause
+            self._contents.take_out(entry, Cause.EXPIRED if expired else Cause.KILLED)
+            return arrived
 
     def evacuate(self, target: "Queue", now: float) -> int:
         """Move everything that nobody holds, schedules included, in the order of the queue; how much went.
@@ -119,7 +174,7 @@ class Steering(Publishing):
     def copy(self, entry: "Entry", target: "Queue", now: float, *, new_id: str) -> "Entry":
         """Add a copy of an entry in whatever state to a queue; raises as ``move``, but for this queue."""
         with self._both(target):
-            message = replace(self._travelling(entry), id=new_id)
+            message = replace(self.travelling(entry), id=new_id)
             target.admit(message, in_limits=True)
             return target.publish(message, now)
 
@@ -130,30 +185,38 @@ class Steering(Publishing):
             both.enter_context(lock)
         return both
 
-    def _travelling(self, entry: "Entry") -> "Message":
+    def travelling(self, entry: "Entry") -> "Message":
+        """The message of an entry as it is moved: with its schedule, if that is not over."""
         due_at = entry.due_at if entry.state is SCHEDULED or entry.state is HELD else None
         return replace(entry.message, deliver_at=due_at, duplicate_id=None)
 
     def change_priority(
         self, entry: "Entry", priority: int, now: float, *, new_id: str | None = None
     ) -> "Entry | None":
-        """Replace a ready entry by a copy of another priority, last in its level.
+        """Replace an entry that waits by a copy of another priority, last in its level.
 
         The copy has been attempted as often, unless it gets an id of its own. None, and nothing
-        happens, if the entry is not ready or has this priority already. Raises OutOfRange unless
+        happens, if the entry does not wait or has this priority already. Raises OutOfRange unless
         the priority is a whole number in 0..9.
         """
         if not isinstance(priority, int) or not 0 <= priority <= 9:
             raise OutOfRange(f"A priority lies in 0..9, not {priority!r}.")
         with self.lock:
-            if entry.state is not READY or entry.message.priority == priority:
+            waits = entry.state is READY or (self.policy.reprioritises_scheduled and entry.state is SCHEDULED)
+            if not waits or entry.message.priority == priority:
                 return None
-            message = replace(entry.message, priority=priority, id=new_id or entry.message.id, deliver_at=None)
+            message = replace(self.travelling(entry), priority=priority, id=new_id or entry.message.id)
+            copy = self.placement.entry_again(entry, message, 0)
+            if entry.state is SCHEDULED:  # it may wait for its next attempt, in the place that it had
+                copy.place = entry.place
             if not self._contents.take_out(entry, Cause.MOVED):
                 return None
-            copy = self._enter(message, now)
             if new_id is None:
-                copy.attempts, copy.redelivered = entry.attempts, entry.redelivered
+                copy.attempts, copy.suspect, copy.cause = entry.attempts, entry.suspect, entry.cause
+            else:
+                copy.redelivered = False
+            self._now = now
+            self.offer_again(copy)
             return copy
 
     def bury(self, entry: "Entry", now: float) -> bool:

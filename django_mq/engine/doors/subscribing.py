@@ -1,12 +1,15 @@
 """How consumers come and go, and how the queue ends."""
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
 from django_mq.engine.consumer import REMOVED, Consumer
 from django_mq.engine.departing import Cause
 from django_mq.engine.doors.settling import Settling
 from django_mq.engine.entry import Entry
+from django_mq.engine.fate import Fate
 from django_mq.engine.telling import tell
+from django_mq.engine.verdict import Ending, Verdict, verdict
 from django_mq.errors import IllegalMove
 
 if TYPE_CHECKING:
@@ -69,6 +72,28 @@ class Subscribing(Settling):
                 self._left_alone(consumer)
             return released
 
+    def lose_consumer(self, consumer: Consumer, now: float) -> list[tuple[Entry, Fate]]:
+        """Unsubscribe the consumer of a session that has died; answer what it held, and what became of that.
+
+        Each entry goes back to its place, uncounted, as a suspect: it may be what the worker died of. A suspect
+        that was held has failed, for a suspect is delivered alone: the last attempt allowed makes a dead letter,
+        which stays here until it is sent on.
+        """
+        with self.lock:
+            self._now = now
+            held = [(entry, self._lose(entry, consumer)) for entry in list(consumer.unsettled)]
+            self.remove_consumer(consumer, now=now)
+            return held
+
+    def _lose(self, entry: Entry, consumer: Consumer) -> Fate:
+        entry.redelivered = True
+        move = Entry.fail if entry.suspect else Entry.release
+        decision = verdict(Ending.FAILED, entry.attempts, self.rules, 0.0)
+        if entry.suspect and not entry.replaced and decision.verdict is Verdict.DEAD:
+            return self._bury(entry, consumer, None, "worker lost", stays=True)
+        entry.suspect = True
+        return self._settle(entry, consumer, None, move)
+
     def _take_reserved(self, consumer: Consumer) -> list[Entry]:
         """Release what was never handed over: nobody else could settle it."""
         reserved = list(consumer.reserved)
@@ -119,6 +144,7 @@ class Subscribing(Settling):
             for consumer in list(self._dispatch.consumers.all):
                 self.remove_consumer(consumer, give_back=False)
                 tell(consumer.closed, consumer)
-            for entry in [*self._contents.stealable(), *self._contents.waiting()]:
+            leaving = [*self._contents.stealable(), *self._contents.waiting()]
+            for entry in sorted(leaving, key=attrgetter("arrival")):
                 self._expel(entry)
             self._room.flow.resume()

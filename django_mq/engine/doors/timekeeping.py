@@ -18,17 +18,23 @@ class Timekeeping(Steering):
             self._now = now
             return self._promote(now, most)
 
-    def expire(self, now: float) -> "list[Entry]":
-        """Remove every expired entry in line; answer all that were removed since the last call.
+    def expire(self, now: float, most: int | None = None) -> "list[Entry]":
+        """Remove every expired entry in line, or so many; answer all that were removed since the last call.
 
         ``deliver`` removes those it meets, too, and leaves them for this to answer, unless
         they went to an expiry queue.
         """
         with self.lock:
             self._now = now
-            self._contents.expire(now)
+            self._contents.expire(now, most)
             expired, self._expired_unasked = self._expired_unasked, []
             return expired
+
+    def overdue(self, now: float, most: int) -> "list[Entry]":
+        """The entries in line that have expired, so many at most, which stay until they are sent on or removed."""
+        with self.lock:
+            self._now = now
+            return self._calendar.expiring.until(now, most)
 
     def unhold(self, now: float) -> "list[Entry]":
         """Let every held entry whose time has passed stand ready; answer them."""

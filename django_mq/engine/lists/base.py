@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from django_mq.engine.entry import Entry
+    from django_mq.engine.message import Message
 
 
 class EntryList(ABC):
@@ -22,9 +23,8 @@ class EntryList(ABC):
     def add(self, entry: "Entry") -> "Entry | None":
         """Put an entry in its place; it must not be in the list already.
 
-        Answers the entry that has to leave the queue for it: one that it replaces, which is out
-        of the list by then, or ``entry`` itself, not added, if it is worthless by now. Nearly
-        always None.
+        Answers the entry that is worthless now: one that it replaces, which is out of the list by
+        then, if it was not claimed or scheduled, or ``entry`` itself, not added. Nearly always None.
         """
 
     @abstractmethod
@@ -59,6 +59,10 @@ class EntryList(ABC):
     def least_significant(self) -> "Iterator[Entry]":
         """The entries in the order in which a full queue gives them up: the oldest first."""
         return iter(self)
+
+    def value_of(self, message: "Message") -> str | None:  # noqa: ARG002
+        """What a list that keeps last values tells the message by; None if it replaces nothing."""
+        return None
 
     def forget(self, entry: "Entry") -> None:  # noqa: B027
         """The entry is gone for good; it was in the list, or somebody held it. Most need not know."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from django_mq.engine.entry import Entry
+    from django_mq.engine.message import Message
 
 
 class LastValueList(EntryList):
@@ -40,15 +41,17 @@ class LastValueList(EntryList):
         if value is None:
             return self._inner.add(entry)
         latest, age = self._latest.get(value, (entry, entry.arrival))
-        replaced = False
         if latest is not entry:
             if is_outdone(entry.arrival, [age]) and not _has_just_come_due(entry):
                 return entry
             age = max(age, entry.arrival)
-            replaced = self._inner.remove(latest)
+            self._inner.remove(latest)
         self._latest[value] = entry, age
         self._inner.add(entry)
-        return latest if replaced else None
+        return None if latest is entry else latest
+
+    def value_of(self, message: "Message") -> str | None:
+        return header_text(message, self._key)
 
     def forget(self, entry: "Entry") -> None:
         value = header_text(entry.message, self._key)

@@ -1,14 +1,13 @@
 """The queues of one process, in memory: for tests, small tools, and simulation.
 
-Who decides: the broker, under its one lock. It orders nothing by itself: each of its queues is
-a queue of the engine, which keeps order, places, due times and claims, and tells a late
-verdict by the claim's number. Around it stands what a database adds: row ids, worker
-sessions and their deadlines, suspects, dead letters, limits, history, the volatile lane.
-Which time: this machine's, with an offset for tests that belongs to the broker.
+The engine's broker decides, under its one lock, with the policy of a shared table. Around it stands what a
+database adds: row ids, worker sessions and their deadlines, the facts about them that the engine's arbiter
+asks for, history, bindings, the volatile lane. The time is this machine's, with an offset for tests that
+belongs to the broker.
 
-    broker.py     the state, found by its name: every handle of one name shares it
-    queue.py      one queue: its settings, its rows, and the engine's queue that orders them
-    row.py        one message
+    broker.py     the state, found by its name: every handle of one name shares it. It listens to the engine
+    queue.py      one queue: the engine's queue, made by its options, and what a table would say besides
+    row.py        one message: what a table would say besides what the engine's entry does
     session.py    one worker session: one consumer of the engine for each queue it claimed from
     history.py    what is remembered of finished messages and failed attempts
     runner.py     a handle, and the lock around each of its methods

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from django_mq.stores import refusals
 from django_mq.stores.last_value import value_key
 from django_mq.stores.memory.declaring import Declaring
-from django_mq.stores.memory.row import Row, engine_message
+from django_mq.stores.memory.row import engine_message
 from django_mq.stores.memory.runner import locked
-from django_mq.stores.values import later
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
-    from uuid import UUID
+    from typing import TypeAlias
 
-    from django_mq.engine.options import QueueOptions
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.message import Message
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.records import NewMessage
-    from django_mq.stores.room import Room
+
+    #: The messages that come to each queue, by their position among those that are published together.
+    Coming: TypeAlias = dict[BrokerQueue, dict[int, Message]]
 
 
 class Appending(Declaring):
@@ -27,16 +30,58 @@ class Appending(Declaring):
 
     @locked
     def append(self, message: NewMessage, *, again: bool = False) -> int:
-        if again and self._is_here(message):
-            return 0
-        queue = self._open_queue(message.queue_name)
-        if message.message_id in queue.rows:
-            raise refusals.duplicate(message)
-        return self._write(queue, message, self._now())
+        return next(iter(self.append_many([message], again=again)), 0)
+
+    @locked
+    def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        if again and all(self._is_here(message) for message in messages):
+            return []
+        now = self._now()
+        arriving = self._arriving(messages, now, is_ruled=False)
+        for queue, mine in arriving.items():
+            queue.engine.check_ids([*mine.values()])
+        return [entry.arrival for _, entry in sorted(self._enter(arriving, now).items())]
+
+    @locked
+    def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        if again and all(self._was_written(message) for message in messages):
+            return []
+        now = self._now()
+        arriving = self._arriving(messages, now, is_ruled=True)
+        for message in messages:
+            self._check_value(message)
+        admitted = {queue: _admitted(queue, mine, now) for queue, mine in arriving.items()}
+        kept = [messages[at] for mine in admitted.values() for at in mine]
+        if again and kept and all(self._is_here(message) for message in kept):
+            return []
+        for queue, mine in (admitted if again else arriving).items():
+            queue.engine.check_ids([*mine.values()])
+        for queue, mine in admitted.items():
+            queue.dropped += len(arriving[queue]) - len(mine)
+        entered = self._enter(admitted, now)
+        for queue, mine in admitted.items():
+            if mine:
+                queue.engine.entered(entered[max(mine)])
+        return [entered[at].arrival if at in entered else 0 for at in range(len(messages))]
 
     def _is_here(self, message: NewMessage) -> bool:
         queue = self.broker.queues.get(message.queue_name)
-        return queue is not None and message.message_id in queue.rows
+        return queue is not None and queue.knows(message.message_id)
+
+    def _was_written(self, message: NewMessage) -> bool:
+        queue = self.broker.queues.get(message.queue_name)
+        if queue is None or message.dedup_id is None:
+            return self._is_here(message)
+        user = queue.engine.duplicate_ids.user_of(message.dedup_id)
+        return self._is_here(message) or user == str(message.message_id)
+
+    def _arriving(self, messages: Sequence[NewMessage], now: datetime, *, is_ruled: bool) -> Coming:
+        """Return the engine's messages of each queue. Raises UnknownQueue or QueueClosed."""
+        found: Coming = {self._open_queue(name): {} for name in sorted({each.queue_name for each in messages})}
+        for at, message in enumerate(messages):
+            queue = self.broker.queues[message.queue_name]
+            found[queue][at] = engine_message(message, now, is_ruled=is_ruled)
+        return found
 
     def _open_queue(self, name: str) -> BrokerQueue:
         queue = self.broker.queues.get(name)
@@ -46,122 +91,21 @@ class Appending(Declaring):
             raise refusals.closed(name)
         return queue
 
-    @locked
-    def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        if again and all(self._is_here(message) for message in messages):
-            return []
-        queues = {name: self._open_queue(name) for name in {message.queue_name for message in messages}}
-        self._check_new(messages)
-        now = self._now()  # of all of them, so that those which wait as long are due together
-        return [self._write(queues[message.queue_name], message, now) for message in messages]
-
-    def _check_new(self, messages: Sequence[NewMessage]) -> None:
-        seen = set()
-        for message in messages:
-            key = (message.queue_name, message.message_id)
-            if key in seen:
-                raise refusals.twice(message)
-            if message.message_id in self.broker.queues[message.queue_name].rows:
-                raise refusals.duplicate(message)
-            seen.add(key)
-
-    def _write(self, queue: BrokerQueue, message: NewMessage, now: datetime) -> int:
-        deliver_at = _moment(message.deliver_at, message.delay_seconds, now)
-        expires_at = _moment(message.expires_at, message.ttl_seconds, now)
-        row = Row(
-            message=message,
-            queue=queue,
-            entry=queue.engine.placement.entry(
-                engine_message(message, deliver_at), next(self.broker.arrivals), now.timestamp()
-            ),
-            published_at=now,
-            deliver_at=deliver_at,
-            expires_at=_end(expires_at, queue.settings, now),
-        )
-        self.broker.add(row)
-        return row.id
-
-    @locked
-    def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        if again and all(self._was_written(each) for each in messages):
-            return []
-        queues = {name: self._open_queue(name) for name in sorted({message.queue_name for message in messages})}
-        keys = [self._key_of(queues[message.queue_name], message) for message in messages]
-        self._check_dedup_ids(messages)
-        kept = self._admitted(messages, {name: queue.room() for name, queue in queues.items()})
-        if again and kept and all(self._is_here(message) for message in kept):
-            return []
-        self._check_new(kept if again else messages)
-        now = self._now()
-        ids = {id(message): self._write(queues[message.queue_name], message, now) for message in kept}
-        for message, key in zip(messages, keys, strict=True):
-            if id(message) in ids:
-                self._arrived(queues[message.queue_name], message, key, ids[id(message)])
-        newest = {message.queue_name: ids[id(message)] for message in kept}
-        for name, id_ in newest.items():
-            if queues[name].room().is_ring:
-                self._evict(queues[name], spared=id_)
-        return [ids.get(id(message), 0) for message in messages]
-
-    def _was_written(self, message: NewMessage) -> bool:
-        queue = self.broker.queues.get(message.queue_name)
-        used_by, _ = (None, None) if queue is None else queue.dedup_ids.get(message.dedup_id or "", (None, None))
-        return self._is_here(message) or used_by == message.message_id
+    def _check_value(self, message: NewMessage) -> None:
+        """Raise InvalidMessage for what cannot be a value."""
+        key = self.broker.queues[message.queue_name].settings.last_value_key
+        if key:
+            value_key(message, key)
 
     @staticmethod
-    def _key_of(queue: BrokerQueue, message: NewMessage) -> str | None:
-        header = queue.settings.last_value_key
-        return value_key(message, header) if header else None
-
-    def _check_dedup_ids(self, messages: Sequence[NewMessage]) -> None:
-        """Raise DuplicateMessage for an id that was used, here or by one of the others."""
-        now = self._now()
-        seen: dict[tuple[str, str], UUID] = {}
-        for message in messages:
-            if message.dedup_id is None:
-                continue
-            queue = self.broker.queues[message.queue_name]
-            key = (queue.name, message.dedup_id)
-            by = queue.remembers(message.dedup_id, now) or seen.get(key)
-            if by is not None:
-                raise refusals.used(message, by)
-            if queue.settings.dedup_count or queue.settings.dedup_seconds is not None:
-                seen[key] = message.message_id
-
-    def _arrived(self, queue: BrokerQueue, message: NewMessage, key: str | None, id_: int) -> None:
-        """Remember a new message's duplicate id; let it replace what the rules of its queue say."""
-        if message.dedup_id is not None:
-            queue.remember(message.dedup_id, message.message_id, self._now())
-        row = self.broker.rows.get(id_)
-        if row is not None and key is not None:  # one that came with it may have replaced it
-            self._replace_older(row, key)
-
-    def _admitted(self, messages: Sequence[NewMessage], rooms: Mapping[str, Room]) -> list[NewMessage]:
-        """Return the messages that come in. Raises QueueFull."""
-        kept = list(messages)
-        for name, room in rooms.items():
-            mine = [message for message in messages if message.queue_name == name]
-            if room.is_ring:
-                continue
-            fitting = room.admit(mine)
-            self.broker.queues[name].dropped += len(mine) - len(fitting)
-            welcome = set(map(id, fitting))
-            kept = [each for each in kept if each.queue_name != name or id(each) in welcome]
-        return kept
+    def _enter(coming: Coming, now: datetime) -> dict[int, Entry]:
+        """Let messages arrive, in the given order over all queues; return their entries by position."""
+        found = [(at, queue, message) for queue, mine in coming.items() for at, message in mine.items()]
+        in_order = sorted(found, key=itemgetter(0))
+        return {at: queue.engine.enter(message, now.timestamp()) for at, queue, message in in_order}
 
 
-def _moment(at: datetime | None, seconds: float | None, now: datetime) -> datetime | None:
-    if at is not None or seconds is None:
-        return at
-    return later(now, seconds)
-
-
-def _end(given: datetime | None, settings: QueueOptions, now: datetime) -> datetime | None:
-    """Return when a message that arrives now expires, by its own time and its queue's."""
-    end = given if given is not None else _moment(None, settings.ttl_seconds, now)
-    if end is not None and settings.min_ttl_seconds is not None:
-        end = max(end, later(now, settings.min_ttl_seconds))
-    if settings.max_ttl_seconds is None:
-        return end
-    latest = later(now, settings.max_ttl_seconds)
-    return latest if end is None else min(end, latest)
+def _admitted(queue: BrokerQueue, messages: dict[int, Message], now: datetime) -> dict[int, Message]:
+    """Return the messages that come in. Raises QueueFull or DuplicateMessage."""
+    welcome = queue.engine.admit_all([*messages.values()], now.timestamp())
+    return {at: message for (at, message), is_in in zip(messages.items(), welcome, strict=True) if is_in}

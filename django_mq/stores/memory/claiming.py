@@ -11,7 +11,7 @@ from django_mq.engine.arbiter import LEFT_SECONDS
 from django_mq.engine.claim import fitting, left_behind, limit_of
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
-from django_mq.stores.memory.broker import row_of
+from django_mq.stores.memory.row import row_of
 from django_mq.stores.memory.ruling import awarded, record_of, take_seats
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.records import Exchange
@@ -58,7 +58,7 @@ class Claiming(Runner):
         records = {queue.name: record_of(self.broker, queue, now) for queue in queues}
         entries, left = self._entries(queues, records, session, request)
         seen = _first_ready(entries, request)
-        line = ((row.suspect, len(row.message.body)) for row in seen)
+        line = ((row.entry.suspect, len(row.message.body)) for row in seen)
         chosen = seen[: fitting(line, request.slots, request.max_bytes)]
         ruled = any(record.has_rules for record in records.values())
         take_seats(session, chosen, records)
@@ -66,7 +66,7 @@ class Claiming(Runner):
         if left:
             times.append(LEFT_SECONDS)
         return Exchange(
-            claimed=[self._lease(row, session, now, first=not ruled) for row in chosen],
+            claimed=[self._lease(row, session, now) for row in chosen],
             left=left_behind(request, [row.queue.name for row in chosen], len(seen)),
             next_due_seconds=min((time for time in times if time is not None), default=None),
             ruled=ruled,
@@ -105,14 +105,9 @@ class Claiming(Runner):
                 left = left or award.left
         return found, left
 
-    def _lease(self, row: Row, session: WorkerSession, now: datetime, *, first: bool) -> Claimed:
-        """Have the engine deliver this row's entry, which is the first of its queue where no rules are."""
-        consumer = session.consumer_of(row.queue)
-        if first:
-            row.queue.engine.deliver(consumer, now.timestamp())
-        else:
-            row.queue.engine.take(row.entry, consumer)
-        self.broker.expiring.remove(row.entry)
+    @staticmethod
+    def _lease(row: Row, session: WorkerSession, now: datetime) -> Claimed:
+        row.queue.engine.take(row.entry, session.consumer_of(row.queue))
         row.session_id, row.claimed_at, row.ended = session.number, now, None
         return row.claimed(now)
 

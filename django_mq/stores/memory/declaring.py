@@ -5,23 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.fate import QUEUE_DELETED
 from django_mq.engine.options import QueueOptions
-from django_mq.errors import QueueInUse
+from django_mq.errors import PublishError, QueueInUse
 from django_mq.stores import refusals
-from django_mq.stores.memory.dying import Dying
-from django_mq.stores.memory.queue import BrokerQueue
 from django_mq.stores.memory.ruling import record_of
 from django_mq.stores.memory.runner import locked
+from django_mq.stores.memory.steering import Steering
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django_mq.stores.memory.row import Row
+    from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.records import QueueRecord
 
 
-class Declaring(Dying):
+class Declaring(Steering):
     """Declare, read and delete queues."""
 
     @locked
@@ -34,7 +32,7 @@ class Declaring(Dying):
             settings = replace(settings, dead_letter_queue=None)
         if settings.expiry_queue not in queues:
             settings = replace(settings, expiry_queue=None)
-        queues[name] = BrokerQueue(next(self.broker.queue_numbers), name, settings)
+        self.broker.declare(name, settings)
         return True
 
     @locked
@@ -47,6 +45,7 @@ class Declaring(Dying):
         queue = self._existing(name)
         self._check_deletable(queue, force=force)
         removed = self._empty(queue) if force else 0
+        queue.engine.delete(self._now().timestamp())
         del self.broker.queues[name]
         self.broker.bindings = {key: kind for key, kind in self.broker.bindings.items() if key[2] != name}
         for session in self.broker.sessions.values():
@@ -58,21 +57,17 @@ class Declaring(Dying):
         target = self.broker.queues.get(queue.settings.dead_letter_queue or "")
         if target is None:
             return self.purge(queue.name)
-        rows = sorted(queue.rows.values(), key=lambda row: row.id)
-        if not self._may_all_come(rows, target):
+        messages = [replace(row.entry.message, deliver_at=None, duplicate_id=None) for row in queue.rows]
+        now = self._now().timestamp()
+        try:
+            target.engine.check_ids(messages)
+            is_welcome = all(target.engine.admit_all(messages, now))
+        except PublishError:
+            is_welcome = False
+        if not is_welcome:
             raise refusals.not_taken(queue.name, target.name)
-        for row in rows:
-            if queue.engine.bury(row.entry, self._now().timestamp()):
-                self._bury(row, QUEUE_DELETED)
-        self._move_dead(rows)
-        return len(rows)
-
-    @staticmethod
-    def _may_all_come(rows: list[Row], target: BrokerQueue) -> bool:
-        if target.closed or any(row.message.message_id in target.rows for row in rows):
-            return False
-        room = target.room()
-        return room.is_ring or not room.is_exceeded(len(rows), sum(len(row.message.body) for row in rows))
+        queue.engine.delete(now)
+        return len(messages)
 
     def _check_deletable(self, queue: BrokerQueue, *, force: bool) -> None:
         name = queue.name
@@ -82,7 +77,7 @@ class Declaring(Dying):
             raise QueueInUse(f"{name!r} is the dead-letter or expiry queue of {len(sources)} other queue(s).")
         if queue.rows and not force:
             raise QueueInUse(f"{name!r} still holds messages.")
-        if any(row.held for row in queue.rows.values()):
+        if any(row.held for row in queue.rows):
             raise QueueInUse(f"{name!r} still holds messages that workers have claimed.")
 
     @locked

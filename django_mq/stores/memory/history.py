@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.departing import Cause
+
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
@@ -25,6 +27,16 @@ class Outcome(IntEnum):
     CANCELLED = 3
     PURGED = 4
     REPLACED = 5
+
+
+#: What the history calls it when the engine says why an entry is gone.
+OUTCOMES = {
+    Cause.ACCEPTED: Outcome.ACCEPTED,
+    Cause.EXPIRED: Outcome.EXPIRED,
+    Cause.CANCELLED: Outcome.CANCELLED,
+    Cause.PURGED: Outcome.PURGED,
+    Cause.REPLACED: Outcome.REPLACED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +63,7 @@ class Finished:
 def finished(row: Row, outcome: Outcome, now: datetime) -> Finished:
     """Return what to remember of a row that is about to go."""
     message = row.message
+    ended_well = row.session_id is not None and outcome is not Outcome.EXPIRED
     return Finished(
         message_id=message.message_id,
         queue_name=row.queue.name,
@@ -59,7 +72,7 @@ def finished(row: Row, outcome: Outcome, now: datetime) -> Finished:
         priority=message.priority,
         outcome=outcome,
         # The delivery that ends well is not one of those that failed before.
-        attempts=row.entry.attempts - (row.session_id is not None),
+        attempts=row.entry.attempts - ended_well,
         published_at=row.published_at,
         ready_at=row.ready_at,
         claimed_at=row.claimed_at,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.places import order_of
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED
-from django_mq.stores.memory.broker import row_of
+from django_mq.stores.memory.row import row_of
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.records import Counts
 
@@ -37,7 +37,7 @@ class Looking(Runner):
 
     def _due(self, queue: BrokerQueue) -> int:
         now = self._now()
-        scheduled = (row for row in queue.rows.values() if row.entry.state is SCHEDULED)
+        scheduled = (row for row in queue.rows if row.entry.state is SCHEDULED)
         return sum(row.deliver_at is not None and row.deliver_at <= now for row in scheduled)
 
     def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
@@ -63,14 +63,14 @@ class Looking(Runner):
         if queue is None:
             return []
         beyond = None if after is None else order_of(after.level, after.place, after.id)
-        entries = (row.entry for row in queue.rows.values() if row.entry.state in states)
+        entries = (row.entry for row in queue.rows if row.entry.state in states)
         chosen = (entry for entry in entries if beyond is None or entry.order > beyond)
         return [row_of(entry).browsed() for entry in nsmallest(limit, chosen, key=lambda entry: entry.order)]
 
     @locked
     def arrivals(self, name: str, *, after: int, limit: int = 100) -> list[Browsed]:
         queue = self.broker.queues.get(name)
-        rows = [] if queue is None else [row for row in queue.rows.values() if row.id > after]
+        rows = [] if queue is None else [row for row in queue.rows if row.id > after]
         return [row.browsed() for row in nsmallest(limit, rows, key=lambda row: row.id)]
 
     @locked

@@ -5,79 +5,65 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.pause import is_paused
-from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
+from django_mq.stores.memory.row import row_of
 from django_mq.stores.records import QueueRecord
-from django_mq.stores.room import Room
-from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from django_mq.engine.broker import Broker
     from django_mq.engine.options import QueueOptions
+    from django_mq.engine.queue import Queue
     from django_mq.stores.memory.row import Row
 
 
 class BrokerQueue:
-    """A queue of a broker; ``settings`` may be replaced by others, ``closed`` and the pause set."""
+    """A queue of a broker: the engine's, and what a table would say besides. The pause is set from outside."""
 
-    def __init__(self, number: int, name: str, settings: QueueOptions) -> None:
+    def __init__(self, number: int, name: str, settings: QueueOptions, broker: Broker) -> None:
         self.number = number
         self.name = name
-        self.settings = settings
-        self.closed = False
+        self._settings = settings
         self.paused = False
         self.paused_reason = ""
         self.paused_until: datetime | None = None
         #: Messages that it has dropped because it was full.
         self.dropped = 0
-        levels = 1 if settings.kind == "fifo" else settings.levels
-        self.engine = Queue(name, Rules(levels=levels, due_first=settings.due_order == "due_first"))
-        #: Every message here, whatever its state: an id may be here once.
-        self.rows: dict[UUID, Row] = {}
+        self.engine: Queue = broker.declare(name, Rules.of(settings))
         #: Sessions that have a seat where seats are few, and the owner of each group that stays with one.
         self.seated: set[int] = set()
         self.owners: dict[str, int] = {}
-        #: By key, the messages of a last-value queue: the latest, and older ones that are held.
-        self.values: dict[str, dict[UUID, Row]] = {}
-        #: Duplicate ids, the oldest first: which message used it, and when.
-        self.dedup_ids: dict[str, tuple[UUID, datetime]] = {}
 
-    def remembers(self, dedup_id: str, now: datetime) -> UUID | None:
-        """Return the message that has used a duplicate id, None if the id is not remembered."""
-        known = self.dedup_ids.get(dedup_id)
-        seconds = self.settings.dedup_seconds
-        if known is None or (seconds is not None and now >= later(known[1], seconds)):
-            return None
-        return known[0]
+    @property
+    def settings(self) -> QueueOptions:
+        """The options, as an operator has set them last."""
+        return self._settings
 
-    def remember(self, dedup_id: str, message_id: UUID, now: datetime) -> None:
-        """Remember a duplicate id in the place of the oldest, if this queue remembers any."""
-        if self.settings.dedup_count or self.settings.dedup_seconds is not None:
-            self.dedup_ids.pop(dedup_id, None)
-            self.dedup_ids[dedup_id] = message_id, now
+    @settings.setter
+    def settings(self, settings: QueueOptions) -> None:
+        self._settings = settings
+        self.engine.change(Rules.of(settings))
 
-    def prune_dedup_ids(self, now: datetime) -> int:
-        """Forget duplicate ids that are over their time, or before the last so many; return how many."""
-        before = len(self.dedup_ids)
-        kept = [item for item in self.dedup_ids.items() if self.remembers(item[0], now) is not None]
-        self.dedup_ids = dict(kept[-self.settings.dedup_count :])  # 0, from the first on: by time alone
-        return before - len(self.dedup_ids)
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more messages."""
+        return self.engine.closed
 
-    def room(self) -> Room:
-        """What it may hold, and what it holds."""
-        return Room(
-            queue_id=self.number,
-            name=self.name,
-            limits=Limits(self.settings.max_messages, self.settings.max_bytes),
-            overflow=Overflow(self.settings.overflow),
-            last_value_key=self.settings.last_value_key,
-            messages=len(self.rows),
-            size_bytes=self.engine.statistics.depth_bytes,
-        )
+    @closed.setter
+    def closed(self, closed: bool) -> None:
+        self.engine.closed = closed
+
+    @property
+    def rows(self) -> list[Row]:
+        """Every message here, whatever its state, in no order."""
+        return [row_of(entry) for entry in self.engine.everything()]
+
+    def knows(self, message_id: UUID) -> bool:
+        """Whether a message with this id is here."""
+        return self.engine.find(str(message_id)) is not None
 
     def left(self, session: int) -> None:
         """Free what belongs to a session that is no more."""

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from django_mq.engine.message import Message
-from django_mq.engine.states import CLAIMED
 from django_mq.stores.records import Browsed, Claimed
+from django_mq.stores.values import LAST, later
 from django_mq.stores.waiting import WaitingMessage
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Mapping
 
     from django_mq.engine.entry import Entry
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.memory.session import WorkerSession
     from django_mq.stores.records import NewMessage
 
-#: The mark of a claimed message that a later value has replaced.
+#: What is said of a claimed message that a later value has replaced.
 BY_LATER_VALUE = "replaced"
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class EndedClaim(NamedTuple):
@@ -33,28 +37,34 @@ class EndedClaim(NamedTuple):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Row:
-    """A live message. Its entry knows its place, state and attempts; here is the rest.
+    """A live message, which travels with the engine's message: its entry knows nearly everything.
 
     An entry counts the delivery that is under way among its attempts. A row does so only
     when it is suspect: only then is the claim itself counted.
     """
 
     message: NewMessage
-    queue: BrokerQueue
-    entry: Entry
     published_at: datetime
     deliver_at: datetime | None
-    expires_at: datetime | None
-    #: Was held by a worker that died: it is delivered alone.
-    suspect: bool = False
+    headers: Mapping[str, object]
+    entry: Entry = field(init=False)
+    queue: BrokerQueue = field(init=False)
     session_id: int | None = None
     claimed_at: datetime | None = None
-    #: What a last-value queue tells it by.
-    value_key: str | None = None
-    dead_reason: str = ""
-    dead_at: datetime | None = None
     #: The claim that ended with its session's deadline, until something else becomes of the message.
     ended: EndedClaim | None = None
+
+    def stands_as(self, entry: Entry, queue: BrokerQueue) -> None:
+        """The message has come to a queue, from a publisher or from where it stood before."""
+        self.entry, self.queue, self.ended = entry, queue, None
+        self.let_go()
+        message = entry.message
+        if message.headers is not self.headers:  # it has died, or expired, elsewhere
+            self.headers = message.headers
+            self.published_at, self.deliver_at = moment(message.published_at or 0.0), None
+            self.message = replace(self.message, headers=json.dumps(dict(message.headers)))
+        if message.priority != self.message.priority:
+            self.message = replace(self.message, priority=message.priority)
 
     @property
     def id(self) -> int:
@@ -64,7 +74,7 @@ class Row:
     @property
     def held(self) -> bool:
         """Whether a session holds it."""
-        return self.entry.state is CLAIMED
+        return self.entry.is_claimed
 
     @property
     def ready_at(self) -> datetime:
@@ -72,9 +82,14 @@ class Row:
         return max(self.deliver_at or self.published_at, self.published_at)
 
     @property
+    def expires_at(self) -> datetime | None:
+        """From when on it is worthless in its queue."""
+        return None if self.entry.expires_at is None else moment(self.entry.expires_at)
+
+    @property
     def attempts(self) -> int:
         """Deliveries that count."""
-        return self.entry.attempts - (self.held and not self.suspect)
+        return self.entry.attempts - (self.held and not self.entry.suspect)
 
     def let_go(self) -> None:
         """No session holds it any more."""
@@ -83,6 +98,7 @@ class Row:
     def claimed(self, now: datetime) -> Claimed:
         """The row as its new holder gets it."""
         message, entry = self.message, self.entry
+        expires_at = self.expires_at
         return Claimed(
             id=self.id,
             claim=entry.claim_number,
@@ -92,15 +108,15 @@ class Row:
             priority=message.priority,
             attempts=entry.attempts - 1,
             redelivered=entry.redelivered,
-            suspect=self.suspect,
-            expired=self.expires_at is not None and self.expires_at <= now,
+            suspect=entry.suspect,
+            expired=expires_at is not None and expires_at <= now,
             message_id=message.message_id,
             type=message.type,
             correlation_id=message.correlation_id,
             group_key=message.group_key,
             published_at=self.published_at,
             deliver_at=self.deliver_at,
-            expires_at=self.expires_at,
+            expires_at=expires_at,
             content_type=message.content_type,
             content_encoding=message.content_encoding,
             headers=message.headers,
@@ -140,21 +156,50 @@ class Row:
             content_encoding=message.content_encoding,
             headers=message.headers,
             body=message.body,
-            dead_reason=self.dead_reason,
+            dead_reason=BY_LATER_VALUE if entry.replaced else entry.cause,
             level=entry.level,
             place=entry.place,
         )
 
 
-def engine_message(message: NewMessage, deliver_at: datetime | None) -> Message:
-    """Return as much of a message as the engine needs to place it.
+def row_of(entry: Entry) -> Row:
+    """Return the row of an entry in a broker's queue."""
+    return cast("Row", entry.message.body)
 
-    It is not told of the time to live: the engine would drop what has expired, and a store
-    delivers it with a mark, because some consumers want to know.
-    """
+
+def engine_message(message: NewMessage, now: datetime, *, is_ruled: bool) -> Message:
+    """Return a new message as the engine has it, with its row; a duplicate id counts where it ``is_ruled``."""
+    deliver_at = _time(message.deliver_at, message.delay_seconds, now)
+    expires_at = _time(message.expires_at, message.ttl_seconds, now)
+    headers = _headers(message)
     return Message(
         id=str(message.message_id),
+        body=Row(message=message, published_at=now, deliver_at=deliver_at, headers=headers),
+        headers=headers,
         priority=message.priority,
         size=len(message.body),
+        duplicate_id=message.dedup_id if is_ruled else None,
+        published_at=now.timestamp(),
         deliver_at=None if deliver_at is None else deliver_at.timestamp(),
+        expires_at=None if expires_at is None else expires_at.timestamp(),
     )
+
+
+def _time(at: datetime | None, seconds: float | None, now: datetime) -> datetime | None:
+    return at if at is not None or seconds is None else later(now, seconds)
+
+
+def _headers(message: NewMessage) -> Mapping[str, object]:
+    try:
+        found = json.loads(message.headers)
+    except (ValueError, RecursionError):
+        return {}  # nothing but what it says itself can be read from it
+    return found if isinstance(found, dict) else {}
+
+
+def moment(seconds: float) -> datetime:
+    """Return a time of the engine as everybody else writes it; the end of the calendar is far enough."""
+    try:
+        return EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        return LAST

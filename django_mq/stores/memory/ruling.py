@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.engine.arbiter import Situation, award, rivals_of
 from django_mq.engine.states import CLAIMED, SCHEDULED
-from django_mq.stores.memory.broker import row_of
+from django_mq.stores.memory.row import row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,7 +53,7 @@ def awarded(
 def _candidate(queue: BrokerQueue, entry: Entry) -> Candidate:
     row = row_of(entry)
     group = row.message.group_key
-    return Candidate(entry, row.suspect, group, None if group is None else queue.owners.get(group))
+    return Candidate(entry, entry.suspect, group, None if group is None else queue.owners.get(group))
 
 
 def _situation(broker: Broker, queue: BrokerQueue, record: QueueRecord, session: WorkerSession) -> Situation:
@@ -75,7 +75,7 @@ def _rivals(broker: Broker, queue: BrokerQueue, session: WorkerSession) -> list[
 
 
 def _waiting_groups(queue: BrokerQueue) -> frozenset[str]:
-    waiting = (row.message.group_key for row in queue.rows.values() if _keeps_others_waiting(row.entry))
+    waiting = (row.message.group_key for row in queue.rows if _keeps_others_waiting(row.entry))
     return frozenset(group for group in waiting if group is not None)
 
 

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.arbiter import Subscription
 from django_mq.engine.consumer import Consumer
+from django_mq.stores.memory.row import row_of
 from django_mq.stores.records import Instructions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
-    from django_mq.engine.entry import Entry
+    from django_mq.engine.fate import Fate
     from django_mq.stores.memory.queue import BrokerQueue
+    from django_mq.stores.memory.row import Row
     from django_mq.stores.records import Heartbeat, SessionInfo
 
 
@@ -38,10 +39,19 @@ class WorkerSession:
             queue.engine.add_consumer(consumer)
         return consumer
 
-    def held(self) -> Iterator[Entry]:
-        """Yield what it holds; entries may be settled meanwhile."""
-        for consumer in self._consumers.values():
-            yield from list(consumer.unsettled)
+    def held(self) -> list[Row]:
+        """Return what it holds."""
+        return [row_of(entry) for consumer in self._consumers.values() for entry in consumer.unsettled]
+
+    def lose(self, now: float) -> list[tuple[Row, Fate]]:
+        """Leave every queue, as it has died; return what it held, and what became of that."""
+        lost = [
+            (row_of(entry), fate)
+            for queue, consumer in self._consumers.items()
+            for entry, fate in queue.engine.lose_consumer(consumer, now)
+        ]
+        self.unsubscribe()
+        return lost
 
     def unsubscribe(self) -> None:
         """Leave every queue; what is still held goes back to its place, uncounted."""

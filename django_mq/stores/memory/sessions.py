@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.states import DEAD, SCHEDULED
-from django_mq.stores.memory.broker import row_of
-from django_mq.stores.memory.history import Outcome
-from django_mq.stores.memory.row import BY_LATER_VALUE
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.memory.session import WorkerSession
 from django_mq.stores.records import Instructions, Renewal
@@ -53,20 +49,15 @@ class Sessions(Runner):
 
     def _retake(self, row: Row, session: WorkerSession) -> None:
         """Let the session hold the row again, by the same claim, as it did before its deadline."""
-        entry, engine, attempts = row.entry, row.queue.engine, row.entry.attempts
         ended, row.ended = row.ended, None
         if ended is None:
             return
-        if entry.state is DEAD:
-            engine.redrive(entry)
-            row.dead_reason, row.dead_at = "", None
-        elif entry.state is SCHEDULED:
-            engine.deliver_now(entry)
-        # A suspect's attempt was counted at its claim; to take the entry counts both again.
-        entry.attempts, entry.claim_number = attempts - ended.suspect, ended.claim_number - 1
-        engine.take(entry, session.consumer_of(row.queue))
-        self.broker.expiring.remove(entry)
-        row.session_id, row.suspect = session.number, ended.suspect
+        # A suspect's attempt was counted when it was lost; to take the entry counts it again.
+        attempts = row.entry.attempts - ended.suspect
+        consumer = session.consumer_of(row.queue)
+        row.queue.engine.take_again(row.entry, consumer, ended.claim_number, attempts=attempts)
+        row.entry.suspect = ended.suspect
+        row.session_id = session.number
 
     @locked
     def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
@@ -109,21 +100,14 @@ class Sessions(Runner):
         session = self.broker.sessions.pop(session_id, None)
         if session is None:
             return 0
-        held = [row_of(entry) for entry in session.held()]
-        session.unsubscribe()
+        held = session.held()
         for row in held:
-            self._back(row)
+            row.let_go()
+        session.unsubscribe()
         return len(held)
-
-    def _back(self, row: Row) -> None:
-        """Note that a row's entry is back in its queue; a later value that came meanwhile replaces it."""
-        row.let_go()
-        self.broker.watch(row)
-        if row.dead_reason == BY_LATER_VALUE:
-            self.broker.finish(row, Outcome.REPLACED)
 
     def _give_back(self, row: Row) -> None:
         """Take a held row from its session, uncounted; the session's late verdict is void."""
-        holder = row.entry.owner
-        if holder is not None and row.queue.engine.release(row.entry, holder):
-            self._back(row)
+        if row.entry.owner is not None:
+            row.let_go()
+            row.queue.engine.release(row.entry, row.entry.owner)

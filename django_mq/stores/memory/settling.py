@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django_mq.engine.departing import Cause
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost
-from django_mq.stores.memory.broker import row_of
 from django_mq.stores.memory.claiming import Claiming
-from django_mq.stores.memory.dying import Dying
-from django_mq.stores.memory.history import Outcome
 from django_mq.stores.memory.runner import locked
+from django_mq.stores.memory.steering import Steering
 from django_mq.stores.records import Settlement
-from django_mq.stores.values import later
+from django_mq.stores.values import later, storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DEAD)
 
 
-class Settling(Claiming, Dying):
+class Settling(Claiming, Steering):
     """Settle, and exchange verdicts for messages."""
 
     @locked
@@ -56,7 +55,7 @@ class Settling(Claiming, Dying):
         """Settle what the session holds, then send dead letters on, which changes ids; return the row ids."""
         rows = {item.id: self.broker.rows[item.id] for item in settlements if item.id in self.broker.rows}
         settled = [item for item in settlements if self._settle(session, item)]
-        self._move_dead(rows[item.id] for item in settled if item.verdict is Verdict.DEAD)
+        self._send_dead(rows[item.id] for item in settled if item.verdict is Verdict.DEAD)
         return {item.id for item in settled}
 
     def _settle_late(self, session_id: int, settlement: Settlement) -> bool:
@@ -73,69 +72,43 @@ class Settling(Claiming, Dying):
 
     def _settle(self, session: WorkerSession, settlement: Settlement) -> bool:
         row = self.broker.rows.get(settlement.id)
-        if row is None or row.session_id != session.number:
+        if row is None or (row.session_id, row.entry.claim_number) != (session.number, settlement.claim):
             return False
-        consumer = session.consumer_of(row.queue)
-        if settlement.verdict is Verdict.RELEASE:
-            done = self._released(row, consumer, settlement)
-        elif settlement.verdict is Verdict.DEAD:
-            done = self._died(row, consumer, settlement)
-        else:
-            return self._finished(row, consumer, settlement)
-        if done:
-            self._after(row, settlement, session)
-        return done
-
-    def _finished(self, row: Row, consumer: Consumer, settlement: Settlement) -> bool:
-        if not row.queue.engine.accept(row.entry, consumer, settlement.claim):
-            return False
-        if settlement.verdict is Verdict.ACCEPT:
-            self.broker.finish(row, Outcome.ACCEPTED)
-        elif settlement.verdict is Verdict.CANCEL:
-            self.broker.finish(row, Outcome.CANCELLED)
-        else:
-            self._expire([row])
+        if settlement.verdict in {Verdict.RELEASE, Verdict.DEAD}:
+            self._record_failure(row, settlement, session)
+            row.let_go()
+        self._end(row, settlement, session.consumer_of(row.queue))
         return True
 
-    def _released(self, row: Row, consumer: Consumer, settlement: Settlement) -> bool:
-        engine = row.queue.engine
-        give_back = engine.fail if settlement.counted else engine.release
-        delay = settlement.delay_seconds
-        due = later(self._now(), delay) if delay > 0 else None
-        retry_at = None if due is None else due.timestamp()
-        if not give_back(row.entry, consumer, settlement.claim, retry_at=retry_at):
-            return False
-        row.deliver_at = due or row.deliver_at
-        row.suspect = row.suspect and not settlement.counted
-        self._back(row)
-        return True
+    def _end(self, row: Row, settlement: Settlement, consumer: Consumer) -> None:
+        engine, entry, now, counted = row.queue.engine, row.entry, self._now(), settlement.counted
+        match settlement.verdict:
+            case Verdict.ACCEPT:
+                engine.accept(entry, consumer)
+            case Verdict.CANCEL:
+                engine.remove(entry, Cause.CANCELLED)
+            case Verdict.EXPIRE:
+                if row.queue.settings.expiry_queue is not None and not entry.replaced:
+                    row.let_go()
+                engine.lapse(entry, consumer, now=now.timestamp())
+            case Verdict.DEAD:
+                reason = storable(settlement.reason, 255)
+                engine.reject(entry, consumer, now=now.timestamp(), counted=counted, reason=reason, stays=True)
+            case Verdict.RELEASE:
+                due = later(now, settlement.delay_seconds) if settlement.delay_seconds > 0 else None
+                row.deliver_at = due or row.deliver_at
+                entry.suspect = entry.suspect and not counted
+                retry_at = None if due is None else due.timestamp()
+                engine.release(entry, consumer, retry_at=retry_at, counted=counted)
 
-    def _died(self, row: Row, consumer: Consumer, settlement: Settlement) -> bool:
-        if not row.queue.engine.reject(row.entry, consumer, settlement.claim):
-            return False
-        row.entry.attempts -= not settlement.counted
-        self._bury(row, settlement.reason)
-        return True
-
-    def _after(self, row: Row, settlement: Settlement, session: WorkerSession) -> None:
-        """Record why the attempt failed."""
+    def _record_failure(self, row: Row, settlement: Settlement, session: WorkerSession) -> None:
         if settlement.failure is not None:
-            self.record_attempt(
-                settlement.failure,
-                queue_name=row.queue.name,
-                # A delivery that was not counted is the one after those that were.
-                number=row.entry.attempts + (not settlement.counted),
-                worker=f"session {session.number}",
-                message_id=row.message.message_id,
-                correlation_id=row.message.correlation_id,
-                type=row.message.type,
-            )
+            self._record(row, settlement.failure, f"session {session.number}")
 
     @locked
     def resync(self, session_id: int, held: Sequence[int]) -> int:
         session, known = self.broker.sessions.get(session_id), set(held)
-        mine = [] if session is None else [row_of(entry) for entry in session.held()]
-        unknown = [row for row in mine if row.id not in known]
+        unknown = [] if session is None else [row for row in session.held() if row.id not in known]
         for row in unknown:
             redelivered = row.entry.redelivered
             self._give_back(row)

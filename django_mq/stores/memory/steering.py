@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
-from django_mq.engine.entry import Entry
-from django_mq.engine.levels import level_of
-from django_mq.engine.places import ORDINARY_PLACE, place_of
+from django_mq.engine.departing import Cause
+from django_mq.engine.doors.steering import UNDELIVERED
 from django_mq.engine.states import DEAD, READY, SCHEDULED
 from django_mq.stores import refusals
-from django_mq.stores.memory.arriving import Arriving
-from django_mq.stores.memory.history import FailedAttempt, Outcome
-from django_mq.stores.memory.row import engine_message
+from django_mq.stores.memory.history import FailedAttempt
 from django_mq.stores.memory.runner import locked
+from django_mq.stores.memory.sessions import Sessions
 from django_mq.stores.values import later, storable, told, uuid_of
 
 if TYPE_CHECKING:
@@ -27,22 +25,17 @@ if TYPE_CHECKING:
     from django_mq.stores.waiting import WaitingMessage
 
 
-class Steering(Arriving):
+class Steering(Sessions):
     """Purge, cancel, release, move, reorder, retry, pause."""
 
     @locked
     def purge(self, name: str) -> int:
-        return self._remove(list(self._existing(name).rows.values()), Outcome.PURGED)
+        return len(self._existing(name).engine.purge((*UNDELIVERED, DEAD)))
 
     @locked
     def cancel(self, ids: Sequence[int]) -> int:
-        return self._remove(self.broker.found(ids), Outcome.CANCELLED)
-
-    def _remove(self, rows: Iterable[Row], outcome: Outcome) -> int:
-        unheld = [row for row in rows if not row.held]
-        for row in unheld:
-            self.broker.finish(row, outcome)
-        return len(unheld)
+        unheld = [row for row in self.broker.found(ids) if not row.held]
+        return sum([row.queue.engine.remove(row.entry, Cause.CANCELLED) for row in unheld])
 
     @locked
     def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:
@@ -67,55 +60,28 @@ class Steering(Arriving):
         if queue.closed:
             raise refusals.closed(target)
         unheld = [row for row in self.broker.found(ids) if not row.held]
-        coming = [row for row in _in_order(unheld) if row.message.message_id not in queue.rows]
-        moved = newest = 0
-        for row in coming:
-            room = queue.room()
-            if not room.is_ring and room.is_exceeded(1, len(row.message.body)):
-                break
-            if self._move(row, queue):
-                moved, newest = moved + 1, row.id
-        if coming and not moved and queue.room().is_limited:
+        coming = [row for row in _in_order(unheld) if not queue.knows(row.message.message_id)]
+        moved = self._moved(coming, queue)
+        if moved:
+            queue.engine.entered(moved[-1].entry)
+        elif coming and queue.settings.is_limited:
             raise refusals.no_room(target)
-        if moved and queue.room().is_ring:
-            self._evict(queue, spared=newest)
+        return len(moved)
+
+    def _moved(self, rows: Sequence[Row], queue: BrokerQueue) -> list[Row]:
+        """Move the rows that fit to the tail of another queue; return them."""
+        now, moved = self._now().timestamp(), []
+        fitting = queue.engine.fitting([row.queue.engine.travelling(row.entry) for row in rows])
+        for row in compress(rows, fitting):
+            is_scheduled = row.entry.state is SCHEDULED
+            row.queue.engine.move(row.entry, queue.engine, now, more=True)
+            row.deliver_at = row.deliver_at if is_scheduled else None
+            moved.append(row)
         return moved
 
-    def _move(self, row: Row, queue: BrokerQueue) -> bool:
-        """Move a row to the tail of another queue, if that takes it."""
-        if not self._may_come(row, queue):
-            return False
-        scheduled = row.entry.state is SCHEDULED
-        deliver_at = row.deliver_at if scheduled else None
-        due_at = None if deliver_at is None else deliver_at.timestamp()
-        place = place_of(due_at, due_first=queue.engine.placement.due_first)
-        self._stand_anew(row, queue, place=place, redelivered=row.entry.redelivered)
-        row.deliver_at = deliver_at
-        row.suspect, row.dead_reason, row.dead_at = False, "", None
-        self._replace_by(row, self._key_in(row, queue))
-        return True
-
-    def _stand_anew(
-        self, row: Row, queue: BrokerQueue, *, place: int, attempts: int = 0, redelivered: bool = False
-    ) -> None:
-        """Let a row arrive again, at the tail of its level; its id changes. Scheduled stays scheduled."""
-        old = row.entry
-        self.broker.forget(row)
-        scheduled = old.state is SCHEDULED and row.deliver_at is not None
-        row.queue.engine.remove(old)
-        row.value_key = row.value_key if row.queue is queue else None
-        row.queue, row.ended = queue, None
-        row.entry = Entry(
-            engine_message(row.message, row.deliver_at),
-            level=level_of(row.message.priority, queue.engine.placement.levels),
-            place=place,
-            arrival=next(self.broker.arrivals),
-            state=SCHEDULED if scheduled else READY,
-            due_at=old.due_at if scheduled else None,
-            attempts=attempts,
-            redelivered=redelivered,
-        )
-        self.broker.add(row)
+    def _send_dead(self, rows: Iterable[Row]) -> None:
+        """Send dead letters where their queues say; what cannot go there stays as it is."""
+        self.broker.engine.send_all([(row.queue.engine, row.entry) for row in rows], self._now().timestamp())
 
     @locked
     def deliver_now(self, ids: Sequence[int]) -> int:
@@ -126,53 +92,24 @@ class Steering(Arriving):
 
     @locked
     def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
-        waiting = [row for row in self.broker.found(ids) if row.entry.state in (READY, SCHEDULED)]
-        free = [row for row in waiting if row.value_key is None]
-        for row in free:
-            self._stand_later(row, deliver_at)
-        return len(free)
-
-    def _stand_later(self, row: Row, deliver_at: datetime) -> None:
-        """Let a row stand where its queue has those that are due then; its id stays."""
-        old, queue = row.entry, row.queue
-        self.broker.forget(row)
-        queue.engine.remove(old)
-        due_at = deliver_at.timestamp()
-        waits = deliver_at > self._now()
-        row.deliver_at = deliver_at
-        row.entry = Entry(
-            engine_message(row.message, deliver_at),
-            level=old.level,
-            place=place_of(due_at, due_first=queue.engine.placement.due_first),
-            arrival=old.arrival,
-            state=SCHEDULED if waits else READY,
-            due_at=due_at if waits else None,
-            attempts=old.attempts,
-            redelivered=old.redelivered,
-        )
-        row.entry.claim_number = old.claim_number  # no token may be given twice
-        self.broker.add(row)
+        due_at, now = deliver_at.timestamp(), self._now().timestamp()
+        moved = [row for row in self.broker.found(ids) if row.queue.engine.reschedule(row.entry, due_at, now)]
+        for row in moved:
+            row.deliver_at = deliver_at
+        return len(moved)
 
     @locked
     def prioritise(self, ids: Sequence[int], priority: int) -> int:
-        waiting = [row for row in self.broker.found(ids) if row.entry.state in (READY, SCHEDULED)]
-        changed = [row for row in waiting if row.message.priority != priority]
-        for row in _in_order(changed):
-            entry = row.entry
-            row.message = replace(row.message, priority=priority)
-            place = entry.place if entry.state is SCHEDULED else ORDINARY_PLACE
-            self._stand_anew(row, row.queue, place=place, attempts=entry.attempts, redelivered=entry.redelivered)
-        return len(changed)
+        now, rows = self._now().timestamp(), _in_order(self.broker.found(ids))
+        changed = [row.queue.engine.change_priority(row.entry, priority, now) for row in rows]
+        return sum(entry is not None for entry in changed)
 
     @locked
     def retry_dead(self, ids: Sequence[int]) -> int:
-        dead = [row for row in self.broker.found(ids) if row.entry.state is DEAD]
-        for row in dead:
-            row.queue.engine.redrive(row.entry)
-            row.entry.redelivered = True
-            row.expires_at, row.dead_reason, row.dead_at, row.ended = None, "", None, None
-            self._keep_latest(row)
-        return len(dead)
+        retried = [row for row in self.broker.found(ids) if row.queue.engine.redrive(row.entry)]
+        for row in retried:
+            row.ended = None
+        return len(retried)
 
     @locked
     def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
@@ -180,6 +117,18 @@ class Steering(Arriving):
         queue.paused = paused
         queue.paused_reason = storable(reason, 200)
         queue.paused_until = None if seconds is None else later(self._now(), seconds)
+
+    def _record(self, row: Row, failure: Failure, worker: str) -> None:
+        """Remember that the delivery of a row which a session holds has failed."""
+        self.record_attempt(
+            failure,
+            queue_name=row.queue.name,
+            number=row.entry.attempts,
+            worker=worker,
+            message_id=row.message.message_id,
+            correlation_id=row.message.correlation_id,
+            type=row.message.type,
+        )
 
     @locked
     def record_attempt(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from django_mq.engine.states import DEAD
-from django_mq.engine.verdict import Ending, Verdict, verdict
-from django_mq.stores.memory.broker import row_of
-from django_mq.stores.memory.dying import Dying
-from django_mq.stores.memory.row import BY_LATER_VALUE, EndedClaim
+from django_mq.engine.departing import Cause
+from django_mq.engine.expiry import expiry_order
+from django_mq.engine.fate import Fate
+from django_mq.stores.memory.row import EndedClaim
 from django_mq.stores.memory.runner import locked
+from django_mq.stores.memory.steering import Steering
 from django_mq.stores.records import WORKER_LOST, Reaped
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ ORPHANED = timedelta(days=7)
 ATTEMPTS_KEPT = timedelta(days=30)
 
 
-class Upkeep(Dying):
+class Upkeep(Steering):
     """Every duty may be run at any time, by any handle."""
 
     @locked
@@ -45,68 +46,37 @@ class Upkeep(Dying):
         now = self._now()
         sessions = [one for one in self.broker.sessions.values() if one.number != spare]
         reaped = [self._reap(session) for session in sessions if session.deadline < now]
-        self._move_dead(row for _, buried in reaped for row in buried)
+        self._send_dead(row for _, dead in reaped for row in dead)
         return [each for each, _ in reaped]
 
     def _reap(self, session: WorkerSession) -> tuple[Reaped, list[Row]]:
-        """Forget a session; return the rows that are buried, too."""
-        held = [row_of(entry) for entry in session.held()]
-        lost = [row for row in held if self._lose(row, session)]
-        dead = len(lost)
-        session.unsubscribe()
+        """Forget a session; return the dead letters that it leaves, too."""
+        for row in session.held():
+            if row.entry.suspect:
+                self._record(row, WORKER_LOST, session.info.name)
+            row.ended = EndedClaim(session.number, row.entry.claim_number, row.entry.suspect, session)
+            row.let_go()
+        lost = session.lose(self._now().timestamp())
+        dead = [row for row, fate in lost if fate is Fate.DEAD]
         del self.broker.sessions[session.number]
-        reaped = Reaped(session_id=session.number, name=session.info.name, released=len(held) - dead, dead=dead)
-        return reaped, [row for row in lost if row.entry.state is DEAD]
-
-    def _lose(self, row: Row, session: WorkerSession) -> bool:
-        """Give back what a dead session held; True if it was a suspect that is buried now."""
-        consumer, engine = session.consumer_of(row.queue), row.queue.engine
-        row.entry.redelivered = True
-        row.ended = EndedClaim(session.number, row.entry.claim_number, row.suspect, session)
-        if row.suspect:
-            self._record_loss(row, session)
-        if not row.suspect:
-            engine.release(row.entry, consumer)
-        elif verdict(Ending.FAILED, row.entry.attempts, row.queue.settings, 0.0).verdict is not Verdict.DEAD:
-            engine.fail(row.entry, consumer)
-        else:
-            engine.reject(row.entry, consumer)
-            if row.dead_reason == BY_LATER_VALUE:
-                self._back(row)
-            else:
-                self._bury(row, "worker lost")
-            return True
-        row.suspect = True
-        self._back(row)
-        return False
-
-    def _record_loss(self, row: Row, session: WorkerSession) -> None:
-        self.record_attempt(
-            WORKER_LOST,
-            queue_name=row.queue.name,
-            number=row.entry.attempts,
-            worker=session.info.name,
-            message_id=row.message.message_id,
-            correlation_id=row.message.correlation_id,
-            type=row.message.type,
-        )
+        released = len(lost) - len(dead)
+        return Reaped(session_id=session.number, name=session.info.name, released=released, dead=len(dead)), dead
 
     @locked
     def expire(self, limit: int = 1000) -> int:
         now = self._now().timestamp()
-        rows: list[Row] = []
-        while len(rows) < limit and self.broker.expiring.next_time() <= now:
-            head = self.broker.expiring.head()
-            if head is not None:
-                self.broker.expiring.remove(head)
-                rows.append(row_of(head))
-        self._expire(rows)
-        return len(rows)
+        engines = [queue.engine for queue in self.broker.queues.values()]
+        overdue = [(engine, entry) for engine in engines for entry in engine.overdue(now, limit)]
+        overdue = nsmallest(limit, overdue, key=lambda pair: expiry_order(pair[1]))
+        sent = self.broker.engine.send_all(overdue, now, expired=True)
+        for engine, entry in overdue:
+            if entry not in sent:
+                engine.remove(entry, Cause.EXPIRED)
+        return len(overdue)
 
     @locked
     def trim(self) -> int:
-        rings = [queue for queue in self.broker.queues.values() if queue.rows and queue.room().is_ring]
-        return sum(self._evict(queue, spared=max(row.id for row in queue.rows.values())) for queue in rings)
+        return sum(queue.engine.trim() for queue in self.broker.queues.values())
 
     @locked
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
@@ -115,7 +85,7 @@ class Upkeep(Dying):
         live = {row.message.message_id for row in self.broker.rows.values()}
         history = _drop(self.broker.history, lambda item: self._is_past(item, now, border), limit)
         attempts = _drop(self.broker.attempts, lambda item: _is_done_with(item, now, live), limit)
-        dedup_ids = sum(queue.prune_dedup_ids(now) for queue in self.broker.queues.values())
+        dedup_ids = sum(queue.engine.duplicate_ids.prune(now.timestamp()) for queue in self.broker.queues.values())
         return history + attempts + dedup_ids + self.broker.lane.prune(now)
 
     def roll_up(self) -> int:

@@ -55,13 +55,13 @@ def _rows_in_tables(store: Store, queue: str) -> list[StoredRow]:
 
 def _rows_in_memory(store: MemoryStore, queue: str) -> list[StoredRow]:
     known = store.broker.queues.get(queue)
-    rows = sorted(known.rows.values(), key=lambda row: row.entry.order) if known is not None else []
-    own = ("id", "attempts", "suspect", "deliver_at", "session_id")
+    rows = sorted(known.rows, key=lambda row: row.entry.order) if known is not None else []
+    own = ("id", "attempts", "deliver_at", "session_id")
     return [
         _row(
             {name: getattr(row, name) for name in own}
             | {"message_id": row.message.message_id}
-            | {"state": row.entry.state, "redelivered": row.entry.redelivered}
+            | {name: getattr(row.entry, name) for name in ("state", "redelivered", "suspect")}
             | {"headers": json.loads(row.message.headers)}
         )
         for row in rows
