@@ -4,10 +4,10 @@ A store reads a page of the ready messages in delivery order and the facts about
 the arbiter decides. Sessions of higher consumer priority take first, in thought, what they could
 really have: with a slot, within the limit in flight, of groups that are theirs or free, as much as
 their credit allows, and a suspect only if they could begin it at once. What they could not have is
-not kept for them.
+not kept for them. The in-process queue asks the same functions about its consumers.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -19,6 +19,24 @@ OPTIONS = ("grouping", "strict", "exclusive", "max_in_flight", "max_consumers")
 MOST_AT_A_TIME = 1000
 #: When to look again for messages that were left to a better session, in seconds: it may not have come for them.
 LEFT_SECONDS = 0.5
+
+
+R = TypeVar("R")
+
+
+def may_receive(receiver: object, receiving: Collection[object], slots: int | None) -> bool:
+    """Whether a receiver has one of the slots, or could take one; None is no limit."""
+    return slots is None or receiver in receiving or len(receiving) < slots
+
+
+def may_share(owner: object, receiver: object) -> bool:
+    """Whether a receiver may have messages of a group with this owner, None for none."""
+    return owner is None or owner == receiver
+
+
+def first_taker(better: Iterable[R], could_have: Callable[[R], bool]) -> R | None:
+    """Return which of the better receivers, the best first, takes a message; None leaves it to those below."""
+    return next(filter(could_have, better), None)
 
 
 class Candidate(Protocol):
@@ -196,10 +214,9 @@ class _Thought:
 
     def serves(self, session: int) -> bool:
         """Whether the session may have any message."""
-        slots = self._situation.slots
         if self._in_flight is not None and self._in_flight <= 0:
             return False
-        return slots is None or session in self._in_slots or len(self._in_slots) < slots
+        return may_receive(session, self._in_slots, self._situation.slots)
 
     def offers(self, item: Candidate) -> bool:
         """Whether the message need not wait for another of its group. Its group's next one then does."""
@@ -213,18 +230,20 @@ class _Thought:
     def may_have(self, session: int, item: Candidate) -> bool:
         """Whether the session has, or could take, a slot, and no other session owns the message's group."""
         owner = item.owner if self._situation.grouped else None
-        return self.serves(session) and (owner is None or owner == session)
+        return self.serves(session) and may_share(owner, session)
 
     def goes_to_a_rival(self, item: Candidate) -> bool:
         """Let the best session that could have the message take it; False if none could."""
-        for session, credit in self._credit.items():
-            if item.suspect and session in self._full:
-                continue
-            if credit > 0 and self.may_have(session, item):
-                self._credit[session] -= 1
-                self.take(session)
-                return True
-        return False
+        rival = first_taker(self._credit, lambda session: self._could_have(session, item))
+        if rival is None:
+            return False
+        self._credit[rival] -= 1
+        self.take(rival)
+        return True
+
+    def _could_have(self, rival: int, item: Candidate) -> bool:
+        can_begin = not (item.suspect and rival in self._full)
+        return can_begin and self._credit[rival] > 0 and self.may_have(rival, item)
 
     def take(self, session: int) -> None:
         """Note what a message that goes to the session takes from the others."""

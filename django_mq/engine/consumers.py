@@ -8,9 +8,10 @@ many consumers there are.
 from bisect import insort
 from collections import OrderedDict
 from collections.abc import Iterator
-from itertools import chain
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from django_mq.engine.arbiter import first_taker
 from django_mq.engine.consumer import (
     BLOCKED,
     INTERESTED,
@@ -199,12 +200,12 @@ class Consumers:
         """
         if consumer.priority >= self.top_priority:
             return False
-        for rank in self._ranks:
-            if rank.priority <= consumer.priority:
-                break
-            if any(self._could_take(better, entry) for better in chain(rank.interested, rank.notified)):
-                return True
-        return False
+        return first_taker(self._better_than(consumer), lambda better: self._could_take(better, entry)) is not None
+
+    def _better_than(self, consumer: Consumer) -> Iterator[Consumer]:
+        for rank in takewhile(lambda rank: rank.priority > consumer.priority, self._ranks):
+            yield from rank.interested
+            yield from rank.notified
 
     def expects(self, entry: "Entry") -> bool:
         """Whether somebody who is awake could take the entry."""

@@ -3,6 +3,7 @@
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from django_mq.engine.arbiter import may_receive
 from django_mq.errors import OutOfRange
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class LiveConsumers:
     def add(self, consumer: "Consumer") -> bool:
         """A consumer has come; whether it is live."""
         self._all[consumer] = None
-        if len(self._live) < self.most:
+        if may_receive(consumer, self._live, self.most):
             self._live.add(consumer)
         return self.is_live(consumer)
 

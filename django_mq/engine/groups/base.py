@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from django_mq.engine.arbiter import may_share
 from django_mq.engine.states import READY
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Groups(ABC):
     def may_take(self, consumer: "Consumer", entry: "Entry") -> bool:
         """Whether no other consumer owns the entry's group; changes nothing."""
         owned = self._ownership(entry)
-        return owned is None or owned.owner == consumer
+        return owned is None or may_share(owned.owner, consumer)
 
     def _ownership(self, entry: "Entry") -> Ownership | None:
         group = self.group_of(entry.message)
