@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,8 @@ def celery_message() -> None:
 
 def doors() -> None:
     """Publish with every option, pause and look, and let handlers end in every way."""
+    from django.core.management import CommandError, call_command
+
     from django_mq.api import pause, publish, publish_many, resume
     from django_mq.delivery.binding import bind
     from django_mq.diagnosis.overview import overview
@@ -83,6 +86,9 @@ def doors() -> None:
 
     for name, options in QUEUES.items():
         declare(shared_store("default"), name, **options)
+    call_command("mq_queue", "create", "made", "--grouping", "shared", "--max-in-flight", "5", stdout=StringIO())
+    with suppress(CommandError):
+        call_command("mq_queue", "edit", "made", "--max-in-flight", "0")
     for pattern in ("#.a.*", "b.#", "#"):
         bind("exchange", "tasks", exchange_type="topic", pattern=pattern, using="default")
     publish(exchange="exchange", routing_key="b.a.c", body="Reject")
