@@ -30,26 +30,24 @@ def order_of(level: int, place: int, arrival: int) -> Order:
     return -level, place, arrival
 
 
-def due_place(deliver_at: float) -> int:
-    """The place of a message that is due at ``deliver_at`` (seconds) and served first.
+def place_at(microseconds: int | None, *, due_first: bool) -> int:
+    """The place of a message that is due so many microseconds after 1970, None for one that names no time.
 
-    The time is rounded, not cut, to whole microseconds: a float cannot hold them exactly, and
-    a database, which can, would otherwise come out one higher. Until the year 2106 the result
-    is exactly the database's; from then on a float of seconds is too coarse for that.
+    ``due_first``: whether its queue serves due messages first.
 
-    >>> due_place(1.0) < due_place(1.000001) < ORDINARY_PLACE
+    >>> place_at(1, due_first=True) < place_at(2, due_first=True) < ORDINARY_PLACE
     True
     """
-    return due_place_at(round(deliver_at * 1_000_000))
-
-
-def due_place_at(microseconds: int) -> int:
-    """The same for a time in microseconds since 1970, as databases keep it."""
+    if microseconds is None or not due_first:
+        return ORDINARY_PLACE
     return microseconds - PLACE_OFFSET
 
 
 def place_of(deliver_at: float | None, *, due_first: bool) -> int:
-    """The place of a message in a queue that serves due messages first, or does not."""
-    if deliver_at is None or not due_first:
-        return ORDINARY_PLACE
-    return due_place(deliver_at)
+    """The same for a time in seconds.
+
+    The time is rounded, not cut, to whole microseconds: a float cannot hold them exactly, and
+    a database, which can, would otherwise come out one higher. Until the year 2106 the result
+    is exactly the database's; from then on a float of seconds is too coarse for that.
+    """
+    return place_at(None if deliver_at is None else round(deliver_at * 1_000_000), due_first=due_first)

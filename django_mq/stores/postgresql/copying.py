@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq.engine.expiry import Lifetime
 from django_mq.engine.levels import MOST_LEVELS, level_of, levels_of
-from django_mq.engine.places import ORDINARY_PLACE, due_place_at
+from django_mq.engine.places import place_at
 from django_mq.engine.states import State
 from django_mq.stores.sql.appending import is_ready_at_once
 
@@ -100,8 +100,7 @@ class Target:
         if at is None:
             return AT_ONCE
         state = State.SCHEDULED if at - SINCE_2000 > self.published_at else State.READY
-        place = due_place_at(at) if self.due_first else ORDINARY_PLACE
-        return DUE.pack(2, state.value, 8, place, 8, at - SINCE_2000)
+        return DUE.pack(2, state.value, 8, place_at(at, due_first=self.due_first), 8, at - SINCE_2000)
 
     def expiry(self, at: int | None) -> bytes:
         """Return when a message expires whose own time is given in microseconds since 1970, or none."""
