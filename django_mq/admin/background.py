@@ -27,8 +27,8 @@ from django.db.models import F, Q
 
 from django_mq.admin import behalf, report
 from django_mq.admin.message_acts import BY_NAME
-from django_mq.admin.selection import Batch, chosen_of
 from django_mq.admin.table import alias
+from django_mq.delivery import steering
 from django_mq.delivery.editing import stop_operation
 from django_mq.diagnosis import narrowing
 from django_mq.errors import MQError, StoreUnavailable
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from django_mq.admin.message_acts import Act
-    from django_mq.admin.selection import Chosen
+    from django_mq.delivery.steering import Row
 
 logger = logging.getLogger("django_mq.admin")
 
@@ -156,7 +156,7 @@ def _go_through(mine: QuerySet[Operation], using: str, halted: Callable[[], bool
             _end(mine, DONE)
             return
         end = end if operation.cursor < end else _end_of_slice(operation, using)
-        batch = chosen_of(rows_of(operation, using).filter(pk__lte=end)[:BATCH])
+        batch = steering.rows_of(rows_of(operation, using).filter(pk__lte=end)[:BATCH])
         behalf.check(operation.user_name, BY_NAME[operation.act].permission)
         _try(operation, batch, batch[-1].id if len(batch) == BATCH else end, mine, using)
 
@@ -174,9 +174,7 @@ def _expect(mine: QuerySet[Operation], using: str) -> None:
         mine.update(expected=number, beat_at=UTCNow())
 
 
-def _try(
-    operation: Operation, batch: Sequence[Chosen], reached: int, mine: QuerySet[Operation], using: str
-) -> None:
+def _try(operation: Operation, batch: Sequence[Row], reached: int, mine: QuerySet[Operation], using: str) -> None:
     """Do it to one batch and write down that it is done, both or neither.
 
     The row is written first: a process that stops it or takes over waits for this batch, and is told of it.
@@ -192,7 +190,7 @@ def _try(
 
 
 def _try_once(
-    operation: Operation, batch: Sequence[Chosen], reached: int, mine: QuerySet[Operation], using: str
+    operation: Operation, batch: Sequence[Row], reached: int, mine: QuerySet[Operation], using: str
 ) -> None:
     here = mine.filter(cursor=operation.cursor)
     progress = {"cursor": reached, "tried": F("tried") + len(batch), "beat_at": UTCNow()}
@@ -201,10 +199,10 @@ def _try_once(
             mine.update(changed=F("changed") + _do(operation, batch, using))
 
 
-def _do(operation: Operation, batch: Sequence[Chosen], using: str) -> int:
+def _do(operation: Operation, batch: Sequence[Row], using: str) -> int:
     act = BY_NAME[operation.act]
-    fit = Batch([message for message in batch if message.state in act.states])
-    return act.run(fit, _read(operation.answers), using) if fit.messages else 0
+    fit = [row for row in batch if row.state in act.states]
+    return act.run(fit, _read(operation.answers), using) if fit else 0
 
 
 def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -> None:

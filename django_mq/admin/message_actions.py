@@ -148,7 +148,7 @@ class MessageActions(TableAdmin):
 
     def _do_now(self, act: Act, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection) -> None:
         try:
-            changed = act.run(chosen, answers, alias())
+            changed = act.run(chosen.messages, answers, alias())
         except MQError as error:
             self.message_user(request, str(error), messages.ERROR)
             return

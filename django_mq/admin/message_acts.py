@@ -12,17 +12,15 @@ from django_mq.admin.asking import Asking
 from django_mq.admin.questions import Confirmation, Priority, Target, Time
 from django_mq.delivery import steering
 from django_mq.delivery.redriving import dead_letters
-from django_mq.models import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from django_stubs_ext import StrOrPromise
 
-    from django_mq.admin.selection import Batch
+    from django_mq.delivery.steering import Row
+    from django_mq.engine.states import State
 
-SCHEDULED, READY, CLAIMED, DEAD = Message.Status
-UNHELD = frozenset({SCHEDULED, READY, DEAD})
 EVERY = Q()
 
 
@@ -33,11 +31,15 @@ class Act(Asking):
     #: What the user needs.
     permission: str
     done: StrOrPromise
-    states: frozenset[int]
     #: Changes messages of a database, and returns how many it has changed. Raises MQError.
-    run: Callable[[Batch, Mapping[str, Any], str], int]
+    run: Callable[[Sequence[Row], Mapping[str, Any], str], int]
     #: What is looked at of all that match a filter; who is chosen one by one is tried, and told why it stays.
     among: Q = EVERY
+
+    @property
+    def states(self) -> frozenset[State]:
+        """The states that it is for."""
+        return steering.STATES[self.name]
 
 
 RELEASE = Act(
@@ -45,8 +47,7 @@ RELEASE = Act(
     permission="release_message",
     label=_("Release from worker"),
     done=_("Released"),
-    states=frozenset({CLAIMED}),
-    run=lambda chosen, _answers, using: steering.release(chosen.ids, chosen.queues, using=using),
+    run=lambda rows, _answers, using: steering.release(rows, using=using),
     question=Confirmation,
     warning=_(
         "A worker that is still at work on such a message will not notice: the message may be worked on twice, "
@@ -59,8 +60,7 @@ MOVE = Act(
     permission="move_message",
     label=_("Move to another queue"),
     done=_("Moved to %(target)s"),
-    states=UNHELD,
-    run=lambda chosen, answers, using: steering.move(chosen.ids, answers["target"], using=using),
+    run=lambda rows, answers, using: steering.move(rows, answers["target"], using=using),
     question=Target,
 )
 CANCEL = Act(
@@ -68,8 +68,7 @@ CANCEL = Act(
     permission="cancel_message",
     label=_("Cancel and remove"),
     done=_("Cancelled"),
-    states=UNHELD,
-    run=lambda chosen, _answers, using: steering.cancel(chosen.ids, using=using),
+    run=lambda rows, _answers, using: steering.cancel(rows, using=using),
     question=Confirmation,
     warning=_("Cancelled messages are gone for good; only the history remembers them."),
     harmful=True,
@@ -79,18 +78,14 @@ DELIVER_NOW = Act(
     permission="deliver_message_now",
     label=_("Deliver now"),
     done=_("Made ready now"),
-    states=frozenset({SCHEDULED}),
-    run=lambda chosen, _answers, using: steering.deliver_now(chosen.ids, chosen.queues, using=using),
+    run=lambda rows, _answers, using: steering.deliver_now(rows, using=using),
 )
 RESCHEDULE = Act(
     name="reschedule",
     permission="reschedule_message",
     label=_("Reschedule"),
     done=_("Rescheduled to %(deliver_at)s"),
-    states=frozenset({SCHEDULED, READY}),
-    run=lambda chosen, answers, using: steering.reschedule(
-        chosen.ids, chosen.queues, answers["deliver_at"], using=using
-    ),
+    run=lambda rows, answers, using: steering.reschedule(rows, answers["deliver_at"], using=using),
     question=Time,
     warning=_("Values of a last-value queue are left alone: they are never scheduled."),
 )
@@ -99,10 +94,7 @@ PRIORITISE = Act(
     permission="prioritise_message",
     label=_("Change priority"),
     done=_("Given priority %(priority)s"),
-    states=frozenset({SCHEDULED, READY}),
-    run=lambda chosen, answers, using: steering.prioritise(
-        chosen.ids, chosen.queues, answers["priority"], using=using
-    ),
+    run=lambda rows, answers, using: steering.prioritise(rows, answers["priority"], using=using),
     question=Priority,
 )
 RETRY = Act(
@@ -110,9 +102,7 @@ RETRY = Act(
     permission="retry_message",
     label=_("Retry"),
     done=_("Retried"),
-    # A dead letter of another queue stands ready in the dead-letter queue; what is none is left alone.
-    states=frozenset({READY, DEAD}),
-    run=lambda chosen, _answers, using: steering.retry(chosen.ids, using=using),
+    run=lambda rows, _answers, using: steering.retry(rows, using=using),
     among=dead_letters(),
 )
 

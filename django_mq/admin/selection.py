@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for typing.get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin import helpers
 
+from django_mq.delivery.steering import in_delivery_order, rows_of
 from django_mq.diagnosis.slices import as_listed
-from django_mq.engine.places import order_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from django.db.models import Q, QuerySet
     from django.http import HttpRequest
@@ -27,38 +26,7 @@ if TYPE_CHECKING:
 LIMIT = 1_000
 
 
-class Chosen(NamedTuple):
-    """As much of a message as an act needs."""
-
-    id: int
-    message_id: UUID
-    queue_name: str
-    state: int
-    level: int
-    place: int
-
-
-class Batch:
-    """Messages that an act changes at one go."""
-
-    def __init__(self, messages: Sequence[Chosen]) -> None:
-        self.messages = messages
-
-    @property
-    def ids(self) -> list[int]:
-        return [chosen.id for chosen in self.messages]
-
-    @property
-    def queues(self) -> set[str]:
-        return {chosen.queue_name for chosen in self.messages}
-
-
-def chosen_of(rows: QuerySet[Any]) -> list[Chosen]:
-    """Return as much of the rows as an act needs."""
-    return [Chosen(*row) for row in rows.values_list("pk", "message_id", "queue__name", "state", "level", "place")]
-
-
-class Selection(Batch):
+class Selection:
     """Chosen messages, in delivery order, and how many were asked for."""
 
     def __init__(self, request: HttpRequest, queryset: QuerySet[Any], find: Find, among: Q | None = None) -> None:
@@ -66,10 +34,10 @@ class Selection(Batch):
         #: Of all that match, those that the act is for; who was chosen one by one is told why it stays.
         self._find = partial(find, request, queryset, among=among if across else None)
         look = self._look = self._find(LIMIT + 1) if across else as_listed(queryset, LIMIT)
-        found = chosen_of(queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT]))
+        found = rows_of(queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT]))
         #: More than a page may wait for, or more than it has looked through: only with "select all".
         self.cut = len(look.ids) > LIMIT or not look.whole
-        super().__init__(sorted(found, key=lambda chosen: order_of(chosen.level, chosen.place, chosen.id)))
+        self.messages = in_delivery_order(found)
         self.asked = max(len(self.messages), self._named(request))
 
     def count(self, limit: int) -> tuple[int, bool]:

@@ -1,64 +1,106 @@
 """What an operator does to single messages: the store does it, then the consumers it may concern are woken.
 
-Ids are row ids; of the messages in another state than an act is for, none is changed. Every function returns
-how many messages it changed, and raises MQError.
+Of the messages in another state than an act is for, none is changed. Every function returns how many messages it
+changed, and raises MQError.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for typing.get_type_hints
 
 from django_mq.delivery import redriving
 from django_mq.delivery.hinting import hint
+from django_mq.engine.places import order_of
+from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
+
+    from django.db.models import QuerySet
 
 #: Messages changed by one statement, so that no transaction grows with the selection.
 CHUNK = 1000
 
+#: The states that each act is for. A letter of another queue stands ready in the dead-letter queue.
+STATES: Mapping[str, frozenset[State]] = {
+    "retry": frozenset({READY, DEAD}),
+    "deliver_now": frozenset({SCHEDULED}),
+    "reschedule": frozenset({SCHEDULED, READY}),
+    "prioritise": frozenset({SCHEDULED, READY}),
+    "move": frozenset({SCHEDULED, READY, DEAD}),
+    "release": frozenset({CLAIMED}),
+    "cancel": frozenset({SCHEDULED, READY, DEAD}),
+}
 
-def release(ids: Sequence[int], queues: Iterable[str], *, using: str) -> int:
+
+class Row(NamedTuple):
+    """As much of a message as an act needs."""
+
+    id: int
+    message_id: UUID
+    queue: str
+    state: int
+    level: int
+    place: int
+
+
+def rows_of(found: QuerySet[Any]) -> list[Row]:
+    """Return as much of these messages as an act needs, in their order."""
+    return [Row(*row) for row in found.values_list("pk", "message_id", "queue__name", "state", "level", "place")]
+
+
+def in_delivery_order(rows: Iterable[Row]) -> list[Row]:
+    """Return them in the order in which one queue would deliver them."""
+    return sorted(rows, key=lambda row: order_of(row.level, row.place, row.id))
+
+
+def release(rows: Sequence[Row], *, using: str) -> int:
     """Take claimed messages from their workers; what these report later is ignored."""
-    return _changed(shared_store(using).release_held, ids, wake=queues, using=using)
+    return _changed(shared_store(using).release_held, rows, wake=_queues(rows), using=using)
 
 
-def move(ids: Sequence[int], target: str, *, using: str) -> int:
+def move(rows: Sequence[Row], target: str, *, using: str) -> int:
     """Move messages that nobody holds to the tail of another queue; their attempts start again."""
-    return _changed(partial(shared_store(using).move, target=target), ids, wake=[target], using=using)
+    return _changed(partial(shared_store(using).move, target=target), rows, wake=[target], using=using)
 
 
-def cancel(ids: Sequence[int], *, using: str) -> int:
+def cancel(rows: Sequence[Row], *, using: str) -> int:
     """Remove messages that nobody holds."""
-    return _changed(shared_store(using).cancel, ids, wake=(), using=using)
+    return _changed(shared_store(using).cancel, rows, wake=(), using=using)
 
 
-def deliver_now(ids: Sequence[int], queues: Iterable[str], *, using: str) -> int:
+def deliver_now(rows: Sequence[Row], *, using: str) -> int:
     """Make scheduled messages ready."""
-    return _changed(shared_store(using).deliver_now, ids, wake=queues, using=using)
+    return _changed(shared_store(using).deliver_now, rows, wake=_queues(rows), using=using)
 
 
-def reschedule(ids: Sequence[int], queues: Iterable[str], deliver_at: datetime, *, using: str) -> int:
+def reschedule(rows: Sequence[Row], deliver_at: datetime, *, using: str) -> int:
     """Give scheduled or ready messages another time; one that has passed means at once."""
     act = partial(shared_store(using).reschedule, deliver_at=deliver_at)
-    return _changed(act, ids, wake=queues, using=using)
+    return _changed(act, rows, wake=_queues(rows), using=using)
 
 
-def prioritise(ids: Sequence[int], queues: Iterable[str], priority: int, *, using: str) -> int:
+def prioritise(rows: Sequence[Row], priority: int, *, using: str) -> int:
     """Give ready or scheduled messages another priority, 0 to 9."""
     act = partial(shared_store(using).prioritise, priority=priority)
-    return _changed(act, ids, wake=queues, using=using)
+    return _changed(act, rows, wake=_queues(rows), using=using)
 
 
-def retry(ids: Sequence[int], *, using: str) -> int:
+def retry(rows: Sequence[Row], *, using: str) -> int:
     """Make dead messages ready in their old place, and send those of dead-letter queues where they came from."""
-    return redriving.send_back(ids, using=using).total
+    return redriving.send_back([row.id for row in rows], using=using).total
 
 
-def _changed(act: Callable[[Sequence[int]], int], ids: Sequence[int], *, wake: Iterable[str], using: str) -> int:
+def _queues(rows: Iterable[Row]) -> set[str]:
+    return {row.queue for row in rows}
+
+
+def _changed(act: Callable[[Sequence[int]], int], rows: Sequence[Row], *, wake: Iterable[str], using: str) -> int:
+    ids = [row.id for row in rows]
     changed = sum(act(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK))
     if changed:
         hint(wake, using=using)

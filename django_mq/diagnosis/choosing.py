@@ -5,35 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for typing.get_type_hints
+from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
+from django_mq.delivery.steering import in_delivery_order, rows_of
 from django_mq.diagnosis.narrowing import narrowed
-from django_mq.engine.places import order_of
 from django_mq.models import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from uuid import UUID
 
     from django.db.models import QuerySet
 
+    from django_mq.delivery.steering import Row
     from django_mq.engine.states import State
 
 #: Messages tried by one transaction.
 BATCH = 500
-
-
-class Row(NamedTuple):
-    """As much of a message as an act needs."""
-
-    id: int
-    message_id: UUID
-    queue: str
-    state: int
-    level: int
-    place: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +57,11 @@ class Choice:
         while newest is not None and left != 0:
             wanted = BATCH if left is None else min(BATCH, left)
             rows = found.filter(pk__gt=last, pk__lte=newest).order_by("pk")
-            batch = [Row(*row) for row in rows.values_list(*COLUMNS)[:wanted]]
+            batch = rows_of(rows[:wanted])
             if not batch:
                 return
-            yield sorted(batch, key=lambda row: order_of(row.level, row.place, row.id))
-            last = max(row.id for row in batch)
+            yield in_delivery_order(batch)
+            last = batch[-1].id
             left = None if left is None else left - len(batch)
 
     def _rows(self, states: frozenset[State], alias: str) -> QuerySet[Message]:
@@ -80,6 +70,3 @@ class Choice:
         if self.ids:
             return rows.filter(message_id__in=self.ids)
         return rows.filter(self.among, state__in=[state.value for state in states])
-
-
-COLUMNS = ("pk", "message_id", "queue__name", "state", "level", "place")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.delivery import steering
-from django_mq.engine.states import DEAD, READY, SCHEDULED
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
 
-    from django_mq.diagnosis.choosing import Row
+    from django_mq.delivery.steering import Row
 
 
 class Command(MessageCommand):
@@ -22,7 +21,7 @@ class Command(MessageCommand):
     )
     exit_codes: ClassVar = {1: "refused, or not every message was removed"}
     verb = "removed"
-    states = frozenset({SCHEDULED, READY, DEAD})
+    states = steering.STATES["cancel"]
     left = "held", "held by a worker"
     asks = True
 
@@ -36,4 +35,4 @@ class Command(MessageCommand):
         super().run(alias, **options)
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002 - as everywhere
-        return steering.cancel([row.id for row in rows], using=alias)
+        return steering.cancel(rows, using=alias)

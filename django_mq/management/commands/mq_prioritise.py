@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery import steering
-from django_mq.engine.states import READY, SCHEDULED
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
 
-    from django_mq.diagnosis.choosing import Row
+    from django_mq.delivery.steering import Row
 
 
 class Command(MessageCommand):
@@ -21,7 +20,7 @@ class Command(MessageCommand):
         "tail of their new level."
     )
     verb = "given that priority"
-    states = frozenset({READY, SCHEDULED})
+    states = steering.STATES["prioritise"]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -29,5 +28,4 @@ class Command(MessageCommand):
         parser.add_argument("--to", type=int, choices=range(10), required=True, metavar="PRIORITY", help=words)
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
-        queues = {row.queue for row in rows}
-        return steering.prioritise([row.id for row in rows], queues, options["to"], using=alias)
+        return steering.prioritise(rows, options["to"], using=alias)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery import steering
-from django_mq.engine.states import CLAIMED
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.diagnosis.choosing import Row
+    from django_mq.delivery.steering import Row
 
 
 class Command(MessageCommand):
@@ -21,8 +20,8 @@ class Command(MessageCommand):
         "what that worker reports is ignored."
     )
     verb = "released"
-    states = frozenset({CLAIMED})
+    states = steering.STATES["release"]
     asks = True
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002 - as everywhere
-        return steering.release([row.id for row in rows], {row.queue for row in rows}, using=alias)
+        return steering.release(rows, using=alias)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from django_mq.delivery import steering
 from django_mq.delivery.times import read_time
 from django_mq.delivery.validation import aware
-from django_mq.engine.states import READY, SCHEDULED
 from django_mq.management.arguments import UsageError, more_than_zero
 from django_mq.management.messages import MessageCommand
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
 
-    from django_mq.diagnosis.choosing import Row
+    from django_mq.delivery.steering import Row
 
 
 class Command(MessageCommand):
@@ -25,7 +24,7 @@ class Command(MessageCommand):
         "now. Values of a last-value queue stay: they are never scheduled."
     )
     verb = "rescheduled"
-    states = frozenset({SCHEDULED, READY})
+    states = steering.STATES["reschedule"]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -36,7 +35,7 @@ class Command(MessageCommand):
 
     def run(self, alias: str, **options: Any) -> None:
         if options["now"]:
-            self.verb, self.states = "made ready", frozenset({SCHEDULED})
+            self.verb, self.states = "made ready", steering.STATES["deliver_now"]
         elif options["at"] is not None:
             options["deliver_at"] = read_time(options["at"], "--at")
         else:
@@ -51,7 +50,6 @@ class Command(MessageCommand):
             raise UsageError(f"--delay {seconds:g} reaches beyond the year 9999.") from None
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
-        ids, queues = [row.id for row in rows], {row.queue for row in rows}
         if options["now"]:
-            return steering.deliver_now(ids, queues, using=alias)
-        return steering.reschedule(ids, queues, options["deliver_at"], using=alias)
+            return steering.deliver_now(rows, using=alias)
+        return steering.reschedule(rows, options["deliver_at"], using=alias)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery import steering
 from django_mq.delivery.redriving import dead_letters
-from django_mq.engine.states import DEAD, READY
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.diagnosis.choosing import Row
+    from django_mq.delivery.steering import Row
 
 
 class Command(MessageCommand):
@@ -22,9 +21,9 @@ class Command(MessageCommand):
         "dead letters of a queue there is mq_redrive."
     )
     verb = "retried"
-    states = frozenset({READY, DEAD})
+    states = steering.STATES["retry"]
     among = dead_letters()
     left = "left", "left alone: no dead letter, or its queue is gone or full or has it already"
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002 - as everywhere
-        return steering.retry([row.id for row in rows], using=alias)
+        return steering.retry(rows, using=alias)
