@@ -49,13 +49,14 @@ def fault(name: str, *edits: tuple[str, str, str], store: str = "sqlite") -> Fau
 
 
 FAULTS = (
-    fault("a group is not exclusive", ("busy_groups.sql", "h.state = 2", "h.state = 9")),
-    fault("a group does not wait for its next attempt", ("busy_groups.sql", "w.state = 0", "w.state = 9")),
-    fault(
-        "an assigned group has no owner", ("own.sql", "WHERE NOT EXISTS", "WHERE %(group)s IS NULL AND NOT EXISTS")
-    ),
+    fault("a group is not exclusive", ("facts.sql", "h.state = 2 AND h.group_key", "h.state = 9 AND h.group_key")),
+    fault("a group does not wait for its next attempt", ("facts.sql", "w.state = 0", "w.state = 9")),
+    fault("an assigned group has no owner", ("own_chosen.sql", "m.group_key END", "NULL END")),
     fault("the order of a level is lost", ("claim.sql", "m.level DESC, m.place, m.id", "m.level DESC, m.id")),
-    fault("the order of levels is lost in a constrained queue", ("walk.sql", "m.level DESC, m.place", "m.place")),
+    fault(
+        "the order of levels is lost in a constrained queue",
+        ("facts.sql", "m.level DESC, m.place, m.id", "m.id DESC"),
+    ),
     fault("merged queues do not take turns", ("claim_across.sql", "walk.turn, walk.position", "walk.position")),
     fault("expiry is ignored", ("find_expired.sql", "expires_at <= {now}", "expires_at <= {now} AND id < 0")),
     fault(
@@ -79,16 +80,32 @@ FAULTS = (
     fault("bytes of dead messages take no room", ("measure_queue.sql", "state = 3", "state = 9")),
     fault(
         "a slot is not freed",
-        ("seats.sql", "JOIN django_mq_workersession", "LEFT JOIN django_mq_workersession"),
+        (
+            "facts.sql",
+            "JOIN django_mq_workersession s ON s.id = o.session_id",
+            "LEFT JOIN django_mq_workersession s ON s.id = o.session_id",
+        ),
         ("drop_ownerships.sql", "WHERE", "WHERE group_key IS NOT NULL AND"),
     ),
-    fault("a slot is not taken", ("own.sql", "WHERE NOT EXISTS", "WHERE %(group)s IS NOT NULL AND NOT EXISTS")),
-    fault("one more is in flight", ("in_flight.sql", "count(*)", "max(0, count(*) - 1)")),
+    fault("a slot is not taken", ("own_chosen.sql", "WHERE", "WHERE %(by_group)s AND")),
+    fault(
+        "one more is in flight",
+        (
+            "facts.sql",
+            "SELECT count(*) FROM django_mq_message h {by_state}",
+            "SELECT max(0, count(*) - 1) FROM django_mq_message h {by_state}",
+        ),
+    ),
     fault("a redrive keeps the attempts", ("retry_dead.sql", "attempts = 0, ", "")),
     fault("a pause is ignored where queues are merged", ("claim_across.sql", " AND NOT {paused}", "")),
     fault("a pause does not end", ("_paused.sql", "q.paused_until > {now}", "true")),
-    fault("the priority of a consumer is ignored", ("queue_consumers.sql", "c.priority,", "0,")),
-    fault("the credit of a better consumer is ignored", ("queue_consumers.sql", "c.credit_limit,", "0,")),
+    fault(
+        "the priority of a consumer is ignored",
+        ("facts.sql", "c.session_id, c.priority, c.credit_limit", "c.session_id, 0, c.credit_limit"),
+    ),
+    fault(
+        "the credit of a better consumer is ignored", ("facts.sql", "c.priority, c.credit_limit", "c.priority, 0")
+    ),
     fault("the bytes of a claim are ignored", ("sqlite/store.py", "len(row[BODY_COLUMN])) for row", "0) for row")),
     fault("the limit of a queue is ignored", ("claim_across.sql", "walk.turn <= walk.allowed", "true")),
     fault(
@@ -97,7 +114,7 @@ FAULTS = (
     fault("a message given back is not marked", ("settle_released.sql", "redelivered = 1, ", "")),
     fault(
         "what is given back uncounted is counted",
-        ("settle_released.sql", "(given.counted AND NOT m.suspect)", "(NOT m.suspect)"),
+        ("_counted.sql", "given.counted AND NOT m.suspect", "NOT m.suspect"),
     ),
     fault("a late settlement counts", ("_held.sql", "gone.claim = CAST(given.key AS INTEGER) AND ", "")),
     fault("claimed messages are cancelled", ("remove.sql", "state <> 2", "state <> 9")),

@@ -83,6 +83,8 @@ class Site:
         """Forget everything, and declare the queues, the last one first: it may be the target of others."""
         empty(self.store)
         self.queues = queues
+        #: The same, as an operator has changed them.
+        self.options = dict(queues)
         self.base = base + HEAD_START
         #: Sessions by number; the slot, and the session that is in it.
         self.sessions: list[int] = []
@@ -420,7 +422,7 @@ class Site:
 
     def _upkeep(self, duty: str) -> Any:
         done = getattr(self.store, duty)()
-        return done if duty in {"expire", "trim"} else None
+        return done if duty in {"expire", "trim", "prune"} else None
 
     def _ids(self, numbers: Iterable[int]) -> list[int]:
         return [id_ for name in self.queues for id_ in self._ids_in(name, numbers)]
@@ -451,8 +453,10 @@ class Site:
 
     def _edit(self, queue: str, changes: dict[str, Any]) -> None:
         """What an operator does in the admin."""
-        if self.store.queue(queue) is None or not changes:
+        options = self.options[queue] | {name: value for name, value in changes.items() if name != "closed"}
+        if self.store.queue(queue) is None or not changes or list(QueueOptions(**options).contradictions()):
             return
+        self.options[queue] = options
         if isinstance(self.store, MemoryStore):
             edit_in_memory(self.store, queue, **changes)
         else:
@@ -461,6 +465,7 @@ class Site:
     def _delete(self, queue: str, *, force: bool) -> Any:
         """Delete the queue, if that is allowed, and declare it again as it was at first."""
         deleted = self.store.delete_queue(queue, force=force)
+        self.options[queue] = self.queues[queue]
         self.store.declare(queue, asdict(QueueOptions(**self.queues[queue])))
         return deleted
 
