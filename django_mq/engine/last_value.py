@@ -1,9 +1,13 @@
 """Of the messages with one key, which replaces which: what arrived later is the later value."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from django_mq.engine.states import CLAIMED
+from django_mq.errors import InvalidMessage
+
+#: Longest key, in characters: what fits into a column.
+KEY_LENGTH: Final = 255
 
 
 class Replaced(NamedTuple):
@@ -27,3 +31,17 @@ def replaced(others: Iterable[tuple[int, int]]) -> Replaced:
     for arrival, state in others:
         (found.held if state == CLAIMED else found.gone).append(arrival)
     return found
+
+
+def check_value(queue: str, header: str, key: str, *, is_later: bool) -> None:
+    """Raise InvalidMessage for a key that is too long, and for a value that is to come later.
+
+    Until then the value it replaces would have to be kept, and then be taken back.
+    """
+    if len(key) > KEY_LENGTH:
+        raise InvalidMessage(f"The header {header!r} is {len(key)} characters long; at most {KEY_LENGTH} fit.")
+    if is_later:
+        raise InvalidMessage(
+            f"Queue {queue!r} keeps the last value of each {header!r}, and takes none in advance: "
+            "publish it when it holds."
+        )

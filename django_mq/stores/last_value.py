@@ -6,32 +6,22 @@ import json
 from typing import TYPE_CHECKING
 
 from django_mq.engine.groups.base import header_text
+from django_mq.engine.last_value import check_value
 from django_mq.engine.message import Message
-from django_mq.errors import InvalidMessage
 
 if TYPE_CHECKING:
     from django_mq.stores.records import NewMessage
-
-#: Longest key, in characters; the column's length.
-KEY_LENGTH = 255
 
 
 def value_key(message: NewMessage, header: str) -> str | None:
     """Return the header's text, None without one: such a message replaces nothing.
 
-    Raises InvalidMessage for a key that is too long, and for a message that is to come later:
-    until then the value it replaces would have to be kept, and then be taken back.
+    Raises InvalidMessage for what cannot be a value.
     """
     key = key_in(message.headers, header)
-    if key is None:
-        return None
-    if len(key) > KEY_LENGTH:
-        raise InvalidMessage(f"The header {header!r} is {len(key)} characters long; at most {KEY_LENGTH} fit.")
-    if message.deliver_at is not None or message.delay_seconds:
-        raise InvalidMessage(
-            f"Queue {message.queue_name!r} keeps the last value of each {header!r}, and takes none in advance: "
-            "publish it when it holds."
-        )
+    if key is not None:
+        is_later = message.deliver_at is not None or bool(message.delay_seconds)
+        check_value(message.queue_name, header, key, is_later=is_later)
     return key
 
 

@@ -15,8 +15,6 @@ from django_mq.errors import (
 )
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from django_mq.stores.records import NewMessage
 
 
@@ -59,13 +57,6 @@ def no_room(name: str) -> QueueFull:
 def duplicate(message: NewMessage) -> DuplicateMessage:
     """The message's id is taken in its queue."""
     return DuplicateMessage(f"Message {message.message_id} is already in queue {message.queue_name!r}.")
-
-
-def used(message: NewMessage, by: UUID) -> DuplicateMessage:
-    """The message's duplicate id was used in its queue."""
-    return DuplicateMessage(
-        f"Duplicate id {message.dedup_id!r} was used in queue {message.queue_name!r} before, by message {by}."
-    )
 
 
 def twice(message: NewMessage) -> DuplicateMessage:

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from django_mq.engine.departing import Cause
 from django_mq.engine.doors.serving import Serving
 from django_mq.engine.duplicates import used_before
+from django_mq.engine.last_value import check_value
 from django_mq.engine.overflow import Overflow
 from django_mq.engine.states import GONE, HELD
 from django_mq.engine.telling import tell
 from django_mq.errors import (
     DuplicateMessage,
     IllegalMove,
-    InvalidMessage,
     PublishError,
     QueueClosed,
     QueueFull,
@@ -73,8 +73,8 @@ class Publishing(Serving):
         if self.closed:
             raise QueueClosed(f"Queue {self.name!r} is closed.")
         self.placement.check(message)
-        if self.policy.values_at_once and message.deliver_at is not None and self._value_of(message) is not None:
-            raise InvalidMessage(f"Queue {self.name!r} takes no value in advance: publish it when it holds.")
+        if self.policy.values_at_once and (key := self._value_of(message)) is not None:
+            check_value(self.name, self.rules.key or "", key, is_later=message.deliver_at is not None)
         if message.duplicate_id is not None:
             user = self._duplicates.user_of(message.duplicate_id, now)
             if user is not None:

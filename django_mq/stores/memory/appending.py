@@ -6,7 +6,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from django_mq.stores import refusals
-from django_mq.stores.last_value import value_key
 from django_mq.stores.memory.declaring import Declaring
 from django_mq.stores.memory.row import engine_message
 from django_mq.stores.memory.runner import locked
@@ -48,8 +47,6 @@ class Appending(Declaring):
             return []
         now = self._now()
         arriving = self._arriving(messages, now, is_ruled=True)
-        for message in messages:
-            self._check_value(message)
         admitted = {queue: _admitted(queue, mine, now) for queue, mine in arriving.items()}
         kept = [messages[at] for mine in admitted.values() for at in mine]
         if again and kept and all(self._is_here(message) for message in kept):
@@ -90,12 +87,6 @@ class Appending(Declaring):
         if queue.closed:
             raise refusals.closed(name)
         return queue
-
-    def _check_value(self, message: NewMessage) -> None:
-        """Raise InvalidMessage for what cannot be a value."""
-        key = self.broker.queues[message.queue_name].settings.last_value_key
-        if key:
-            value_key(message, key)
 
     @staticmethod
     def _enter(coming: Coming, now: datetime) -> dict[int, Entry]:

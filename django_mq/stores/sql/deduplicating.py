@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.engine.duplicates import is_over
-from django_mq.stores import refusals
+from django_mq.engine.duplicates import is_over, used_before
 from django_mq.stores.sql.replacing import Replacing
 from django_mq.stores.values import time_of
 
@@ -37,7 +36,7 @@ class Deduplicating(Replacing):
             if is_new := is_over(time_of(used_at).timestamp(), time_of(now).timestamp(), seconds):
                 self._rows("forget_duplicate", id=id_)
             if not (is_new and self._remember_duplicate(message)):
-                raise refusals.used(message, UUID(str(by)))
+                raise used_before(message.queue_name, message.dedup_id, UUID(str(by)))
 
     def _uses(self, message: NewMessage) -> list[tuple[Any, ...]]:
         return self._rows("duplicate_of", queue=message.queue_name, dedup_id=message.dedup_id)
