@@ -19,7 +19,7 @@ from django_mq.engine.options import QueueOptions
 from django_mq.engine.places import order_of
 from django_mq.errors import SessionLost
 from django_mq.stores.records import Exchange
-from django_mq.stores.sql.remembering import PAGE, Remembering
+from django_mq.stores.sql.queues import PAGE, Remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
