@@ -1,11 +1,10 @@
 """The queue model in pure Python: no database, no thread, no clock of its own.
 
 Who decides
-    A queue decides alone which entry is served next and to whom. It is used in two ways. As a
-    worker's *window* it holds entries that a store has claimed: they are offered, matched to the
-    local consumers, and whatever becomes of them, the row's fate is written by the store and
-    the window only ``accept``-s or ``remove``-s them. With a store in memory it is a whole
-    *broker* in one process: messages are published to it, fail, wait, and die in it.
+    The decisions of durable queues are functions over plain values: ``verdict``, ``arbiter``,
+    ``claim``, ``routing`` and others. A queue of the engine decides alone, by the same code,
+    which entry is served next and to whom: with a store in memory it is a whole *broker*, to
+    which messages are published, and in which they fail, wait, and die.
 
 What is trusted
     Time is an argument, ``now``, in seconds on one clock. It may stand still or go backwards:

@@ -157,3 +157,21 @@ def test_the_other_tables_are_complete() -> None:
     assert set(table("### Settling")) >= set(Fate.__members__)
     counters = set(Statistics.__slots__) | {"depth", "depth_bytes"}
     assert set(table("## Statistics and alerts")) == counters | {field.name for field in fields(AlertLimits)}
+
+
+def imported_by_others() -> set[str]:
+    """The modules and packages of the engine that the rest of the package imports."""
+    found: set[str] = set()
+    for path in (DOCS.parent / "django_mq").rglob("*.py"):
+        if "engine" not in path.parts:
+            found |= set(re.findall(r"^(?:    )?from django_mq\.engine\.(\w+)", path.read_text(), re.MULTILINE))
+    return found
+
+
+def test_the_page_says_which_modules_the_product_uses() -> None:
+    section = TEXT.partition("## What uses the engine")[2].partition("\n## ")[0]
+    used, _, unused = section.partition("Nothing in the product uses")
+    idle = set(re.findall(r"`(\w+)`", unused.partition(".")[0]))
+
+    assert imported_by_others() - {"doors"} <= set(re.findall(r"`(\w+)`", used))
+    assert not idle & imported_by_others()
