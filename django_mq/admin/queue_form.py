@@ -4,16 +4,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import TableForm, alias
 from django_mq.delivery.circles import leads_back
-from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
+from django_mq.engine.options import LINKS, OPTIONS, OTHERS, SECTIONS, QueueOptions
 from django_mq.models import Queue
 
 if TYPE_CHECKING:
     from typing import ClassVar
+
+    from django_mq.engine.options import Option
+
+
+#: The section that also shows how many messages were dropped.
+DROPPING = "Limits"
+
+
+def option_fieldsets() -> list[Any]:
+    """Return the sections of a queue's options as the admin shows them."""
+    return [(_(section), {"fields": _lines(section)}) for section in SECTIONS]
+
+
+def _lines(section: str) -> list[Any]:
+    lines: list[list[str]] = []
+    for name, option in OPTIONS.items():
+        if option.section == section:
+            if not option.beside:
+                lines.append([])
+            lines[-1].append(name)
+    if section == DROPPING:
+        lines.append(["dropped"])
+    return [tuple(line) for line in lines]
 
 
 class QueueForm(TableForm):
@@ -21,50 +45,15 @@ class QueueForm(TableForm):
 
     class Meta:
         model = Queue
-        fields: ClassVar = [
-            "name",
-            "closed",
-            "kind",
-            "levels",
-            "due_order",
-            "max_attempts",
-            "backoff_seconds",
-            "backoff_multiplier",
-            "backoff_cap_seconds",
-            "backoff_jitter",
-            "dead_letter_queue",
-            "last_value_key",
-            "max_messages",
-            "max_bytes",
-            "overflow",
-            "wait_seconds",
-            "dedup_count",
-            "dedup_seconds",
-            "ttl_seconds",
-            "min_ttl_seconds",
-            "max_ttl_seconds",
-            "expiry_queue",
-            "history_days",
-            "history_body",
-            "grouping",
-            "strict",
-            "exclusive",
-            "max_consumers",
-            "max_in_flight",
-        ]
+        fields: ClassVar = ["name", "closed", *(name for name in OPTIONS if name not in OTHERS)]
         help_texts: ClassVar = {
             "name": _("Publishers and consumers know the queue by this name; it cannot be changed later."),
-            "kind": _(
-                "A first-in-first-out queue has one level, whatever the priorities. Messages that are already "
-                "there keep their level; change their priority or move them to place them anew."
-            ),
-            "levels": _(
-                "Priority lists of a priority queue, 1 to 10; a first-in-first-out queue ignores it. Another "
-                "number places new messages only: those already there keep their level until their priority is "
-                "changed or they are moved."
-            ),
-            "backoff_jitter": _("Share of the delay that is drawn at random, 0 to 1."),
         }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in OTHERS:
+            self.initial.setdefault(name, getattr(self.instance, name))
 
     def clean_dead_letter_queue(self) -> Queue | None:
         """Refuse a chain that leads dead letters back here: they would travel for ever."""
@@ -86,6 +75,8 @@ class QueueForm(TableForm):
             settings = QueueOptions(**given)
             for sentence in [*settings.problems(), *settings.contradictions()]:
                 self.add_error(None, sentence + ".")
+            for name in OTHERS:
+                setattr(self.instance, name, cleaned[name])
         return cleaned
 
     def clean_expiry_queue(self) -> Queue | None:
@@ -100,3 +91,19 @@ class QueueForm(TableForm):
         same = Queue.objects.using(alias()).filter(name=self.cleaned_data.get("name")).exclude(pk=self.instance.pk)
         if same.exists():
             self.add_error("name", self.instance.unique_error_message(Queue, ("name",)))
+
+
+def _field(option: Option) -> forms.Field:
+    """Return the field of an option that is no column, for which Django makes none."""
+    said: dict[str, Any] = {"label": _(option.label), "help_text": _(option.help)}
+    if option.base_type == "bool":
+        return forms.BooleanField(required=False, **said)
+    if option.choices:
+        choices = [(value, _(label)) for value, label in option.choices.items()]
+        return forms.ChoiceField(choices=choices, **said)
+    number: Any = {"int": forms.IntegerField, "float": forms.FloatField}[option.base_type]
+    made: forms.Field = number(min_value=option.least, max_value=option.most, required=not option.optional, **said)
+    return made
+
+
+QueueForm.declared_fields.update({name: _field(OPTIONS[name]) for name in OTHERS})

@@ -22,7 +22,7 @@ from django_mq.admin.filters import DELIVERY
 from django_mq.admin.log import LogPage
 from django_mq.admin.overview import Overview
 from django_mq.admin.queue_actions import QueueActions
-from django_mq.admin.queue_form import QueueForm
+from django_mq.admin.queue_form import QueueForm, option_fieldsets
 from django_mq.admin.space import SpacePage
 from django_mq.admin.table import alias
 from django_mq.diagnosis.groups import groups
@@ -57,32 +57,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
     fieldsets = [
         (None, {"fields": ["name", "closed"]}),
         (gettext_lazy("Now"), {"fields": NOW}),
-        (gettext_lazy("Order"), {"fields": ["kind", "levels", "due_order", "last_value_key"]}),
-        (
-            gettext_lazy("Failures"),
-            {
-                "fields": [
-                    "max_attempts",
-                    ("backoff_seconds", "backoff_multiplier"),
-                    ("backoff_cap_seconds", "backoff_jitter"),
-                    "dead_letter_queue",
-                ]
-            },
-        ),
-        (
-            gettext_lazy("Consumers"),
-            {"fields": ["grouping", ("strict", "exclusive"), ("max_consumers", "max_in_flight")]},
-        ),
-        (
-            gettext_lazy("Limits"),
-            {"fields": [("max_messages", "max_bytes"), ("overflow", "wait_seconds"), "dropped"]},
-        ),
-        (gettext_lazy("Duplicates"), {"fields": [("dedup_count", "dedup_seconds")]}),
-        (
-            gettext_lazy("Time to live"),
-            {"fields": [("ttl_seconds", "min_ttl_seconds", "max_ttl_seconds"), "expiry_queue"]},
-        ),
-        (gettext_lazy("History"), {"fields": ["history_days", "history_body"]}),
+        *option_fieldsets(),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Queue]:
@@ -179,7 +154,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
 
     def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
         """Return what belongs to which worker, where anything does, with the address of the worker's page."""
-        if queue.grouping == Queue.Grouping.NONE and not queue.exclusive and queue.max_consumers is None:
+        if queue.options.seats is None and not queue.options.has_groups:
             return []
         if not self.may(request, "view_message"):
             return []

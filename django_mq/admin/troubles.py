@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 from django_mq.admin import columns, depth
 from django_mq.admin.durations import duration
 from django_mq.diagnosis.troubles import Kind
+from django_mq.engine.overflow import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
 
 if TYPE_CHECKING:
@@ -174,12 +175,12 @@ def _waiting(state: QueueState) -> str:
 
 def _full(_trouble: Trouble, state: QueueState) -> str:
     words = {
-        Queue.Overflow.DROP: _("It is full (limit: %(most)s) and drops new messages."),
-        Queue.Overflow.FLOW: _("It is full (limit: %(most)s) and lets publishers wait."),
+        Overflow.DROP: _("It is full (limit: %(most)s) and drops new messages."),
+        Overflow.FLOW: _("It is full (limit: %(most)s) and lets publishers wait."),
     }
     refuses = _("It is full (limit: %(most)s) and refuses new messages.")
     most = number_format(state.max_messages or 0, use_l10n=True, force_grouping=True)
-    return words.get(Queue.Overflow(state.overflow), refuses) % {"most": most}
+    return words.get(Overflow(state.overflow), refuses) % {"most": most}
 
 
 def _dead(_trouble: Trouble, state: QueueState) -> str:

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 
 from django_mq.delivery import appending
 from django_mq.delivery.circles import leads_back
-from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
+from django_mq.engine.options import LINKS, OPTIONS, OTHERS, QueueOptions
 from django_mq.errors import ConfigurationError
 from django_mq.models import Operation, Queue
 from django_mq.stores.refusals import no_such_queue
@@ -66,14 +66,15 @@ def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]
             setattr(queue, option, None if value is None else queue_named(value, using=using))
         else:
             setattr(queue, option, value)
-    settings = QueueOptions(**{name: getattr(queue, name) for name in OPTIONS if name not in LINKS})
+    settings = queue.options
     # What is out of range is not asked whether it makes sense as well.
     problems = [*settings.problems(), *_broken_columns(queue), *_lead_back(queue, using=using)]
     problems = problems or list(settings.contradictions())
     if problems:
         raise ConfigurationError("; ".join(problems) + ".")
     queue.counted_at = None  # limits may be new: what was known of the room is not
-    return [*changes, "counted_at"]
+    columns = {"other_options" if name in OTHERS else name for name in changes}
+    return [*columns, "counted_at"]
 
 
 def _broken_columns(queue: Queue) -> list[str]:

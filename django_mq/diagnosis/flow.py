@@ -27,7 +27,7 @@ class Flow:
         if self._newest is None:
             self._newest, self._looked_at = rows.aggregate(newest=Max("id"))["newest"] or 0, now
             return None
-        # Cleared of the model's ordering, which would stand in the grouping.
+        # Without the model's ordering, which would become a part of GROUP BY.
         new = rows.filter(id__gt=self._newest).order_by().values("queue_name")
         found = list(new.annotate(number=Count("id"), newest=Max("id")))
         seconds = max(now - self._looked_at, 0.001)

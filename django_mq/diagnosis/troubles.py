@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from django_mq.diagnosis.fleet import Use, slots_of_queues
 from django_mq.diagnosis.overview import COUNT_LIMIT
-from django_mq.engine.overflow import Limits
-from django_mq.models import Queue, WorkerSession
+from django_mq.engine.overflow import Limits, Overflow
+from django_mq.models import WorkerSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -159,7 +159,7 @@ def is_full(state: QueueState) -> bool:
 
     Where counting has stopped, what publishers know of it decides: that may be a moment old.
     """
-    if state.overflow == Queue.Overflow.RING:
+    if state.overflow == Overflow.RING.value:
         return False
     counts = (state.ready, state.scheduled, state.claimed, state.dead)
     known = (state.held_messages or 0) if max(counts) >= COUNT_LIMIT else 0

@@ -29,8 +29,23 @@ TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "str": (str,),
     "bool": (bool,),
 }
-#: The sections of the admin's form and of the reference page, in their order.
-SECTIONS: Final = ("Order", "Failures", "Consumers", "Limits", "Duplicates", "Time to live", "History")
+
+
+def _(text: str) -> str:
+    """Mark a text for translation."""
+    return text
+
+
+#: The sections of the admin's form, in their order.
+SECTIONS: Final = (
+    _("Order"),
+    _("Failures"),
+    _("Consumers"),
+    _("Limits"),
+    _("Duplicates"),
+    _("Time to live"),
+    _("History"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +77,9 @@ class Option:
     is_link: bool = False
     #: The most characters of a text that is neither chosen nor the name of a queue.
     length: int = 0
-    #: The column of the queue's table, where it is not called as the option.
-    column: str = ""
+    #: The column of the queue's table, called as the option where nothing else is said. None: the option is kept
+    #: with others in one column of JSON, which SQL does not read.
+    column: str | None = None
     argument: Argument | None = None
     # Read off the field of QueueOptions.
     name: str = ""
@@ -94,11 +110,6 @@ class Option:
         if self.least <= value <= self.most:
             return None
         return f"use {self.least} to {self.most}" + (", or None" if self.optional else "")
-
-
-def _(text: str) -> str:
-    """Mark a text for translation."""
-    return text
 
 
 def _option(default: Any, **declared: Any) -> Any:
@@ -188,6 +199,14 @@ class QueueOptions:
         section="Failures",
         beside=True,
         most=1,
+    )
+    backoff_ticks_per_second: int = _option(
+        0,
+        label=_("backoff ticks per second"),
+        help=_("Delays are cut to whole ticks, before jitter and cap; 0 = not cut. Artemis has 1000."),
+        section="Failures",
+        most=1_000_000,
+        column=None,
     )
     dead_letter_queue: str | None = _option(
         None,
@@ -351,7 +370,11 @@ class QueueOptions:
     def backoff(self) -> Backoff:
         """How long a failed message waits."""
         return Backoff(
-            self.backoff_seconds, self.backoff_multiplier, self.backoff_cap_seconds, self.backoff_jitter
+            self.backoff_seconds,
+            self.backoff_multiplier,
+            self.backoff_cap_seconds,
+            self.backoff_jitter,
+            self.backoff_ticks_per_second,
         )
 
     @property
@@ -424,6 +447,8 @@ def _declared() -> Iterator[tuple[str, Option]]:
 
 #: Every option by its name, in the order in which it is declared.
 OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(dict(_declared()))
+#: Options that have no column.
+OTHERS: Final = tuple(name for name, option in OPTIONS.items() if option.column is None)
 #: Options that name another queue.
 LINKS: Final = tuple(name for name, option in OPTIONS.items() if option.is_link)
 

@@ -1,31 +1,41 @@
-"""The columns of a queue's options as statements name them, made from the table of options.
+"""A queue's options as statements name and carry them, made from the table of options.
 
-Another queue is named by its id in the database, and by its name everywhere else.
+Another queue is named by its id in the database, and by its name everywhere else. Options without a column are
+one text of JSON, of which NULL says that all have their defaults. What another version wrote there and this one
+does not know is left alone.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.options import OPTIONS
+from django_mq.engine.options import OPTIONS, OTHERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping, Sequence
 
     from django_mq.engine.options import Option
+
+#: The column of the options that have none of their own.
+OTHER = "other_options"
 
 
 def texts() -> dict[str, str]:
     """Return what stands in a statement for ``{option_columns}``, ``{option_values}`` and ``{option_reads}``."""
-    options = OPTIONS.values()
+    options = _with_columns()
     return {
-        "option_columns": ", ".join(option.column for option in options),
-        "option_values": ", ".join(map(_written, options)),
-        "option_reads": ", ".join(map(_read, options)),
+        "option_columns": ", ".join([*(str(option.column) for option in options), OTHER]),
+        "option_values": ", ".join([*map(_value, options), f"%({OTHER})s"]),
+        "option_reads": ", ".join([*map(_read, options), f"q.{OTHER}"]),
     }
 
 
-def _written(option: Option) -> str:
+def _with_columns() -> list[Option]:
+    return [option for option in OPTIONS.values() if option.column is not None]
+
+
+def _value(option: Option) -> str:
     value = f"%({option.name})s"
     return f"(SELECT id FROM django_mq_queue WHERE name = {value})" if option.is_link else value
 
@@ -35,8 +45,18 @@ def _read(option: Option) -> str:
     return f"(SELECT o.name FROM django_mq_queue o WHERE o.id = {column})" if option.is_link else column
 
 
-def options_read(values: Iterable[Any]) -> dict[str, Any]:
+def written(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a statement with ``{option_values}``."""
+    others = {name: options[name] for name in OTHERS if options[name] != OPTIONS[name].default}
+    own = {option.name: options[option.name] for option in _with_columns()}
+    return own | {OTHER: json.dumps(others) if others else None}
+
+
+def read(values: Sequence[Any]) -> dict[str, Any]:
     """Return the options by name from the columns that ``{option_reads}`` names."""
-    pairs = zip(OPTIONS.values(), values, strict=True)
+    *own, other = values
+    pairs = zip(_with_columns(), own, strict=True)
     # Some databases store true as 1.
-    return {option.name: bool(value) if option.base_type == "bool" else value for option, value in pairs}
+    found = {option.name: bool(value) if option.base_type == "bool" else value for option, value in pairs}
+    others = json.loads(other) if other else {}
+    return found | {name: others[name] for name in OTHERS if name in others}

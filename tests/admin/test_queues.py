@@ -32,6 +32,7 @@ def form_data(**changes: Any) -> dict[str, Any]:
         "backoff_multiplier": 2,
         "backoff_cap_seconds": 600,
         "backoff_jitter": 0.1,
+        "backoff_ticks_per_second": 0,
         "dead_letter_queue": "",
         "overflow": "reject",
         "wait_seconds": 5,

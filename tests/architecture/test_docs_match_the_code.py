@@ -13,7 +13,7 @@ from django.core.management import get_commands
 
 from django_mq import checks, errors
 from django_mq.conf import Settings
-from django_mq.engine.options import QueueOptions
+from django_mq.engine.options import OPTIONS, QueueOptions
 from django_mq.engine.states import MOVES
 from tests.docs.pages import DOCS, rows
 
@@ -31,6 +31,16 @@ def test_the_settings_page_has_every_setting_with_its_default(heading: str, opti
     documented = {name: cells[0].strip("`") for name, cells in rows(REFERENCE / "settings.md", heading).items()}
 
     assert documented == {field.name: repr(default_of(field)) for field in fields(options)}
+
+
+def test_the_settings_page_says_of_each_option_of_a_queue_what_the_table_says() -> None:
+    page = rows(REFERENCE / "settings.md", "QUEUES")
+
+    assert list(page) == list(OPTIONS)
+    for name, option in OPTIONS.items():
+        meaning = page[name][1]
+        assert meaning.startswith(option.help), name
+        assert set(option.choices) <= set(re.findall(r"`(\w+)`", meaning)), name
 
 
 def test_the_states_page_has_the_engines_table_of_moves() -> None:

@@ -29,6 +29,7 @@ def test_every_option_of_a_queue_can_be_given(database: str, run: Run) -> None:
     options = (
         "--kind=fifo --levels=3 --due-order=keep_place --max-attempts=5 --dead-letter-queue=dead "
         "--backoff-seconds=2 --backoff-multiplier=3 --backoff-cap-seconds=60 --backoff-jitter=0.5 "
+        "--backoff-ticks-per-second=1000 "
         "--max-messages=100 --ttl-seconds=60 --history-days=1 --history-body --closed "
         "--grouping=shared --strict --exclusive --max-consumers=2 --max-in-flight=9"
     )
@@ -39,6 +40,7 @@ def test_every_option_of_a_queue_can_be_given(database: str, run: Run) -> None:
     assert (row.kind, row.levels, row.due_order, row.max_attempts) == ("fifo", 3, "keep_place", 5)
     assert (row.backoff_seconds, row.backoff_multiplier) == (2, 3)
     assert (row.backoff_cap_seconds, row.backoff_jitter) == (60, 0.5)
+    assert row.options.backoff_ticks_per_second == 1000
     assert (row.dead_letter_queue, row.max_messages, row.ttl_seconds) == (queue(database, "dead"), 100, 60)
     assert (row.history_days, row.history_body, row.closed) == (1, True, True)
     assert (row.grouping, row.strict, row.exclusive) == ("shared", True, True)
@@ -66,8 +68,10 @@ def test_editing_changes_what_is_named_and_nothing_else(database: str, run: Run)
     run("mq_queue", "create", "orders", "--levels=3", "--max-messages=5", "--history-body")
 
     run("mq_queue", "edit", "orders", "--no-max-messages", "--no-history-body", "--closed")
+    run("mq_queue", "edit", "orders", "--backoff-ticks-per-second=10")
 
     row = queue(database)
+    assert row.options.backoff_ticks_per_second == 10
     assert (row.levels, row.max_messages, row.history_body, row.closed) == (3, None, False, True)
 
 
@@ -76,6 +80,7 @@ def test_editing_changes_what_is_named_and_nothing_else(database: str, run: Run)
     [
         (["edit", "orders"], "Name at least one option"),
         (["edit", "orders", "--overflow=ring"], "there is no limit"),
+        (["edit", "orders", "--backoff-ticks-per-second=-1"], "backoff_ticks_per_second is -1; use 0 to 1000000"),
         (["edit", "orders", "--kind=last_value"], "need each other"),
         (["edit", "nowhere", "--levels=3"], "There is no queue 'nowhere'"),
         (["edit", "orders", "--dead-letter-queue=nowhere"], "There is no queue 'nowhere'"),

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.options import OPTIONS
 from django_mq.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Limits, and the options that they are.
-LIMITS = {"x-max-length": "max_messages", "x-max-length-bytes": "max_bytes"}
-#: What RabbitMQ does with a full queue, and what it is called here.
-OVERFLOWS = {"drop-head": "ring", "reject-publish": "reject", "reject-publish-dlx": "reject"}
-#: What it does if nothing is said.
-USUAL_OVERFLOW = "drop-head"
+    from django_mq.engine.options import Argument
+
+#: What RabbitMQ does with a full queue if nothing is said; without a limit no queue is full.
+OVERFLOW, USUAL_OVERFLOW = "x-overflow", "drop-head"
+LIMITS = ("x-max-length", "x-max-length-bytes")
 
 
 def with_attributes(
@@ -37,23 +37,27 @@ def with_attributes(
 def options_in(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the options that the arguments stand for. Raises ConfigurationError."""
     given = {name: value for name, value in (arguments or {}).items() if value is not None}
-    options = {option: given[name] for name, option in LIMITS.items() if name in given}
-    if options:
-        options["overflow"] = _overflow(given.get("x-overflow", USUAL_OVERFLOW))
-    if "x-message-ttl" in given:
-        options["max_ttl_seconds"] = _seconds(given["x-message-ttl"])
-    if given.get("x-single-active-consumer"):
-        options["grouping"] = "sole"
-    return options
+    if given.keys().isdisjoint(LIMITS):
+        given.pop(OVERFLOW, None)
+    else:
+        given.setdefault(OVERFLOW, USUAL_OVERFLOW)
+    meant = {
+        name: _meaning(option.argument, given[option.argument.name])
+        for name, option in OPTIONS.items()
+        if option.argument is not None and option.argument.name in given
+    }
+    return {name: value for name, value in meant.items() if value is not None}
 
 
-def _overflow(value: Any) -> str:
-    if not isinstance(value, str) or value not in OVERFLOWS:
-        raise ConfigurationError(f"x-overflow is {value!r}; use one of {', '.join(OVERFLOWS)}.")
-    return OVERFLOWS[value]
-
-
-def _seconds(milliseconds: Any) -> float:
-    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
-        raise ConfigurationError(f"x-message-ttl is {milliseconds!r}; give milliseconds, a number.")
-    return milliseconds / 1000
+def _meaning(argument: Argument, value: Any) -> Any:
+    """Return the option's value, None where the argument changes nothing."""
+    if argument.values:
+        if not isinstance(value, str | bool) or value not in argument.values:
+            known = ", ".join(map(str, argument.values))
+            raise ConfigurationError(f"{argument.name} is {value!r}; use one of {known}.")
+        return argument.values[value]
+    if argument.units is None:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigurationError(f"{argument.name} is {value!r}; give a number.")
+    return value / argument.units

@@ -85,7 +85,7 @@ def take_seats(session: WorkerSession, chosen: Iterable[Row], records: dict[str,
         record = records[row.queue.name]
         if record.seats is not None:
             row.queue.seated.add(session.number)
-        if record.grouping == "assigned" and row.message.group_key is not None:
+        if record.groups_stay and row.message.group_key is not None:
             row.queue.owners[row.message.group_key] = session.number
 
 

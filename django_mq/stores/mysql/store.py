@@ -14,6 +14,7 @@ from django_mq.engine.conduct import Conduct
 from django_mq.engine.merge import merged, next_batch
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import StoreError
+from django_mq.stores import option_columns
 from django_mq.stores.features import Features
 from django_mq.stores.mysql.acting import Acting
 from django_mq.stores.mysql.documents import document, portions
@@ -58,7 +59,7 @@ class MySQLStore(Acting):
     # Queues.
 
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
-        return bool(self._written("declare", name=name, **options))
+        return bool(self._written("declare", name=name, **option_columns.written(options)))
 
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         before = self._rows("waiting_limit")[0][0]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.fate import QUEUE_DELETED
 from django_mq.errors import QueueInUse
-from django_mq.stores import refusals
-from django_mq.stores.option_columns import options_read
+from django_mq.stores import option_columns, refusals
 from django_mq.stores.records import QueueRecord
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.runner import Runner
@@ -69,7 +68,7 @@ class Queues(Steering, Remembering):
     """Declare, read and delete queues."""
 
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
-        return bool(self._rows("declare", name=name, **options))
+        return bool(self._rows("declare", name=name, **option_columns.written(options)))
 
     def queue(self, name: str) -> QueueRecord | None:
         rows = self._rows("queue", queue=name)
@@ -82,7 +81,7 @@ class Queues(Steering, Remembering):
             closed=bool(closed),
             paused=bool(paused),
             priorities_differ=bool(priorities_differ),
-            **options_read(values),
+            **option_columns.read(values),
         )
         wide = record.has_groups or record.priorities_differ
         self._remember(name, is_constrained=record.has_rules, wide=wide)

@@ -30,6 +30,7 @@ def test_declaring_creates_a_queue_with_its_options(store: Store) -> None:
         backoff_multiplier=3.0,
         backoff_cap_seconds=9.0,
         backoff_jitter=0.25,
+        backoff_ticks_per_second=1000,
         dead_letter_queue="failures",
         max_messages=99,
         max_bytes=9999,

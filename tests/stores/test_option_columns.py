@@ -1,0 +1,42 @@
+"""Options of a queue on their way to the tables and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from django_mq.engine.options import OPTIONS, OTHERS, QueueOptions
+from django_mq.models import Queue
+from django_mq.stores import option_columns
+
+
+def test_the_model_has_the_column_of_every_option() -> None:
+    columns = {name: Queue._meta.get_field(name).column for name in OPTIONS if name not in OTHERS}
+
+    assert columns == {name: OPTIONS[name].column for name in columns}
+
+
+def test_options_without_a_column_are_written_where_they_are_not_the_default() -> None:
+    usual, other = QueueOptions(), QueueOptions(backoff_ticks_per_second=1000)
+
+    assert option_columns.written(asdict(usual))["other_options"] is None
+    assert json.loads(option_columns.written(asdict(other))["other_options"]) == {"backoff_ticks_per_second": 1000}
+
+
+def test_an_option_that_a_newer_version_wrote_is_left_alone() -> None:
+    row = Queue(name="orders", other_options={"of_tomorrow": 1})
+
+    row.backoff_ticks_per_second = 1000  # type: ignore[attr-defined]
+    assert row.other_options == {"of_tomorrow": 1, "backoff_ticks_per_second": 1000}
+    assert row.options == QueueOptions(backoff_ticks_per_second=1000)
+
+    row.backoff_ticks_per_second = 0  # type: ignore[attr-defined]
+    assert row.other_options == {"of_tomorrow": 1}
+
+
+def test_a_delay_is_cut_to_the_queues_ticks() -> None:
+    backoff = QueueOptions(
+        backoff_seconds=1.0, backoff_multiplier=1.5, backoff_jitter=0.0, backoff_ticks_per_second=1
+    ).backoff
+
+    assert [backoff.delay(attempt) for attempt in (1, 2, 3)] == [1.0, 1.0, 2.0]
