@@ -188,6 +188,7 @@ def test_limits_and_times_to_live_of_rabbitmq_start_a_queue_off(
         ({"x-max-length": "3"}, "max_messages is '3'"),
         ({"x-max-length": 3, "x-overflow": "explode"}, "x-overflow is 'explode'"),
         ({"x-message-ttl": "soon"}, "x-message-ttl is 'soon'"),
+        ({"x-single-active-consumer": "no"}, "x-single-active-consumer is 'no'; use one of True, False"),
         ({"x-message-ttl": -1}, "max_ttl_seconds is -0.001; use 0 to"),
     ],
     ids=str,
