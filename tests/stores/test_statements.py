@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from django_mq import stores
+from django_mq.stores import option_columns
 from django_mq.stores.statements import PLACEHOLDER, statement
 
 FOLDER = Path(stores.__file__).parent
@@ -35,8 +36,9 @@ def heading_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("--")]
 
 
-def test_a_placeholder_stands_for_the_clock_or_for_a_fragment(package: str) -> None:
-    known = {name.removeprefix("_") for name in texts(package) if name.startswith("_")} | {"now"}
+def test_a_placeholder_stands_for_the_clock_columns_of_options_or_a_fragment(package: str) -> None:
+    fragments = {name.removeprefix("_") for name in texts(package) if name.startswith("_")}
+    known = fragments | {"now", *option_columns.texts()}
 
     strange = {name: set(PLACEHOLDER.findall(code_of(text))) - known for name, text in texts(package).items()}
 
