@@ -115,6 +115,11 @@ class Entry:
         """Whether a consumer holds it."""
         return self.state is CLAIMED or self.state is STEALABLE
 
+    @property
+    def keeps_group(self) -> bool:
+        """Whether the others of its group wait for it: it is claimed, or has failed and is to be tried again."""
+        return self.is_claimed or (self.state is SCHEDULED and self.redelivered)
+
     def swap(self, old: State, new: State) -> bool:
         """Move from ``old`` to ``new`` if it is in ``old``; raises IllegalMove if none may."""
         if new not in MOVES[old]:

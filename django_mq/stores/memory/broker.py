@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from django_mq.engine.options import QueueOptions
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.session import WorkerSession
+    from django_mq.stores.records import QueueRecord
 
 
 class Broker:
@@ -77,6 +78,12 @@ class Broker:
     def found(self, ids: Sequence[int]) -> list[Row]:
         """Return the rows that are here, each once."""
         return [self.rows[id_] for id_ in dict.fromkeys(ids) if id_ in self.rows]
+
+    def record_of(self, queue: BrokerQueue) -> QueueRecord:
+        """Return a queue's record, with what the consumers' heartbeats say."""
+        heartbeats = (session.heartbeat for session in self.sessions.values() if session.heartbeat is not None)
+        told = {info.priority for each in heartbeats for info in each.consumers if info.queue_name == queue.name}
+        return queue.record(self.now(), priorities_differ=len(told) > 1)
 
     # What the engine tells.
 

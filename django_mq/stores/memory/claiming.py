@@ -1,25 +1,23 @@
-"""Claims: what is ready now, in strict order, over one queue or several."""
+"""Claims: the facts about a queue and its sessions, of which the engine's arbiter decides, and the lease."""
 
 from __future__ import annotations
 
-from heapq import merge
-from itertools import islice
-from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from django_mq.engine.arbiter import LEFT_SECONDS
+from django_mq.engine.arbiter import LEFT_SECONDS, award, situation_of
 from django_mq.engine.claim import fitting, left_behind, limit_of
+from django_mq.engine.merge import merged
+from django_mq.engine.states import CLAIMED
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.memory.row import row_of
-from django_mq.stores.memory.ruling import awarded, record_of, take_seats
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.records import Exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
+    from django_mq.engine.arbiter import Award, Situation, Subscription
     from django_mq.engine.entry import Entry
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.memory.row import Row
@@ -27,18 +25,21 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord
 
 
-class Rank(NamedTuple):
-    """Where a message stands among those of several queues; least first.
+class Candidate(NamedTuple):
+    """A ready row, as the arbiter sees it."""
 
-    ``listing`` is the queue's position where the list is strict, else 0. ``leisure`` is the
-    priority negated, the least urgent at or before the message in its queue, so that no
-    queue's own order is broken. ``turn`` lets queues of equal heads take turns.
-    """
+    row: Row
+    suspect: bool
+    group: str | None
+    owner: int | None
 
-    listing: int
-    leisure: int
-    turn: int
-    position: int
+
+class Head(NamedTuple):
+    """What the session may have of one queue."""
+
+    queue: BrokerQueue
+    situation: Situation
+    award: Award[Candidate]
 
 
 class Claiming(Runner):
@@ -55,21 +56,20 @@ class Claiming(Runner):
         queues = [queue for queue in named if queue is not None]
         for queue in queues:
             queue.engine.promote(now.timestamp())
-        records = {queue.name: record_of(self.broker, queue, now) for queue in queues}
-        entries, left = self._entries(queues, records, session, request)
-        seen = _first_ready(entries, request)
-        line = ((row.entry.suspect, len(row.message.body)) for row in seen)
+        records = {queue: self.broker.record_of(queue) for queue in queues}
+        limits = {queue: limit_of(request, queue.name) for queue, record in records.items() if not record.paused}
+        heads = [self._head(queue, records[queue], session, limit) for queue, limit in limits.items()]
+        seen = _best(heads, request)
+        line = ((item.suspect, len(item.row.message.body)) for _, item in seen)
         chosen = seen[: fitting(line, request.slots, request.max_bytes)]
-        ruled = any(record.has_rules for record in records.values())
-        take_seats(session, chosen, records)
         times = [_seconds_until_due(queues, now)]
-        if left:
+        if any(head.award.left for head in heads):
             times.append(LEFT_SECONDS)
         return Exchange(
-            claimed=[self._lease(row, session, now) for row in chosen],
-            left=left_behind(request, [row.queue.name for row in chosen], len(seen)),
+            claimed=[_leased(head, item, session, now) for head, item in chosen],
+            left=left_behind(request, [head.queue.name for head, _ in chosen], len(seen)),
             next_due_seconds=min((time for time in times if time is not None), default=None),
-            ruled=ruled,
+            ruled=any(record.has_rules for record in records.values()),
         )
 
     @locked
@@ -83,47 +83,51 @@ class Claiming(Runner):
             session.consumer_of(queue)  # so that it leaves the queue with its end
             queue.seated.add(session_id)
 
-    def _entries(
-        self,
-        queues: list[BrokerQueue],
-        records: dict[str, QueueRecord],
-        session: WorkerSession,
-        request: ClaimRequest,
-    ) -> tuple[list[Iterable[Entry]], bool]:
-        """Return what the session may have of each queue, in order, and whether it left some to better ones."""
-        found: list[Iterable[Entry]] = []
-        left = False
-        for queue in queues:
-            record = records[queue.name]
-            if record.paused:
-                found.append(())
-            elif not record.has_rules:
-                found.append(islice(queue.engine.browse(), limit_of(request, queue.name)))
-            else:
-                award = awarded(self.broker, queue, record, session, limit_of(request, queue.name))
-                found.append([candidate.entry for candidate in award.chosen])
-                left = left or award.left
-        return found, left
+    def _head(self, queue: BrokerQueue, record: QueueRecord, session: WorkerSession, credit: int) -> Head:
+        situation = situation_of(
+            record,
+            session.number,
+            in_slots=frozenset(queue.seated),
+            claimed=queue.engine.counts()[CLAIMED],
+            waiting=_waiting_groups(queue) if record.has_groups else frozenset(),
+            subscriptions=self._subscriptions(queue, session) if record.priorities_differ else (),
+        )
+        candidates = (_candidate(queue, entry) for entry in queue.engine.browse())
+        return Head(queue, situation, award(candidates, session.number, credit, situation))
 
-    @staticmethod
-    def _lease(row: Row, session: WorkerSession, now: datetime) -> Claimed:
-        row.queue.engine.take(row.entry, session.consumer_of(row.queue))
-        row.session_id, row.claimed_at, row.ended = session.number, now, None
-        return row.claimed(now)
+    def _subscriptions(self, queue: BrokerQueue, session: WorkerSession) -> list[Subscription]:
+        now = self._now()
+        living = [other for other in self.broker.sessions.values() if other.deadline > now or other is session]
+        return [told for other in living for told in other.subscriptions(queue)]
 
 
-def _first_ready(entries: list[Iterable[Entry]], request: ClaimRequest) -> list[Row]:
-    """Return the first rows of all queues together, as many as there is credit."""
-    walks = [_ranked(found, position, listed=request.listed) for position, found in enumerate(entries)]
-    return [row for _, row in islice(merge(*walks, key=itemgetter(0)), request.credit)]
+def _waiting_groups(queue: BrokerQueue) -> frozenset[str]:
+    keeping = (row_of(entry).message.group_key for entry in queue.engine.everything() if entry.keeps_group)
+    return frozenset(group for group in keeping if group is not None)
 
 
-def _ranked(entries: Iterable[Entry], position: int, *, listed: bool) -> Iterator[tuple[Rank, Row]]:
-    """Yield the rows of a queue's entries in order, each with its rank; the ranks rise."""
-    leisure = -9
-    for turn, entry in enumerate(entries):
-        leisure = max(leisure, -entry.message.priority)
-        yield Rank(position if listed else 0, leisure, turn, position), row_of(entry)
+def _candidate(queue: BrokerQueue, entry: Entry) -> Candidate:
+    row = row_of(entry)
+    group = row.message.group_key
+    return Candidate(row, entry.suspect, group, None if group is None else queue.owners.get(group))
+
+
+def _best(heads: list[Head], request: ClaimRequest) -> list[tuple[Head, Candidate]]:
+    """Return the first messages of all queues together, as many as there is credit."""
+    found = [[((head, item), item.row.message.priority) for item in head.award.chosen] for head in heads]
+    return merged(found, listed=request.listed)[: request.credit]
+
+
+def _leased(head: Head, item: Candidate, session: WorkerSession, now: datetime) -> Claimed:
+    """Lease a message to the session, and note what belongs to the session from now on."""
+    row, queue = item.row, head.queue
+    if head.situation.takes_slot(session.number):
+        queue.seated.add(session.number)
+    if item.group is not None and head.situation.takes_group(item):
+        queue.owners[item.group] = session.number
+    queue.engine.take(row.entry, session.consumer_of(queue))
+    row.session_id, row.claimed_at, row.ended = session.number, now, None
+    return row.claimed(now)
 
 
 def _seconds_until_due(queues: list[BrokerQueue], now: datetime) -> float | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import PublishError, QueueInUse
 from django_mq.stores import refusals
-from django_mq.stores.memory.ruling import record_of
 from django_mq.stores.memory.runner import locked
 from django_mq.stores.memory.steering import Steering
 
@@ -38,7 +37,7 @@ class Declaring(Steering):
     @locked
     def queue(self, name: str) -> QueueRecord | None:
         queue = self.broker.queues.get(name)
-        return None if queue is None else record_of(self.broker, queue, self._now())
+        return None if queue is None else self.broker.record_of(queue)
 
     @locked
     def delete_queue(self, name: str, *, force: bool = False) -> int:

@@ -102,7 +102,9 @@ class Settling(Claiming, Steering):
                 engine.release(entry, consumer, retry_at=retry_at, counted=counted)
 
     def _record_failure(self, row: Row, settlement: Settlement, session: WorkerSession) -> None:
-        if settlement.failure is not None:
+        # No store remembers a failed attempt of a message that is gone with its settlement.
+        is_over = row.entry.replaced and settlement.verdict is Verdict.RELEASE
+        if settlement.failure is not None and not is_over:
             self._record(row, settlement.failure, f"session {session.number}")
 
     @locked
