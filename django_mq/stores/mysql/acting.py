@@ -96,6 +96,11 @@ class Acting(Running):
             super()._rows("release_lapsed", ids=[row[1] for row in found])
         return found
 
+    def facts(self, **params: Any) -> Rows:
+        """Read whole numbers as such: where signed and unsigned columns meet, they are decimal."""
+        found = super()._rows("facts", **params)
+        return [(*(number if number is None else int(number) for number in row), word) for *row, word in found]
+
     def claim_chosen(self, **params: Any) -> Rows:
         """Lock and read messages, then lease them."""
         return lease_locked(super()._rows, **params)
@@ -137,6 +142,7 @@ SEVERAL: dict[str, Any] = {
     "promote_due": Acting.promote_named,
     "promote_all": Acting.promote_every,
     "release_lapsed": Acting.release_lapsed,
+    "facts": Acting.facts,
     "claim_chosen": Acting.claim_chosen,
     "drop_queue": Acting.drop_queue,
     "record_attempts": Acting.record_each,
