@@ -8,6 +8,7 @@ from django_mq.engine.calendar import Calendar
 from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED
 from django_mq.engine.dispatch import Dispatch
 from django_mq.engine.holding import Holding
+from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.policy import IN_PROCESS, QueuePolicy
 from django_mq.engine.states import CLAIMED, DEAD, HELD, READY, SCHEDULED, STEALABLE, State
 from django_mq.engine.statistics import Statistics
@@ -32,7 +33,7 @@ class Cause(Enum):
     #: Killed by an operator, message by message or all of them.
     CANCELLED = "cancelled"
     PURGED = "purged"
-    REPLACED = "replaced"
+    REPLACED = BY_LATER_VALUE
     #: Moved to another queue, or replaced by a copy: only its departure counts.
     MOVED = "moved"
 

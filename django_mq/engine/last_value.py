@@ -6,6 +6,10 @@ from typing import Final, NamedTuple
 from django_mq.engine.states import CLAIMED
 from django_mq.errors import InvalidMessage
 
+#: The mark of a held message that a later value has replaced; SQL writes it in ``mark_replaced.sql``.
+BY_LATER_VALUE: Final = "replaced"
+
+
 #: Longest key, in characters: what fits into a column.
 KEY_LENGTH: Final = 255
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 #: Options whose files are counted.
-OPTIONS: Final = ("grouping", "max_in_flight")
+OPTIONS: Final = ("grouping", "max_in_flight", "backoff_ticks_per_second")
 #: What decides for durable queues, by module of the engine, with the names that do where others do not: to be
 #: reached without the memory store.
 DECISIONS: Final = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.message import Message
 from django_mq.stores.records import Browsed, Claimed
 from django_mq.stores.values import LAST, later
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from django_mq.stores.memory.session import WorkerSession
     from django_mq.stores.records import NewMessage
 
-#: What is said of a claimed message that a later value has replaced.
-BY_LATER_VALUE = "replaced"
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

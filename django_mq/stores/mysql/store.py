@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django_mq.engine.claim import fitting, limit_of
 from django_mq.engine.conduct import Conduct
+from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.merge import merged, next_batch
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import StoreError
@@ -25,7 +26,7 @@ from django_mq.stores.records import Browsed, Claimed, Counts, Exchange
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.space import Space
 from django_mq.stores.sql.ruling import PROMOTE_LIMIT
-from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED
+from django_mq.stores.sql.steering import FINISHING, REPLACED
 from django_mq.stores.values import storable
 
 if TYPE_CHECKING:

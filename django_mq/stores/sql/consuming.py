@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.claim import left_behind, limit_of
+from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.places import order_of
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost
@@ -13,7 +14,7 @@ from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange
 from django_mq.stores.sql.ruling import PROMOTE_LIMIT, Ruling
 from django_mq.stores.sql.sessions import Sessions
-from django_mq.stores.sql.steering import BY_LATER_VALUE, FINISHING, REPLACED, Steering
+from django_mq.stores.sql.steering import FINISHING, REPLACED, Steering
 from django_mq.stores.values import storable, told
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.verdict import Verdict
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql.runner import Runner
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED = 1, 2, 3, 4, 5
 #: Verdicts that end a message, and what the history calls them.
 FINISHING = ((Verdict.ACCEPT, ACCEPTED), (Verdict.EXPIRE, EXPIRED), (Verdict.CANCEL, CANCELLED))
-#: The mark of a claimed message that a later value has replaced.
-BY_LATER_VALUE = "replaced"
 REPLACED_MEANWHILE = {"outcome": REPLACED, "reason": BY_LATER_VALUE}
 #: Messages removed by one statement of a purge, so that no transaction grows with the backlog.
 PURGE_CHUNK = 1000

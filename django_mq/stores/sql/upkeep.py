@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django_mq import conf
+from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.lease import STALLED_SECONDS
 from django_mq.engine.verdict import AtOnce, Ending, Verdict, verdict
 from django_mq.stores.chores import Chores
@@ -12,7 +13,7 @@ from django_mq.stores.records import WORKER_LOST, Reaped
 from django_mq.stores.sql.admitting import Admitting
 from django_mq.stores.sql.rollups import Rollups
 from django_mq.stores.sql.sessions import Sessions
-from django_mq.stores.sql.steering import BY_LATER_VALUE, REPLACED
+from django_mq.stores.sql.steering import REPLACED
 from django_mq.stores.values import time_of
 
 
