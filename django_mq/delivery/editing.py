@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 
 from django_mq.delivery import appending
 from django_mq.delivery.circles import leads_back
-from django_mq.engine.options import LINKS, OPTIONS, OTHERS, QueueOptions
+from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
 from django_mq.errors import ConfigurationError
 from django_mq.models import Operation, Queue
 from django_mq.stores.refusals import no_such_queue
@@ -73,8 +73,7 @@ def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]
     if problems:
         raise ConfigurationError("; ".join(problems) + ".")
     queue.counted_at = None  # limits may be new: what was known of the room is not
-    columns = {"other_options" if name in OTHERS else name for name in changes}
-    return [*columns, "counted_at"]
+    return [*changes, "counted_at"]
 
 
 def _broken_columns(queue: Queue) -> list[str]:

@@ -12,6 +12,8 @@ from django_mq.engine.options import LINKS, OPTIONS, OTHERS, QueueOptions
 from django_mq.models.times import UTCDateTimeField
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django_mq.engine.options import Option
 
 
@@ -104,6 +106,12 @@ class Queue(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def save(self, *args: Any, update_fields: Iterable[str] | None = None, **kwargs: Any) -> None:
+        """Save the queue; ``update_fields`` may name options that have no column."""
+        if update_fields is not None:
+            update_fields = {"other_options" if name in OTHERS else name for name in update_fields}
+        super().save(*args, update_fields=update_fields, **kwargs)
 
     @property
     def options(self) -> QueueOptions:

@@ -113,10 +113,11 @@ def test_a_queue_is_created_and_edited_by_its_form(site: str, browse: Client) ->
     browse.post("/admin/django_mq/queue/add/", form_data(levels=3))
     queue = Queue.objects.get(name="orders")
 
-    browse.post(page_of(queue), form_data(levels=3, max_messages=500))
+    browse.post(page_of(queue), form_data(levels=3, max_messages=500, backoff_ticks_per_second=1000))
 
     queue.refresh_from_db()
-    assert (queue.levels, queue.max_messages) == (3, 500)
+    assert (queue.levels, queue.max_messages, queue.options.backoff_ticks_per_second) == (3, 500, 1000)
+    assert 'value="1000"' in browse.get(page_of(queue)).content.decode()
 
 
 def test_the_queues_are_edited_on_their_alias_without_a_router(
