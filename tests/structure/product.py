@@ -18,7 +18,7 @@ QUEUES: dict[str, dict[str, Any]] = {
     "plain": {},
     "tasks": {"levels": 3, "max_attempts": 2, "backoff_seconds": 0.01, "dedup_seconds": 60.0},
     "bounded": {"min_ttl_seconds": 60.0, "max_ttl_seconds": 3600.0},
-    "lasting": {"ttl_seconds": 60.0},
+    "lasting": {"due_order": "keep_place", "ttl_seconds": 60.0},
     "ring": {"max_messages": 2, "overflow": "ring"},
     "dropping": {"max_messages": 2, "overflow": "drop"},
     "full": {"max_messages": 2},
@@ -80,7 +80,7 @@ def doors() -> None:
     from django_mq.api import pause, publish, publish_many, resume
     from django_mq.delivery.binding import bind
     from django_mq.diagnosis.overview import overview
-    from django_mq.errors import DuplicateMessage, QueueFull
+    from django_mq.errors import DuplicateMessage, InvalidMessage, QueueFull
     from django_mq.stores.registry import shared_store
     from tests.stores.builders import declare
 
@@ -106,6 +106,9 @@ def doors() -> None:
             publish_many([_letter(name)] * 3)
     for value in (1, 2):
         publish("values", value, headers={"key": "one"})
+    for refused in ({"headers": {"key": "one"}, "delay": 5}, {"headers": {"key": "o" * 300}}):
+        with suppress(InvalidMessage):
+            publish("values", **refused)
     pause("tasks", seconds=60)
     overview(using="default")
     resume("tasks")
