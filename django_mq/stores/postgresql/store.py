@@ -134,6 +134,7 @@ class PostgreSQLStore(Deleting):
         looks_when_renewed=True,
     )
     package = "django_mq.stores.postgresql"
+    _promotes_at_once = True
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
         super().__init__(connection, private=private)
@@ -378,8 +379,6 @@ class PostgreSQLStore(Deleting):
             if commit:
                 Cursor(driver).execute("COMMIT", prepare=False)
         return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
-
-    _promotes_at_once = True
 
     def _converse(self, conversation: Conversation) -> Any:
         """Send BEGIN with the first step and COMMIT with the last."""
