@@ -78,8 +78,8 @@ class Doors:
         yield "publish_many: pair", lambda value: publish_many([("orders", 1), (value, 1)]), NONE
         yield "publish_alike: type", lambda value: publish_alike(self.binary(type=value), [b"1"]), EMPTY
         yield "declare: name", lambda value: declare(self.store, value), NONE
-        yield "declare: dead_letter_queue", lambda value: self.declare_fresh(dead_letter_queue=value), EMPTY
-        yield "declare: expiry_queue", lambda value: self.declare_fresh(expiry_queue=value), EMPTY
+        yield "declare: dead_letter_queue", lambda value: self.declare_fresh(dead_letter_queue=value), NONE
+        yield "declare: expiry_queue", lambda value: self.declare_fresh(expiry_queue=value), NONE
         yield "pause: queue", pause, NONE
         yield "pause: reason", lambda value: pause("orders", reason=value), ALL - {"number", "bytes"}
         for act in (resume, purge):
