@@ -6,15 +6,74 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agreement.history import history_of
+from tests.agreement.history import History, history_of
 from tests.agreement.pair import Disagreement, Pair
 from tests.agreement.shrinking import shortest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.agreement.history import Operation
+
 #: So many that the test takes a few seconds.
 HISTORIES = 4
+
+
+REPLACED_WHILE_HELD: list[Operation] = [
+    ("open", {"slot": 0, "seconds": 1250.0}),
+    ("publish", {"messages": [{"number": 1, "queue": "a", "key": "p"}]}),
+    ("claim", {"slot": 0, "queues": ["a"], "credit": 1}),
+    ("publish", {"messages": [{"number": 2, "queue": "a", "key": "p"}]}),
+]
+TWO_CLAIMED: list[Operation] = [
+    ("open", {"slot": 0, "seconds": 1250.0}),
+    ("publish", {"messages": [{"number": 1, "queue": "a", "priority": 1}, {"number": 2, "queue": "a"}]}),
+    ("claim", {"slot": 0, "queues": ["a"], "credit": 9}),
+]
+LAST_VALUES = {"a": {"kind": "last_value", "last_value_key": "k"}}
+#: What has been found once.
+FOUND = {
+    "a value that was replaced while it was held has expired": History(
+        LAST_VALUES,
+        [*REPLACED_WHILE_HELD, ("settle", {"slot": 0, "items": [{"pick": 0, "how": "EXPIRE"}]})],
+    ),
+    "a value that was replaced while it was held has failed": History(
+        LAST_VALUES,
+        [
+            *REPLACED_WHILE_HELD,
+            ("settle", {"slot": 0, "items": [{"pick": 0, "how": "RELEASE", "counted": True, "failed": True}]}),
+        ],
+    ),
+    "two messages expire in one batch": History(
+        {"a": {"expiry_queue": "b"}, "b": {"kind": "fifo"}},
+        [
+            *TWO_CLAIMED,
+            ("settle", {"slot": 0, "items": [{"pick": 0, "how": "EXPIRE"}, {"pick": 1, "how": "EXPIRE"}]}),
+        ],
+    ),
+    "a claim from one queue has a limit for it": History(
+        {"a": {}},
+        [*TWO_CLAIMED[:2], ("claim", {"slot": 0, "queues": ["a"], "credit": 9, "limits": {"a": 1}})],
+    ),
+    "a constrained queue says when something is due": History(
+        {"a": {"max_in_flight": 1}},
+        [
+            TWO_CLAIMED[0],
+            ("publish", {"messages": [{"number": 1, "queue": "a", "delay": 150.0}]}),
+            ("claim", {"slot": 0, "queues": ["a"], "credit": 1}),
+        ],
+    ),
+    "a message is due in a paused queue": History(
+        {"a": {}},
+        [
+            TWO_CLAIMED[0],
+            ("pause", {"queue": "a", "paused": True, "seconds": None}),
+            ("publish", {"messages": [{"number": 1, "queue": "a", "delay": 150.0}]}),
+            ("wait", {"steps": 2}),
+            ("claim", {"slot": 0, "queues": ["a"], "credit": 1}),
+        ],
+    ),
+}
 
 
 @pytest.fixture
@@ -25,9 +84,10 @@ def pair(committed_database: str) -> Iterator[Pair]:
 
 
 def test_the_memory_store_and_a_database_agree_on_random_histories(pair: Pair) -> None:
-    for number in range(HISTORIES):
+    histories = [history_of(f"suite {number}") for number in range(HISTORIES)]
+    for history in [*FOUND.values(), *histories]:
         try:
-            pair.play(history_of(f"suite {number}"))
+            pair.play(history)
         except Disagreement as found:
             least = shortest(pair, found, seconds=30)
             pytest.fail(f"{least.history}\n\n{least}", pytrace=False)

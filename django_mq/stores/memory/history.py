@@ -63,7 +63,7 @@ class Finished:
 def finished(row: Row, outcome: Outcome, now: datetime) -> Finished:
     """Return what to remember of a row that is about to go."""
     message = row.message
-    ended_well = row.session_id is not None and outcome is not Outcome.EXPIRED
+    ended_well = row.session_id is not None and outcome not in {Outcome.EXPIRED, Outcome.REPLACED}
     return Finished(
         message_id=message.message_id,
         queue_name=row.queue.name,

@@ -40,7 +40,8 @@ class Settling(Claiming, Steering):
     @locked
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         session = self.broker.sessions.get(session_id)
-        in_order = sorted(settlements, key=lambda item: ORDER.index(item.verdict))
+        # What is expired arrives in an expiry queue by its arrival here.
+        in_order = sorted(settlements, key=lambda item: (ORDER.index(item.verdict), item.id))
         done = set() if session is None else self._settle_all(session, in_order)
         done.update(item.id for item in in_order if item.id not in done and self._settle_late(session_id, item))
         return frozenset(item.id for item in settlements) - done
@@ -102,9 +103,7 @@ class Settling(Claiming, Steering):
                 engine.release(entry, consumer, retry_at=retry_at, counted=counted)
 
     def _record_failure(self, row: Row, settlement: Settlement, session: WorkerSession) -> None:
-        # No store remembers a failed attempt of a message that is gone with its settlement.
-        is_over = row.entry.replaced and settlement.verdict is Verdict.RELEASE
-        if settlement.failure is not None and not is_over:
+        if settlement.failure is not None:
             self._record(row, settlement.failure, f"session {session.number}")
 
     @locked

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from django_mq.engine.claim import fitting, limit_of
 from django_mq.engine.conduct import Conduct
-from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.merge import merged, next_batch
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import StoreError
@@ -224,10 +223,11 @@ class MySQLStore(Acting):
         held = set(self._rows("lock_held", ids=ids, session=session_id)) if ids else set()
         mine = [item for item in settlements if (item.id, item.claim) in held]
         expired = [item.id for item in mine if item.verdict is Verdict.EXPIRE]
-        leaving = {row[0] for row in self._rows("leaving", ids=expired)} if expired else set()
-        if leaving:
-            self._rows("settle_dead", ids=sorted(leaving), reason="expired", counted=False)
-            self._send_expired(sorted(leaving))
+        leaving: dict[int, bool] = dict(self._rows("leaving", ids=expired)) if expired else {}
+        self._finish(sorted(id_ for id_, replaced in leaving.items() if replaced), REPLACED, "remember_finished")
+        if going := sorted(id_ for id_, replaced in leaving.items() if not replaced):
+            self._rows("settle_dead", ids=going, reason="expired", counted=False)
+            self._send_expired(going)
         for verdict, outcome in FINISHING:
             over = [item.id for item in mine if item.verdict is verdict and item.id not in leaving]
             self._finish(over, outcome, "remember_finished")
@@ -253,9 +253,6 @@ class MySQLStore(Acting):
 
         for (delay, counted), items in groupby(sorted(released, key=how), how):
             self._rows("settle_released", ids=[item.id for item in items], delay_seconds=delay, counted=counted)
-        if released:
-            # An older value of a last-value queue is given up with that.
-            self._remove([item.id for item in released], REPLACED, reason=BY_LATER_VALUE)
 
     def _mark_dead(self, settlements: Sequence[Settlement]) -> None:
         dead = [item for item in settlements if item.verdict is Verdict.DEAD]

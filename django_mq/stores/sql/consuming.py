@@ -6,7 +6,6 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.claim import left_behind, limit_of
-from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.places import order_of
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost
@@ -14,7 +13,7 @@ from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange
 from django_mq.stores.sql.ruling import PROMOTE_LIMIT, Ruling
 from django_mq.stores.sql.sessions import Sessions
-from django_mq.stores.sql.steering import FINISHING, REPLACED, Steering
+from django_mq.stores.sql.steering import FINISHING, REPLACED, REPLACED_MEANWHILE, Steering
 from django_mq.stores.values import storable, told
 
 if TYPE_CHECKING:
@@ -121,25 +120,41 @@ class Consuming(Sessions, Steering, Ruling):
     def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
         """Settle what the session holds; return the ids."""
         done, settlements = self._let_leave(session_id, settlements)
-        for name, params in self._settle_statements(session_id, settlements):
+        for name, params in self._verdicts(session_id, settlements):
             done.update(row[0] for row in self._rows(name, **params))
         self._after_settling(settlements, done, session_id)
         return done
 
     def _let_leave(self, session_id: int, settlements: Sequence[Settlement]) -> tuple[set[int], list[Settlement]]:
-        """Send the expired to their expiry queues; return who went, and the verdicts that are left."""
-        expired = [item.id for item in settlements if item.verdict is Verdict.EXPIRE]
-        leaving = {row[0] for row in self._rows("leaving", ids=expired)} if expired else set()
+        """Send the expired to their expiry queues; return the ids of what went, and the verdicts that are left.
+
+        What a later value has replaced goes nowhere: the history says that it was replaced.
+        """
+        expired = [item for item in settlements if item.verdict is Verdict.EXPIRE]
+        leaving = dict(self._rows("leaving", ids=[item.id for item in expired])) if expired else {}
         if not leaving:
             return set(), list(settlements)
-        going = [item for item in settlements if item.id in leaving and item.verdict is Verdict.EXPIRE]
-        fence = self._fence(session_id, going)
-        reasons, counted = ["expired"] * len(going), [False] * len(going)
-        gone = [row[0] for row in self._rows("settle_dead", **fence, reasons=reasons, counted=counted)]
-        self._send_expired(gone)
-        return set(gone), [item for item in settlements if item not in going]
+        gone: set[int] = set()
+        if replaced := [item for item in expired if leaving.get(item.id)]:
+            fence = self._fence(session_id, replaced)
+            gone.update(row[0] for row in self._rows("settle_finished", **fence, outcome=REPLACED))
+        if going := [item for item in expired if item.id in leaving and not leaving[item.id]]:
+            verdicts = {"reasons": ["expired"] * len(going), "counted": [False] * len(going)}
+            sent = [row[0] for row in self._rows("settle_dead", **self._fence(session_id, going), **verdicts)]
+            self._send_expired(sent)
+            gone.update(sent)
+        return gone, [item for item in settlements if item not in [*replaced, *going]]
 
     def _settle_statements(
+        self, session_id: int, settlements: Sequence[Settlement]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield what settles messages where no failed attempt is to be recorded and none is dead."""
+        yield from self._verdicts(session_id, settlements)
+        if ids := [item.id for item in settlements if item.verdict is Verdict.RELEASE]:
+            # An older value of a last-value queue is given up with its release.
+            yield "remove", {"ids": ids, **REPLACED_MEANWHILE}
+
+    def _verdicts(
         self, session_id: int, settlements: Sequence[Settlement]
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield one statement for each kind of verdict that occurs."""
@@ -157,9 +172,6 @@ class Consuming(Sessions, Steering, Ruling):
                     "counted": [item.counted for item in released],
                 },
             )
-            # An older value of a last-value queue is given up with that.
-            ids = [item.id for item in released]
-            yield "remove", {"ids": ids, "outcome": REPLACED, "reason": BY_LATER_VALUE}
         dead = [item for item in settlements if item.verdict is Verdict.DEAD]
         if dead:
             yield (
@@ -180,11 +192,13 @@ class Consuming(Sessions, Steering, Ruling):
         }
 
     def _after_settling(self, settlements: Sequence[Settlement], done: set[int], session_id: int) -> None:
-        """Record why attempts failed, then send dead letters on their way. The move changes ids."""
+        """Record why attempts failed while the rows are there; then remove replaced values, and move the dead."""
         failed = [item for item in settlements if item.failure and item.id in done]
         if failed:
             self._rows("record_attempts", worker=f"session {session_id}", **self._failures(failed))
-        dead = [item.id for item in settlements if item.verdict is Verdict.DEAD and item.id in done]
+        settled = [item for item in settlements if item.id in done]
+        self._drop_replaced([item.id for item in settled if item.verdict is Verdict.RELEASE])
+        dead = [item.id for item in settled if item.verdict is Verdict.DEAD]
         if dead:
             self._move_dead(dead)
 
