@@ -97,7 +97,10 @@ def editor(store: Store) -> Callable[..., None]:
 def _edit_in_tables(store: Store, name: str, **options: Any) -> None:
     for key in ("dead_letter_queue", "expiry_queue"):
         options[key] = Queue.objects.using(store.alias).filter(name=options.get(key)).first()
-    Queue.objects.using(store.alias).filter(name=name).update(**options, counted_at=None)
+    queue = Queue.objects.using(store.alias).get(name=name)
+    for key, value in (options | {"counted_at": None}).items():
+        setattr(queue, key, value)
+    queue.save(update_fields=[*options, "counted_at"])
 
 
 def _edit_in_memory(store: MemoryStore, name: str, **options: Any) -> None:
