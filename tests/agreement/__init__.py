@@ -15,5 +15,6 @@ What the rules leave open, and the comparison therefore ignores: row ids, sessio
 exact time of anything (times are compared in steps of 50 seconds, and no two events are closer than that
 unless one operation has caused both); whether due messages of a paused queue are already ready; whether a
 claim that finds nothing says that the queue is constrained; whether a heartbeat's answer says that something
-is ready. A claim always begins at the head of its queues: from elsewhere it may pass over what came back.
+is ready; how many messages an expiry counts of which a ring has replaced some on the way. A claim
+always begins at the head of its queues: from elsewhere it may pass over what came back.
 """

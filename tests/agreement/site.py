@@ -422,7 +422,7 @@ class Site:
 
     def _upkeep(self, duty: str) -> Any:
         done = getattr(self.store, duty)()
-        return done if duty in {"expire", "trim", "prune"} else None
+        return done if duty in {"trim", "prune"} else None
 
     def _ids(self, numbers: Iterable[int]) -> list[int]:
         return [id_ for name in self.queues for id_ in self._ids_in(name, numbers)]
