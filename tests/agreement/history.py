@@ -96,6 +96,8 @@ class _Author:
         kinds, weights = zip(*KINDS.items(), strict=True)
         weights = [weight * self._random.choice([0, 1, 1, 2]) if weight < 8 else weight for weight in weights]
         while len(history.operations) < length:
+            if self._random.random() < 0.01:
+                history.operations += self._poison()
             name = self._random.choices(kinds, weights)[0]
             given = getattr(self, f"_{name}")()
             if name in {"claim", "settle"} and self._until[given["slot"]] is None and self._random.random() < 0.85:
@@ -169,7 +171,7 @@ class _Author:
             message[self._random.choice(["delay", "deliver_at"])] = self._half_way()
         if self._random.random() < 0.2:
             message[self._random.choice(["ttl", "expires_at"])] = self._half_way()
-        if self._random.random() < 0.15:
+        if self._random.random() < 0.25:
             message["dedup"] = self._random.choice("123456")
         return message
 
@@ -215,6 +217,18 @@ class _Author:
         return {"slot": self._slot()}
 
     _close = _die
+
+    def _poison(self) -> list[Operation]:
+        """Some workers, one after the other, that die of what they claim: seldom enough by chance alone."""
+        slot, queue = self._slot(), self._queue()
+        kills = self._random.randint(2, 4)
+        claim = ("claim", {"slot": slot, "queues": [queue], "credit": 1})
+        self._until[slot] = self._now + 1250.0
+        return [("open", {"slot": slot, "seconds": 1250.0}), claim] + kills * [
+            ("die", {"slot": slot}),
+            ("open", {"slot": slot, "seconds": 1250.0}),
+            claim,
+        ]
 
     def _prolong(self) -> dict[str, Any]:
         return {"pick": self._pick(), "seconds": 350.0}
@@ -279,7 +293,7 @@ class _Author:
         return {"spare": self._maybe(0.2, self._slot)}
 
     def _upkeep(self) -> dict[str, Any]:
-        return {"duty": self._random.choice(["promote", "expire", "expire", "trim", "prune", "roll_up"])}
+        return {"duty": self._random.choice(["promote", "expire", "expire", "trim", "prune", "prune", "roll_up"])}
 
     def _steer(self) -> dict[str, Any]:
         how = self._random.choice(["cancel", "release_held", "deliver_now", "retry_dead", "retry_dead"])
