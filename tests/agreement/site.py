@@ -206,7 +206,12 @@ class Site:
         twice = any(
             "dedup" in message or self._ids_in(message["queue"], [message["number"]]) for message in messages
         )
-        several = closed or (full and twice) or (twice and len(messages) > 1)
+        several = (
+            closed
+            or len({message["queue"] for message in messages}) > 1
+            or (full and twice)
+            or (twice and len(messages) > 1)
+        )
         return "" if several else str(refusal)
 
     # Publishing.
