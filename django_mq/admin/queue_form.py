@@ -48,7 +48,10 @@ class QueueForm(TableForm):
         fields: ClassVar = ["name", "closed", *(name for name in OPTIONS if name not in OTHERS)]
         help_texts: ClassVar = {
             "name": _("Publishers and consumers know the queue by this name; it cannot be changed later."),
+            # A page that may only be read has no fields to take these from.
+            **{name: _(OPTIONS[name].help) for name in OTHERS},
         }
+        labels: ClassVar = {name: _(OPTIONS[name].label) for name in OTHERS}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

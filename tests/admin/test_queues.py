@@ -12,6 +12,8 @@ from django_mq.models import Message, Queue
 from tests.admin.conftest import list_of, page_of, said
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.test import Client
     from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -118,6 +120,17 @@ def test_a_queue_is_created_and_edited_by_its_form(site: str, browse: Client) ->
     queue.refresh_from_db()
     assert (queue.levels, queue.max_messages, queue.options.backoff_ticks_per_second) == (3, 500, 1000)
     assert 'value="1000"' in browse.get(page_of(queue)).content.decode()
+
+
+def test_an_option_without_a_column_reads_alike_where_it_cannot_be_changed(
+    site: str, login_with: Callable[..., Client], settings: Settings, make: Make
+) -> None:
+    settings.LANGUAGE_CODE = "de"
+
+    page = login_with("view_queue").get(page_of(make.queue())).content.decode()
+
+    assert "Takte der Verzögerung je Sekunde" in page
+    assert "Artemis hat 1000." in page
 
 
 def test_the_queues_are_edited_on_their_alias_without_a_router(
