@@ -174,11 +174,13 @@ class Entry:
         self.owner = None
         return True
 
-    def release(self, owner: "Consumer", due_at: float | None = None) -> bool:
-        """As fail, but as if this attempt had not been."""
+    def release(self, owner: "Consumer", due_at: float | None = None, *, delivered: bool = True) -> bool:
+        """As fail, but uncounted. ``delivered``: whether the message may have reached the owner."""
+        redelivered = self.redelivered or delivered
         if not self.fail(owner, due_at):
             return False
         self.attempts -= 1
+        self.redelivered = redelivered
         return True
 
     def decline(self, owner: "Consumer") -> bool:

@@ -44,6 +44,9 @@ FOUND = {
             ("settle", {"slot": 0, "items": [{"pick": 0, "how": "RELEASE", "counted": True, "failed": True}]}),
         ],
     ),
+    "a value that was replaced while it was held never reached its session": History(
+        LAST_VALUES, [*REPLACED_WHILE_HELD, ("resync", {"slot": 0, "known": []})]
+    ),
     "two messages expire in one batch": History(
         {"a": {"expiry_queue": "b"}, "b": {"kind": "fifo"}},
         [

@@ -58,14 +58,16 @@ class Settling(Core):
         *,
         retry_at: float | None = None,
         counted: bool = False,
+        delivered: bool = True,
     ) -> Fate:
         """Back to its place, at once or at ``retry_at``; the attempt does not count unless ``counted``.
 
-        Raises OutOfRange if that is no number.
+        With ``delivered`` false, the message has not reached the consumer: it is no redelivery when it is
+        claimed again. Raises OutOfRange if ``retry_at`` is no number.
         """
         _check_time(retry_at)
         with self.lock:
-            move = Entry.fail if counted else Entry.release
+            move = Entry.fail if counted else partial(Entry.release, delivered=delivered)
             return self._settle(entry, consumer, claim_number, partial(move, due_at=retry_at))
 
     def decline(self, entry: Entry, consumer: "Consumer", claim_number: int | None = None) -> Fate:

@@ -106,8 +106,8 @@ class Sessions(Runner):
         session.unsubscribe()
         return len(held)
 
-    def _give_back(self, row: Row) -> None:
+    def _give_back(self, row: Row, *, delivered: bool = True) -> None:
         """Take a held row from its session, uncounted; the session's late verdict is void."""
         if row.entry.owner is not None:
             row.let_go()
-            row.queue.engine.release(row.entry, row.entry.owner)
+            row.queue.engine.release(row.entry, row.entry.owner, delivered=delivered)

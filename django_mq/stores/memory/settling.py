@@ -111,8 +111,5 @@ class Settling(Claiming, Steering):
         session, known = self.broker.sessions.get(session_id), set(held)
         unknown = [] if session is None else [row for row in session.held() if row.id not in known]
         for row in unknown:
-            redelivered = row.entry.redelivered
-            self._give_back(row)
-            # It never reached anybody.
-            row.entry.redelivered = redelivered
+            self._give_back(row, delivered=False)
         return len(unknown)
