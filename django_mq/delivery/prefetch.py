@@ -136,7 +136,8 @@ class PlainPrefetch(Prefetch):
             heappush(self._waiting, item)
 
     def wanted(self) -> int:
-        return max(0, (self._credit.free or 0) - len(self._waiting))
+        with self._lock:  # a thread that begins a message moves it from one number to the other
+            return max(0, (self._credit.free or 0) - len(self._waiting))
 
     def resize(self, credit: int | None) -> None:
         with self._lock:
