@@ -14,7 +14,6 @@ from django_mq.errors import OutOfRange
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.alerts import AlertLimits
     from django_mq.engine.backoff import Backoff
     from django_mq.engine.groups.base import Groups
     from django_mq.engine.options import QueueOptions
@@ -60,7 +59,6 @@ class Rules:
     #: How many duplicate ids are remembered; 0 is none, or, with a time, as many as come in that time.
     duplicates: int = DEFAULT_DUPLICATES
     duplicates_seconds: float | None = None
-    alerts: "AlertLimits | None" = None
 
     #: Makes the queue's groups, given ``position``: what is early in its list. None: there are no groups.
     groups: "Callable[..., Groups] | None" = None
@@ -105,7 +103,7 @@ class Rules:
     @property
     def plain(self) -> bool:
         """Whether an arrival needs no look at how full the queue is and who is there."""
-        return self.overflow is Overflow.NONE and not self.purge_on_no_consumers and self.alerts is None
+        return self.overflow is Overflow.NONE and not self.purge_on_no_consumers
 
     @property
     def short(self) -> bool:

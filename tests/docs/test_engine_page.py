@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.engine import credit, doors, groups
-from django_mq.engine.alerts import AlertLimits
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import Credit
@@ -156,7 +155,7 @@ def test_the_other_tables_are_complete() -> None:
     assert set(table("## Full queues")) == set(Overflow.__members__)
     assert set(table("### Settling")) >= set(Fate.__members__)
     counters = set(Statistics.__slots__) | {"depth", "depth_bytes"}
-    assert set(table("## Statistics and alerts")) == counters | {field.name for field in fields(AlertLimits)}
+    assert set(table("## Statistics")) == counters
 
 
 def imported_by_others() -> set[str]:

@@ -73,7 +73,6 @@ def snapshot(queue: Queue) -> dict[str, object]:
         "rules": queue.rules,
         "deleted": queue.deleted,
         "producers": queue.waiting_producers(),
-        "alerts": list(queue.alerts),
     }
 
 

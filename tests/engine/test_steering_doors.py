@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.alerts import AlertKind, AlertLimits
 from django_mq.engine.broker import Broker
 from django_mq.engine.fate import Fate
 from django_mq.engine.overflow import Limits, Overflow
@@ -524,35 +523,6 @@ def test_a_limit_of_attempts_that_cannot_be_changes_nothing(queue: Queue) -> Non
         queue.change(Rules(max_attempts=0))
 
     assert queue.rules.max_attempts is None
-
-
-# Alerts.
-
-
-def test_a_queue_that_holds_too_much_says_so_once_in_a_while() -> None:
-    queue = Queue(rules=Rules(alerts=AlertLimits(messages=2, message_size=100)))
-    publish(queue, "1", "2", "3", now=10.0)
-    assert [(alert.kind, alert.value) for alert in queue.alerts] == [(AlertKind.MESSAGES, 2)]
-
-    publish(queue, "large", size=100, now=11.0)
-    publish(queue, "later", now=40.0)
-
-    assert [alert.kind for alert in queue.alerts] == [
-        AlertKind.MESSAGES,
-        AlertKind.MESSAGE_SIZE,
-        AlertKind.MESSAGES,
-    ]
-
-
-def test_old_messages_are_noticed_when_house_is_kept() -> None:
-    queue = Queue(rules=Rules(alerts=AlertLimits(oldest_age_seconds=60.0)))
-    publish(queue, "m", published_at=0.0)
-    queue.keep_house(60.0)
-    assert queue.alerts == []
-
-    queue.keep_house(61.0)
-
-    assert [(alert.kind, alert.value) for alert in queue.alerts] == [(AlertKind.OLDEST_AGE, 61.0)]
 
 
 # Turns.

@@ -5,7 +5,6 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.afterlife import Afterlife
-from django_mq.engine.alerts import Alerts
 from django_mq.engine.contents import Contents
 from django_mq.engine.duplicates import DuplicateIds
 from django_mq.engine.exclusivity import Admission
@@ -20,7 +19,6 @@ from django_mq.engine.timeline import UNTOLD
 from django_mq.errors import QueueDeleted
 
 if TYPE_CHECKING:
-    from django_mq.engine.alerts import Alert
     from django_mq.engine.departing import Cause, Listener
     from django_mq.engine.entry import Entry
     from django_mq.engine.queue import Queue
@@ -86,8 +84,6 @@ class Core:
         )
         self._admission = Admission(rules.exclusivity, rules.max_consumers)
         self._expired_unasked: list[Entry] = []
-        #: What the limits of the rules' ``alerts`` have found, oldest first; yours to empty.
-        self.alerts: list[Alert] = []
         self._resolve = resolve
         self._follow(rules)
 
@@ -110,8 +106,6 @@ class Core:
         self._afterlife = Afterlife(self.name, rules, self._resolve)
         if old is None or (old.consumers_before, old.delay_before) != (rules.consumers_before, rules.delay_before):
             self._gate = Gate(rules.consumers_before, rules.delay_before)
-        if old is None or old.alerts != rules.alerts:
-            self._alerts = None if rules.alerts is None else Alerts(rules.alerts)
         self._duplicates.resize(rules.duplicates, rules.duplicates_seconds)
         self._admission.change(rules.exclusivity, rules.max_consumers, self._dispatch.consumers.all)
         self._room.set(rules.overflow, rules.limits, rules.resume_percent, ready_only=rules.ring_of_ready)

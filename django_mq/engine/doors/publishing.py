@@ -209,7 +209,6 @@ class Publishing(Serving):
             self._contents.take_out(entry, Cause.MOVED)
         if entry.state is not GONE:
             self._room.check(entry, producer)
-            self._watch(message, now)
         return entry
 
     def _unwelcome(self, message: "Message") -> bool:
@@ -231,11 +230,6 @@ class Publishing(Serving):
                 tell(consumer.wake, consumer)
                 return True
         return False
-
-    def _watch(self, message: "Message", now: float) -> None:
-        if self._alerts is not None:
-            statistics = self._contents.statistics
-            self.alerts += self._alerts.check_arrival(now, statistics.depth, statistics.depth_bytes, message.size)
 
     def offer_again(self, entry: "Entry") -> None:
         """Add an entry that stood elsewhere, as the newest arrival."""

@@ -44,20 +44,12 @@ class Timekeeping(Steering):
             return overdue
 
     def keep_house(self, now: float) -> None:
-        """Do all of the above, and look how old the oldest entry is."""
+        """Do all of the above."""
         with self.lock:
             self._tell_time(now)
             self.promote(now)
             self.unhold(now)
             self.expire(now)  # its answer, too, or what nobody asks for would be kept for ever
-            if self._alerts is not None:
-                self.alerts += self._alerts.check_age(now, self.oldest_age(now))
-
-    def oldest_age(self, now: float) -> float | None:
-        """Seconds since the oldest ready head was published; None if that is not known."""
-        with self.lock:
-            published = [entry.message.published_at for entry in self._dispatch.ready.heads()]
-            return max((now - each for each in published if each is not None), default=None)
 
     def next_due(self) -> float | None:
         """When the next scheduled entry becomes due; None if none is scheduled."""
