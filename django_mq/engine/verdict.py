@@ -105,10 +105,8 @@ def verdict(
     return Decision(RELEASE, counted=True, delay_seconds=delay_seconds)
 
 
-def ending_of(error: BaseException | None) -> Ending:
-    """Return how a call of a handler ended that raised this error, or none."""
-    if error is None:
-        return RETURNED
+def ending_of(error: BaseException) -> Ending:
+    """Return how a call of a handler ended that raised this error."""
     if isinstance(error, Release):
         return Ending.RELEASED
     return Ending.REJECTED if isinstance(error, Reject | CorruptMessage) else Ending.FAILED

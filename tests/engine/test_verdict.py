@@ -17,7 +17,6 @@ STEADY = QueueOptions(max_attempts=3, backoff_seconds=5.0, backoff_multiplier=2.
 @pytest.mark.parametrize(
     ("error", "ending"),
     [
-        (None, Ending.RETURNED),
         (Release(), Ending.RELEASED),
         (Reject("no"), Ending.REJECTED),
         (CorruptMessage(), Ending.REJECTED),
@@ -29,7 +28,7 @@ STEADY = QueueOptions(max_attempts=3, backoff_seconds=5.0, backoff_multiplier=2.
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_a_handler_raises_says_how_its_delivery_ended(error: BaseException | None, ending: Ending) -> None:
+def test_what_a_handler_raises_says_how_its_delivery_ended(error: BaseException, ending: Ending) -> None:
     assert ending_of(error) is ending
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,10 @@ QUEUES: dict[str, dict[str, Any]] = {
     "dropping": {"max_messages": 2, "overflow": "drop"},
     "full": {"max_messages": 2},
     "values": {"kind": "last_value", "last_value_key": "key"},
+    "grouped": {"grouping": "shared"},
 }
+#: More messages than a claim reads at first.
+MANY = 201
 
 
 def native_message() -> None:
@@ -114,6 +118,24 @@ def doors() -> None:
     resume("tasks")
     _publish_many_alike("plain", "bounded", "lasting")
     handle_all("tasks", _Endings())
+    _one_group_before_another()
+
+
+def _one_group_before_another() -> None:
+    """Hold a message of one group until another group's message, behind a page of the first's, is handled."""
+    from django_mq.api import publish_many
+
+    publish_many([_letter("grouped", group_key="one", headers={"waits": not number}) for number in range(MANY)])
+    publish_many([_letter("grouped", group_key="other", headers={"waits": False})])
+    handled = threading.Event()
+
+    def handle(message: Any) -> None:
+        if message.headers["waits"]:
+            assert handled.wait(60)
+        elif message.group_key == "other":
+            handled.set()
+
+    handle_all("grouped", handle)
 
 
 def shared_handlers() -> None:
