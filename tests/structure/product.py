@@ -54,14 +54,14 @@ def handle_all(queue: str, function: Callable[[Any], object]) -> None:
     forget(queue)
 
 
-def celery_message() -> None:
+def celery_message(url: str = "django-mq://") -> None:
     """Publish a Celery task, start a worker that runs it, and stop the worker."""
     from celery import Celery, signals
 
     from django_mq.integrations.celery.alias import register
 
     register()
-    app = Celery("structure", broker="django-mq://")
+    app = Celery("structure", broker=url)
     app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False)
     run: list[int] = []
 

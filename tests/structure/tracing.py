@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import threading
 from contextlib import contextmanager
@@ -75,13 +76,13 @@ def lines_run(folder: str) -> Iterator[dict[str, set[int]]]:
 def function_lines(path: Path, names: str = "") -> set[int]:
     """Return the lines inside the functions of a file that can run.
 
-    A line with ``def`` is not one of them, nor is the body of a protocol's method. With ``names``,
+    A line with ``def`` is not one of them, nor is a method that says only what others do. With ``names``,
     separated by spaces, only those of these functions and classes.
     """
     lines: set[int] = set()
     wanted = set(names.split())
     text = path.read_text()
-    empty = {number for number, line in enumerate(text.splitlines(), 1) if line.endswith(": ...")}
+    empty = {line for node in ast.walk(ast.parse(text)) for line in _lines_without_code(node)}
     waiting = [compile(text, str(path), "exec")]
     while waiting:
         code = waiting.pop()
@@ -90,6 +91,15 @@ def function_lines(path: Path, names: str = "") -> set[int]:
             own = {line for *_, line in code.co_lines() if line is not None}
             lines |= own - {code.co_firstlineno} or own
     return lines - empty
+
+
+def _lines_without_code(node: ast.AST) -> range:
+    """Return the lines of a function whose body is a docstring or an ellipsis, decorators included."""
+    match node:
+        case ast.FunctionDef(body=[ast.Expr(value=ast.Constant())]):
+            first = min(node.lineno, *(each.lineno for each in node.decorator_list), node.lineno)
+            return range(first, (node.end_lineno or node.lineno) + 1)
+    return range(0)
 
 
 def is_ours(path: str) -> bool:
