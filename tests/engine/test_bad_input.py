@@ -11,7 +11,7 @@ import pytest
 from django_mq.engine.backoff import Backoff
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer
-from django_mq.engine.credit import LinkCredit, SpendingCredit, WindowCredit
+from django_mq.engine.credit import OverdraftCredit, SpendingCredit, WindowCredit
 from django_mq.engine.exclusivity import Exclusivity
 from django_mq.engine.expiry import Lifetime
 from django_mq.engine.fate import VOID, Fate
@@ -191,12 +191,12 @@ def test_no_credit_at_all_is_no_error(queue: Queue) -> None:
 
 
 def test_a_credit_is_asked_for_what_it_counts_only() -> None:
-    credit = LinkCredit(3)
+    credit = OverdraftCredit(3)
 
     with pytest.raises(UncountedUnit):
         credit.add(1, 1)
 
-    assert credit.messages == 3
+    assert credit.size_bytes == 3
 
 
 # Settling.

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from django_mq.engine.credit import (
     MOST,
     Credit,
-    LinkCredit,
     OverdraftCredit,
     PrefetchCredit,
     SpendingCredit,
@@ -16,7 +15,7 @@ from django_mq.engine.credit import (
 )
 from django_mq.errors import OutOfRange, UncountedUnit
 
-EVERY_MODE: list[type[Credit]] = [WindowCredit, PrefetchCredit, SpendingCredit, LinkCredit, OverdraftCredit]
+EVERY_MODE: list[type[Credit]] = [WindowCredit, PrefetchCredit, SpendingCredit, OverdraftCredit]
 
 
 def test_a_window_without_limits_is_always_open() -> None:
@@ -251,54 +250,6 @@ def test_sums_stop_at_the_largest_amount() -> None:
     assert (credit.messages, credit.size_bytes) == (MOST, MOST)
 
 
-def test_a_link_delivers_as_many_messages_as_were_asked_for() -> None:
-    credit = LinkCredit()
-
-    assert not credit.take(0)
-    credit.add(2)
-
-    assert [credit.take(10**9) for _ in range(3)] == [True, True, False]
-
-
-def test_settling_gives_a_link_no_credit() -> None:
-    credit = LinkCredit(1)
-    credit.take(1)
-
-    credit.give_back(1)
-
-    assert (credit.is_open, credit.free) == (False, 0)
-
-
-def test_a_flow_frame_replaces_the_credit_of_a_link() -> None:
-    credit = LinkCredit(5)
-
-    credit.resize(2)
-
-    assert credit.free == 2
-
-
-def test_a_link_that_is_drained_loses_the_rest_of_its_credit() -> None:
-    credit = LinkCredit(5)
-    credit.drain = True
-    credit.take(0)
-
-    assert [credit.use_up(), credit.use_up()] == [4, 0]
-    assert not credit.is_open
-
-
-def test_a_link_that_is_not_drained_keeps_its_credit() -> None:
-    credit = LinkCredit(5)
-
-    assert (credit.use_up(), credit.free) == (0, 5)
-
-
-def test_draining_ends_credit_without_limit() -> None:
-    credit = LinkCredit(None)
-    credit.drain = True
-
-    assert (credit.use_up(), credit.is_open) == (0, False)
-
-
 def test_the_last_message_may_overdraw() -> None:
     credit = OverdraftCredit(size_bytes=10)
 
@@ -347,18 +298,14 @@ def test_stopping_forgives_an_overdraft() -> None:
 
 
 def test_a_unit_that_is_not_counted_is_refused_and_changes_nothing() -> None:
-    link, overdraft = LinkCredit(2), OverdraftCredit(2)
+    overdraft = OverdraftCredit(2)
 
-    with pytest.raises(UncountedUnit):
-        link.add(messages=1, size_bytes=1)
-    with pytest.raises(UncountedUnit):
-        link.resize(1, 1)
     with pytest.raises(UncountedUnit):
         overdraft.add(messages=1, size_bytes=1)
     with pytest.raises(UncountedUnit):
         overdraft.resize(1, 1)
 
-    assert (link.messages, overdraft.size_bytes) == (2, 2)
+    assert overdraft.size_bytes == 2
 
 
 def state(credit: Credit) -> list[object]:

@@ -21,8 +21,6 @@ def test_a_move_that_does_not_fit_is_refused_and_changes_nothing(policy: Overflo
     (entry,) = publish(queue, "new")
     with pytest.raises(QueueFull):
         queue.move(entry, full, 1.0)
-    with pytest.raises(QueueFull):
-        queue.copy(entry, full, 1.0, new_id="copy")
     assert (names(queue.entries()), names(full.entries()), full.flow_stopped) == (["new"], ["old"], False)
 
 

@@ -86,43 +86,6 @@ def test_a_moved_message_may_come_back_though_it_was_published_once(queue: Queue
     assert names(queue.entries()) == ["m"]
 
 
-def test_everything_that_nobody_holds_is_evacuated_in_order(queue: Queue, other: Queue) -> None:
-    consumer = subscribe(queue)
-    publish(queue, "held", priority=9)
-    held = take(queue, consumer)
-    publish(queue, "low", priority=1)
-    publish(queue, "high", priority=8)
-    publish(queue, "later", deliver_at=5.0)
-
-    assert queue.evacuate(other, 1.0) == 3
-
-    assert (queue.entries(), names(other.browse()), names(other.scheduled())) == (
-        [held],
-        ["high", "low"],
-        ["later"],
-    )
-
-
-@pytest.mark.parametrize("claimed", [False, True])
-def test_a_copy_leaves_the_original_where_it_is(queue: Queue, other: Queue, claimed: bool) -> None:
-    [entry] = publish(queue, "m", priority=7)
-    if claimed:
-        take(queue, subscribe(queue))
-
-    copy = queue.copy(entry, other, 0.0, new_id="copy")
-
-    assert (copy.message.id, copy.message.priority, copy.state) == ("copy", 7, State.READY)
-    assert queue.entries() == [entry]
-
-
-def test_a_copy_may_stand_beside_its_original(queue: Queue) -> None:
-    [entry] = publish(queue, "m")
-
-    queue.copy(entry, queue, 0.0, new_id="copy")
-
-    assert names(queue.browse()) == ["m", "copy"]
-
-
 # Changing a priority.
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_mq.engine.consumer import INTERESTED, NOT_INTERESTED, Consumer
-from django_mq.engine.credit import Credit, LinkCredit, SpendingCredit, WindowCredit
+from django_mq.engine.credit import Credit, SpendingCredit, WindowCredit
 from django_mq.engine.queue import Queue
 from django_mq.engine.target import Target
 from django_mq.errors import AlreadySubscribed, ExclusiveConsumerExists
@@ -146,7 +146,7 @@ def test_no_credit_means_no_interest_in_any_queue() -> None:
 def test_credit_that_was_added_is_told_to_every_queue() -> None:
     a, b = queues("a", "b")
     woken: list[Target] = []
-    target = target_of(a, b, credit=LinkCredit(), wake=woken.append)
+    target = target_of(a, b, credit=SpendingCredit(size_bytes=None), wake=woken.append)
     publish(a, "a1")
     publish(b, "b1")
     assert (pull_all(target), woken) == ([], [])

@@ -159,25 +159,6 @@ class Steering(Publishing):
             self._contents.take_out(entry, Cause.EXPIRED if expired else Cause.KILLED)
             return arrived
 
-    def evacuate(self, target: "Queue", now: float) -> int:
-        """Move everything that nobody holds, schedules included, in the order of the queue; how much went.
-
-        Nothing is moved before its time because of it. Raises as ``move``, at the first entry
-        the target refuses; what went before has gone.
-        """
-        if target is self:
-            raise IllegalMove("A queue cannot be moved to itself.")
-        with self._both(target):
-            entries = [entry for entry in self.entries() if not entry.is_claimed]
-            return sum([self.move(entry, target, now) for entry in entries])
-
-    def copy(self, entry: "Entry", target: "Queue", now: float, *, new_id: str) -> "Entry":
-        """Add a copy of an entry in whatever state to a queue; raises as ``move``, but for this queue."""
-        with self._both(target):
-            message = replace(self.travelling(entry), id=new_id)
-            target.admit(message, in_limits=True)
-            return target.publish(message, now)
-
     def _both(self, target: "Queue") -> ExitStack:
         """The locks of both queues, always in one order: two moves towards each other must not wait for ever."""
         both = ExitStack()
