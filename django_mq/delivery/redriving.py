@@ -117,7 +117,7 @@ def _batches(found: QuerySet[Message], limit: int | None) -> Iterator[list[int]]
 def _send_all(ids: Sequence[int], to: str | None, done: Redriven, alias: str) -> None:
     store = shared_store(alias)
     for (source, target), group in _by_way(ids, to, alias).items():
-        went = _send(store, group, source, target)
+        went = send(store, group, source, target)
         done.stayed += len(group) - went
         if went:
             done.back[target] = done.back.get(target, 0) + went
@@ -146,7 +146,8 @@ def _origin(headers: str | None) -> str | None:
     return None if origin is None else str(origin)
 
 
-def _send(store: Store, ids: Sequence[int], source: str, target: str) -> int:
+def send(store: Store, ids: Sequence[int], source: str, target: str) -> int:
+    """Send rows of one queue back to another, or to the line of their own; return how many went."""
     if target == source:
         return store.retry_dead(ids)
     try:

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from django_mq.delivery import appending, validation
+from django_mq.delivery.redriving import send
 from django_mq.engine.fate import Fate
 from django_mq.engine.states import DEAD, READY, SCHEDULED
 from django_mq.engine.verdict import Verdict
@@ -313,7 +314,12 @@ class StoredQueue:
 
     def retry(self, now: float) -> int:
         """Send dead letters back to where they came from."""
-        raise UnfitError("a moved dead letter is moved back by hand")
+        self.site.move_clock(now)
+        origins: dict[str, list[int]] = {}
+        for row in self._rows():
+            if row.state is READY and row.headers.get(ORIGIN):
+                origins.setdefault(row.headers[ORIGIN], []).append(row.id)
+        return sum([send(self.site.store, ids, self.name, origin) for origin, ids in origins.items()])
 
     def reset_groups(self) -> None:
         """Let every group find a new owner."""
