@@ -21,6 +21,7 @@ from django_mq.stores.mysql import store as mysql
 from django_mq.stores.postgresql import deleting as postgresql
 from django_mq.stores.records import Heartbeat
 from django_mq.stores.registry import private_store
+from django_mq.stores.sql.ruling import TRIES
 from tests.conftest import SERVED
 from tests.stores.builders import (
     DEADLINE_SECONDS,
@@ -265,6 +266,20 @@ def test_a_strict_queue_ends_at_a_message_that_an_operator_holds(first: SQLStore
         assert ids(claim(second, session, "strict")) == published[:1]
 
     assert ids(claim(second, session, "strict")) == published[2:]
+
+
+def test_a_strict_queue_waits_for_no_message_of_another_queue(first: SQLStore, second: SQLStore) -> None:
+    declare(first, "strict", strict=True)
+    published = [publish(first, "strict") for _ in range(2)]
+    others = [publish(first) for _ in range(TRIES + 1)]
+    session = open_session(first)
+
+    with holding_open(first):
+        first.cancel(others)
+        found = [*claim(second, session, "strict", "orders", credit=2)]
+        found += claim(second, session, "strict", "orders", credit=2)
+
+    assert ids(found) == published
 
 
 @pytest.mark.parametrize("options", [{"max_in_flight": 9}, {"grouping": "shared"}], ids=["in flight", "groups"])

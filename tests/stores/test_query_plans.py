@@ -125,7 +125,7 @@ PLACES = {"levels": [4, 0], "places": [0, 0], "passed": [5, 5]}
 FINISHED = {"ids": [1, 2], "claims": [1, 1], "outcome": 1}
 IN_ONE_STATEMENT: dict[str, tuple[dict[str, Any], str]] = {
     "claim_chosen": (
-        {"ids": [1, 2], "session": 1, "claim": 1, "together": True, "slots": [1], "groups": [2]},
+        {"ids": [1, 2], "session": 1, "claim": 1, "lines": [1, 1], "slots": [1], "groups": [2]},
         "pkey",
     ),
     "settle_and_claim": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]}, "ready"),

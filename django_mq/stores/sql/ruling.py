@@ -263,12 +263,17 @@ class Ruling(Remembering):
         return Claim(Exchange(claimed=claimed, left=left, ruled=True), missed)
 
     def _lease(self, session_id: int, chosen: Sequence[tuple[Chosen, Ready]]) -> dict[str, Any]:
+        firsts: dict[str, int] = {}
         return {
             "ids": [item.id for _, item in chosen],
+            # What stands behind a message that cannot be had must not be had of a strict queue: its messages are
+            # one line, by the first of them. Any other message is a line of its own.
+            "lines": [
+                firsts.setdefault(head.name, item.id) if head.situation.strict else item.id
+                for head, item in chosen
+            ],
             "session": session_id,
             "claim": next(self._claims),
-            # What stands behind a message that cannot be had must not be had of a strict queue.
-            "together": any(head.situation.strict for head, _ in chosen),
             "slots": [item.id for head, item in chosen if head.situation.takes_slot(session_id)],
             "groups": [item.id for head, item in chosen if head.situation.takes_group(item)],
         }
@@ -282,16 +287,25 @@ class Ruling(Remembering):
 
 
 def lease_locked(
-    run: Callable[..., Rows], *, ids: list[int], together: bool, slots: list[int], groups: list[int], **lease: int
+    run: Callable[..., Rows],
+    *,
+    ids: list[int],
+    lines: list[int],
+    slots: list[int],
+    groups: list[int],
+    **lease: int,
 ) -> Rows:
     """Do what claim_chosen.sql of PostgreSQL does, where an UPDATE returns no rows; ``run`` runs one statement."""
-    found = run("claim_chosen", ids=ids, share_bytes=LONGEST, **lease)
-    free = {row[0] for row in found}
-    if together and len(free) < len(ids):
-        return [(id_, None) for id_ in free]
-    if free:
-        run("lease", ids=sorted(free), **lease)
+    found = {row[0]: row for row in run("claim_chosen", ids=ids, share_bytes=LONGEST, **lease)}
+    leased, closed = set[int](), set[int]()
+    for id_, line in zip(ids, lines, strict=True):
+        if id_ not in found:
+            closed.add(line)
+        elif line not in closed:
+            leased.add(id_)
+    if leased:
+        run("lease", ids=sorted(leased), **lease)
     for owned, by_group in ((slots, False), (groups, True)):
-        if taken := [id_ for id_ in owned if id_ in free]:
+        if taken := [id_ for id_ in owned if id_ in leased]:
             run("own_chosen", ids=taken, by_group=by_group, session=lease["session"])
-    return [(row[0], *row) for row in found]
+    return [(id_, *(row if id_ in leased else [None])) for id_, row in found.items()]
