@@ -15,11 +15,11 @@ import pytest
 
 from django_mq.delivery.following import Follower
 from django_mq.engine.verdict import Verdict
-from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreUnavailable, UnknownQueue
+from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreError, StoreUnavailable, UnknownQueue
 from django_mq.stores.mysql import running
 from django_mq.stores.mysql import store as mysql
 from django_mq.stores.postgresql import deleting as postgresql
-from django_mq.stores.records import Heartbeat
+from django_mq.stores.records import ClaimRequest, Heartbeat
 from django_mq.stores.registry import private_store
 from django_mq.stores.sql.ruling import TRIES
 from tests.conftest import SERVED
@@ -296,6 +296,33 @@ def test_a_constrained_claim_steps_over_messages_that_an_operator_holds(
 
     behind = published[2:] if "grouping" in options else published[1:3]
     assert ids(found) == behind
+
+
+def test_settlements_that_a_claim_has_written_are_not_void_after_its_next_try_fails(
+    first: SQLStore, second: SQLStore
+) -> None:
+    declare(first, "few", max_in_flight=9)
+    publish(first, "few")
+    session = open_session(first)
+    settled = [verdict(message, Verdict.ACCEPT) for message in claim(second, session, "few")]
+    others = [publish(first, "few")]
+    request = ClaimRequest(queues=("few",), credit=1)
+    texts, second._text = second._text, lambda name: failing(name) or texts(name)  # type: ignore[method-assign]
+    leases: list[str] = []
+
+    def failing(name: str) -> str:
+        leases.extend([name] if name == "claim_chosen" else [])
+        return "SELECT no_such_column" if leases and name == "facts" else ""
+
+    with holding_open(first):
+        first.cancel(others)
+        try:
+            result = second.exchange(session, settled, request)
+        except StoreError:
+            leases.clear()
+            result = second.exchange(session, settled, None)
+
+    assert result.void == frozenset()
 
 
 def test_a_slot_is_not_taken_with_messages_that_an_operator_holds(first: SQLStore, second: SQLStore) -> None:

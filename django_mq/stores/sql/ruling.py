@@ -17,7 +17,7 @@ from django_mq.engine.claim import fitting, left_behind, limit_of
 from django_mq.engine.merge import merged, next_batch
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.places import order_of
-from django_mq.errors import SessionLost
+from django_mq.errors import SessionLost, StoreError
 from django_mq.stores.records import Exchange
 from django_mq.stores.sql.queues import PAGE, Remembering
 
@@ -160,7 +160,12 @@ class Ruling(Remembering):
         for _ in range(1, TRIES):
             if not claim.missed:
                 break
-            claim, _ = self._converse(self._claim_steps(session_id, request, passed, ()))
+            try:
+                claim, _ = self._converse(self._claim_steps(session_id, request, passed, ()))
+            except StoreError:
+                if not settling:
+                    raise
+                break  # the first try has written the settlements: an error would say that nothing has happened
             passed |= claim.missed
         return claim.result, settled
 
