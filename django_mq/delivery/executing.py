@@ -17,7 +17,7 @@ from django_mq import signals
 from django_mq.delivery.apart import has_connected
 from django_mq.delivery.handlers import ReceivedMessage, check_run
 from django_mq.delivery.validation import moment
-from django_mq.engine.verdict import RETURNED, Decision, Verdict, ending_of, verdict
+from django_mq.engine.verdict import RETURNED, Ending, Verdict, ending_of, verdict
 from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Retry
 from django_mq.stores.records import Failure, Lease, Settlement
 from django_mq.stores.registry import shared_store
@@ -96,10 +96,11 @@ class Attempt:
         try:
             return self.judge()
         except Exception as error:
-            # Whatever a handler raised, its message must not stay with this worker for ever.
+            # Whatever a handler raised, its message must neither stay with this worker nor come back for ever.
             logger.exception("The outcome of message %s could not be judged", self.message.id)
-            again = Decision(Verdict.RELEASE, counted=True)
-            return Settlement.of(self.claimed, again, failure=Failure(error=type(error).__name__))
+            name = type(error).__name__
+            decision = verdict(Ending.FAILED, self.message.attempt, self.policy, 0.0)
+            return Settlement.of(self.claimed, decision, name, Failure(error=name))
 
     def decode(self) -> None:
         """Read headers and body before the handler runs. Raises CorruptMessage."""

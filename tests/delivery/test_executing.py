@@ -159,6 +159,22 @@ def test_the_last_retry_is_a_dead_letter() -> None:
     assert run(raising(Retry("busy")), {"max_attempts": 1}).verdict is Verdict.DEAD
 
 
+@pytest.mark.parametrize(("attempts", "expected"), [(0, Verdict.RELEASE), (1, Verdict.DEAD)])
+def test_an_outcome_that_cannot_be_judged_is_a_failed_attempt_like_any_other(
+    attempts: int, expected: Verdict
+) -> None:
+    class Unspeakable:
+        def __repr__(self) -> str:
+            raise ZeroDivisionError
+
+    wish: Any = Unspeakable()
+    settlement = run(raising(Retry(delay_seconds=wish)), {"max_attempts": 2}, attempts=attempts)
+
+    assert (settlement.verdict, settlement.counted) == (expected, True)
+    assert settlement.failure is not None
+    assert settlement.failure.error == "ZeroDivisionError"
+
+
 @pytest.mark.parametrize("given", [{"body": b"{"}, {"headers": "["}, {"headers": "[]"}, {"body": b"\xff"}])
 def test_a_corrupt_message_is_dead_before_the_handler_sees_it(given: dict[str, Any]) -> None:
     seen: list[Any] = []
