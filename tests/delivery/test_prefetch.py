@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_mq.delivery.prefetch import Dispatcher, PlainPrefetch, Prefetch, SharedPrefetch, prefetch_of
+from django_mq.engine.credit import WindowCredit
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
 if TYPE_CHECKING:
@@ -171,6 +173,29 @@ def test_less_credit_lets_fewer_begin_and_its_own_credit_comes_back(kind: type[P
 
     dispatcher.resize(None)
     assert (len(drain(dispatcher)), dispatcher.credit()) == (3, 4)
+
+
+def test_a_message_that_begins_while_credit_is_counted_leaves_no_credit_too_much(
+    kind: type[Prefetch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatcher = a_dispatcher(kind, orders=4)
+    dispatcher.offer([a_claimed(), a_claimed()])
+    read = WindowCredit.free.__get__
+    slot = Thread(target=dispatcher.next_attempt)
+
+    def read_as_a_slot_takes_one(credit: WindowCredit) -> int | None:
+        free: int | None = read(credit)
+        if slot.ident is None:
+            slot.start()
+            slot.join(0.05)  # it has to wait until credit is counted
+        return free
+
+    monkeypatch.setattr(WindowCredit, "free", property(read_as_a_slot_takes_one))
+
+    assert dispatcher.hungry() == {"orders": 2}
+
+    slot.join()
+    assert dispatcher.hungry() == {"orders": 2}
 
 
 def test_what_is_taken_out_stands_in_the_order_of_the_queue(kind: type[Prefetch]) -> None:
