@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Entry:
     """One message in one queue.
 
-    Entries are compared by identity; they stand in line by ``order``, which never changes:
-    what is given back retakes its place.
+    Entries are compared by identity; they stand in line by ``order``, least first, which never
+    changes while they do: what is given back retakes its place.
     """
 
     __slots__ = (
@@ -46,6 +46,7 @@ class Entry:
         "level",
         "message",
         "opens_group",
+        "order",
         "owner",
         "place",
         "receipt",
@@ -70,9 +71,7 @@ class Entry:
     ) -> None:
         self.message = message
         self.level = level
-        self.place = place
-        #: The number of its arrival, unique in the queue.
-        self.arrival = arrival
+        self.stand_at(place, arrival)
         self.state = state
         #: While scheduled or held: when it becomes ready, in seconds.
         self.due_at = due_at
@@ -105,10 +104,12 @@ class Entry:
     def __repr__(self) -> str:
         return f"<Entry {self.message.id} {self.state.name.lower()} {self.order}>"
 
-    @property
-    def order(self) -> Order:
-        """Where it stands, least first."""
-        return order_of(self.level, self.place, self.arrival)
+    def stand_at(self, place: int, arrival: int) -> None:
+        """Take a place; ``arrival`` is unique in the queue. Only for an entry that stands in no list."""
+        self.place = place
+        self.arrival = arrival
+        # Kept, for a list compares entries much more often than they change their place.
+        self.order: Order = order_of(self.level, place, arrival)
 
     @property
     def is_claimed(self) -> bool:

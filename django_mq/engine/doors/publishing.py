@@ -235,7 +235,7 @@ class Publishing(Serving):
         """Add an entry that stood elsewhere, as the newest arrival."""
         with self.lock:
             self._arrivals.last += 1
-            entry.arrival = self._arrivals.last
+            entry.stand_at(entry.place, self._arrivals.last)
             self._contents.arrive(entry)
 
     def offer(self, entry: "Entry") -> None:

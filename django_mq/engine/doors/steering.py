@@ -78,7 +78,7 @@ class Steering(Publishing):
             if not waits or self._value_of(entry.message) is not None:
                 return False
             self._contents.lift(entry)
-            entry.place = self.placement.place_at(due_at)
+            entry.stand_at(self.placement.place_at(due_at), entry.arrival)
             if due_at > now:
                 entry.state, entry.due_at = SCHEDULED, due_at
             self._contents.place(entry)
@@ -189,7 +189,7 @@ class Steering(Publishing):
             message = replace(self.travelling(entry), priority=priority, id=new_id or entry.message.id)
             copy = self.placement.entry_again(entry, message, 0)
             if entry.state is SCHEDULED:  # it may wait for its next attempt, in the place that it had
-                copy.place = entry.place
+                copy.stand_at(entry.place, copy.arrival)
             if not self._contents.take_out(entry, Cause.MOVED):
                 return None
             if new_id is None:
