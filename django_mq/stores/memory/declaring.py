@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.options import QueueOptions
+from django_mq.engine.states import CLAIMED
 from django_mq.errors import PublishError, QueueInUse
 from django_mq.stores import refusals
 from django_mq.stores.memory.runner import locked
@@ -74,9 +75,9 @@ class Declaring(Steering):
         sources = [each for each in others if name in (each.dead_letter_queue, each.expiry_queue)]
         if sources:
             raise QueueInUse(f"{name!r} is the dead-letter or expiry queue of {len(sources)} other queue(s).")
-        if queue.rows and not force:
+        if queue.engine.statistics.depth and not force:
             raise QueueInUse(f"{name!r} still holds messages.")
-        if any(row.held for row in queue.rows):
+        if queue.engine.counts()[CLAIMED]:
             raise QueueInUse(f"{name!r} still holds messages that workers have claimed.")
 
     @locked

@@ -36,9 +36,8 @@ class Looking(Runner):
         return Counts(scheduled, ready, claimed, dead, age, due)
 
     def _due(self, queue: BrokerQueue) -> int:
-        now = self._now()
-        scheduled = (row for row in queue.rows if row.entry.state is SCHEDULED)
-        return sum(row.deliver_at is not None and row.deliver_at <= now for row in scheduled)
+        now = self._now().timestamp()
+        return sum(entry.due_at is not None and entry.due_at <= now for entry in queue.engine.scheduled())
 
     def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
         """Return how long the first of a level has been waiting, or the first that is due and not yet promoted."""
@@ -50,7 +49,7 @@ class Looking(Runner):
 
     @locked
     def occupied(self) -> list[int]:
-        return [queue.number for queue in self.broker.queues.values() if queue.rows]
+        return [queue.number for queue in self.broker.queues.values() if queue.engine.statistics.depth]
 
     def count_unknown(self, *, limit: int) -> int:  # noqa: ARG002 - as every store
         return 0  # the engine makes no other
