@@ -74,6 +74,7 @@ class Broker:
                 if other is not queue and name in (other.rules.dead_letter_queue, other.rules.expiry_queue):
                     raise QueueInUse(f"The queue {name!r} is the dead-letter or expiry queue of {other.name!r}.")
             queue.delete(now)
+            del self._queues[name]
 
     def send_all(
         self, leaving: "Iterable[tuple[Queue, Entry]]", now: float, *, expired: bool = False

@@ -45,7 +45,7 @@ class Declaring(Steering):
         queue = self._existing(name)
         self._check_deletable(queue, force=force)
         removed = self._empty(queue) if force else 0
-        queue.engine.delete(self._now().timestamp())
+        self.broker.engine.delete(name, self._now().timestamp())
         del self.broker.queues[name]
         self.broker.bindings = {key: kind for key, kind in self.broker.bindings.items() if key[2] != name}
         for session in self.broker.sessions.values():
@@ -53,20 +53,18 @@ class Declaring(Steering):
         return removed
 
     def _empty(self, queue: BrokerQueue) -> int:
-        """Send the messages to the dead-letter queue, or none of them; drop them if there is none."""
+        """Drop the messages if there is no dead-letter queue; else see that all may go there with the deletion."""
         target = self.broker.queues.get(queue.settings.dead_letter_queue or "")
         if target is None:
             return self.purge(queue.name)
         messages = [replace(row.entry.message, deliver_at=None, duplicate_id=None) for row in queue.rows]
-        now = self._now().timestamp()
         try:
             target.engine.check_ids(messages)
-            is_welcome = all(target.engine.admit_all(messages, now))
+            is_welcome = all(target.engine.admit_all(messages, self._now().timestamp()))
         except PublishError:
             is_welcome = False
         if not is_welcome:
             raise refusals.not_taken(queue.name, target.name)
-        queue.engine.delete(now)
         return len(messages)
 
     def _check_deletable(self, queue: BrokerQueue, *, force: bool) -> None:
