@@ -104,7 +104,7 @@ class Steering(Publishing):
         with self.lock:
             before = self._contents.statistics.replaced
             if self.rules.overflow is Overflow.RING:
-                self._room.check(max(self.entries(), key=attrgetter("arrival"), default=None))
+                self._room.check(max(self.everything(), key=attrgetter("arrival"), default=None))
             return self._contents.statistics.replaced - before
 
     def clear(self) -> int:
