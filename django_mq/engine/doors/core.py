@@ -1,6 +1,7 @@
 """What stands behind the doors of a queue: its parts, its lock, and how an entry leaves."""
 
 from collections.abc import Callable
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
@@ -73,9 +74,8 @@ class Core:
         self._now = UNTOLD
         if entries is None:
             entries = make_list(rules.kind, key=rules.key, levels=rules.levels)
-        self._contents = Contents(
-            entries, self._gone, self._expired, None if listener is None else self._arrived, policy
-        )
+        arrived = None if listener is None else partial(listener.arrived, name)
+        self._contents = Contents(entries, self._gone, self._expired, arrived, policy)
         self._dispatch = self._contents.dispatch
         self._calendar = self._contents.calendar
         self._room = Room(self._contents)
@@ -140,11 +140,6 @@ class Core:
     def _refuse_if_deleted(self) -> None:
         if self.deleted:
             raise QueueDeleted
-
-    def _arrived(self, entry: "Entry") -> None:
-        """An entry is new here."""
-        if self._listener is not None:
-            self._listener.arrived(self.name, entry)
 
     def _gone(self, entry: "Entry", cause: "Cause") -> None:
         """An entry has left for good."""
