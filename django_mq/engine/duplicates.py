@@ -17,6 +17,16 @@ def used_before(queue: str, duplicate_id: object, user: object) -> DuplicateMess
     )
 
 
+def id_taken(queue: str, message_id: object) -> DuplicateMessage:
+    """Why a message with an id that is in the queue is refused."""
+    return DuplicateMessage(f"Message {message_id} is already in queue {queue!r}.")
+
+
+def id_twice(message_id: object) -> DuplicateMessage:
+    """Why messages are refused of which two have the same id."""
+    return DuplicateMessage(f"Two of the messages have the id {message_id}.")
+
+
 class DuplicateIds:
     """A ring of ids: a new one takes the place of the oldest.
 

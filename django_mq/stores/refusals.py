@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from django_mq.errors import (
     AccessRefused,
-    DuplicateMessage,
     QueueClosed,
     QueueFull,
     QueueInUse,
@@ -41,6 +40,16 @@ def closed(name: str) -> QueueClosed:
     return QueueClosed(f"Queue {name!r} is closed.")
 
 
+def linked(name: str, queues: int) -> QueueInUse:
+    """A queue is to be deleted to which other queues send dead letters or expired messages."""
+    return QueueInUse(f"{name!r} is the dead-letter or expiry queue of {queues} other queue(s).")
+
+
+def not_empty(name: str, *, claimed: bool) -> QueueInUse:
+    """A queue is to be deleted that holds messages, or, by force, one of which workers have ``claimed`` some."""
+    return QueueInUse(f"{name!r} still holds messages" + (" that workers have claimed." if claimed else "."))
+
+
 def not_taken(name: str, target: str) -> QueueInUse:
     """A queue is to be deleted whose messages do not all find room in its dead-letter queue."""
     return QueueInUse(
@@ -52,16 +61,6 @@ def not_taken(name: str, target: str) -> QueueInUse:
 def no_room(name: str) -> QueueFull:
     """Nothing can be moved into a queue."""
     return QueueFull(f"Queue {name!r} has no room for the first of these messages.", queue=name)
-
-
-def duplicate(message: NewMessage) -> DuplicateMessage:
-    """The message's id is taken in its queue."""
-    return DuplicateMessage(f"Message {message.message_id} is already in queue {message.queue_name!r}.")
-
-
-def twice(message: NewMessage) -> DuplicateMessage:
-    """The message's id occurs twice in one publish."""
-    return DuplicateMessage(f"Two of the messages have the id {message.message_id}.")
 
 
 def unexplained(message: NewMessage) -> StoreUnavailable:

@@ -4,18 +4,12 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.departing import Cause
 from django_mq.engine.doors.serving import Serving
-from django_mq.engine.duplicates import used_before
+from django_mq.engine.duplicates import id_taken, id_twice, used_before
 from django_mq.engine.last_value import check_value
 from django_mq.engine.overflow import Overflow
 from django_mq.engine.states import GONE, HELD
 from django_mq.engine.telling import tell
-from django_mq.errors import (
-    DuplicateMessage,
-    IllegalMove,
-    PublishError,
-    QueueClosed,
-    QueueFull,
-)
+from django_mq.errors import IllegalMove, PublishError, QueueClosed, QueueFull
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +65,7 @@ class Publishing(Serving):
     def _check(self, message: "Message", now: float) -> None:
         """Raise what is wrong with a message, however much room there is."""
         if self.closed:
-            raise QueueClosed(f"Queue {self.name!r} is closed.")
+            raise QueueClosed
         self.placement.check(message)
         if self.policy.values_at_once and (key := self._value_of(message)) is not None:
             check_value(self.name, self.rules.key or "", key, is_later=message.deliver_at is not None)
@@ -107,9 +101,9 @@ class Publishing(Serving):
             known, coming = self._contents.ids, set[str]()
             for message in () if known is None else messages:
                 if message.id in coming:
-                    raise DuplicateMessage(f"Two of the messages have the id {message.id}.")
+                    raise id_twice(message.id)
                 if known is not None and message.id in known:
-                    raise DuplicateMessage(f"Message {message.id} is already in queue {self.name!r}.")
+                    raise id_taken(self.name, message.id)
                 coming.add(message.id)
 
     def fitting(self, messages: "Sequence[Message]") -> list[bool]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import CLAIMED
-from django_mq.errors import PublishError, QueueInUse
+from django_mq.errors import PublishError
 from django_mq.stores import refusals
 from django_mq.stores.memory.runner import locked
 from django_mq.stores.memory.steering import Steering
@@ -72,11 +72,11 @@ class Declaring(Steering):
         others = [each.settings for each in self.broker.queues.values()]
         sources = [each for each in others if name in (each.dead_letter_queue, each.expiry_queue)]
         if sources:
-            raise QueueInUse(f"{name!r} is the dead-letter or expiry queue of {len(sources)} other queue(s).")
+            raise refusals.linked(name, len(sources))
         if queue.engine.statistics.depth and not force:
-            raise QueueInUse(f"{name!r} still holds messages.")
+            raise refusals.not_empty(name, claimed=False)
         if queue.engine.counts()[CLAIMED]:
-            raise QueueInUse(f"{name!r} still holds messages that workers have claimed.")
+            raise refusals.not_empty(name, claimed=True)
 
     @locked
     def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str) -> None:

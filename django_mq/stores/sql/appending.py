@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.duplicates import id_taken, id_twice
 from django_mq.stores import refusals
 from django_mq.stores.last_value import value_key
 from django_mq.stores.sql.moving import Moving
@@ -87,9 +88,9 @@ class Appending(Moving):
         for message in messages:
             key = (message.queue_name, message.message_id)
             if key in seen:
-                raise refusals.twice(message)
+                raise id_twice(message.message_id)
             if self._taken(message):
-                raise refusals.duplicate(message)
+                raise id_taken(message.queue_name, message.message_id)
             seen.add(key)
         return False
 
@@ -172,7 +173,7 @@ class Appending(Moving):
             if dropped:
                 self._check_open(name)
                 if taken := [each for each in dropped if not again and self._taken(each)]:
-                    raise refusals.duplicate(taken[0])
+                    raise id_taken(name, taken[0].message_id)
                 self._rows("count_dropped", queue_id=room.queue_id, dropped=len(dropped))
                 self._take_back_dedup_ids(room.queue_id, dropped)
 

@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.fate import QUEUE_DELETED
-from django_mq.errors import QueueInUse
 from django_mq.stores import option_columns, refusals
 from django_mq.stores.records import QueueRecord
 from django_mq.stores.refusals import no_such_queue
@@ -93,13 +92,11 @@ class Queues(Steering, Remembering):
             if not use:
                 raise no_such_queue(name)
             if use[0][0]:
-                raise QueueInUse(f"{name!r} is the dead-letter or expiry queue of {use[0][0]} other queue(s).")
+                raise refusals.linked(name, use[0][0])
             removed = self._empty(name) if force else 0
             self._wait_for_publishers()
             if self._rows("count_up_to", queue=name, limit=1)[0][0]:
-                raise QueueInUse(
-                    f"{name!r} still holds messages" + (" that workers have claimed." if force else ".")
-                )
+                raise refusals.not_empty(name, claimed=force)
             self._rows("drop_turn", queue=name)
             self._rows("drop_queue", queue=name)
         return removed
