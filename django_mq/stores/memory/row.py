@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from django_mq.engine.expiry import is_expired
 from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.message import Message
-from django_mq.stores.records import Browsed, Claimed
+from django_mq.stores.records import EPOCH, Browsed, Claimed
 from django_mq.stores.values import LAST, later
 from django_mq.stores.waiting import WaitingMessage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from django_mq.engine.entry import Entry
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.memory.session import WorkerSession
     from django_mq.stores.records import NewMessage
-
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class EndedClaim(NamedTuple):
@@ -97,7 +96,6 @@ class Row:
     def claimed(self, now: datetime) -> Claimed:
         """The row as its new holder gets it."""
         message, entry = self.message, self.entry
-        expires_at = self.expires_at
         return Claimed(
             id=self.id,
             claim=entry.claim_number,
@@ -108,14 +106,14 @@ class Row:
             attempts=entry.attempts - 1,
             redelivered=entry.redelivered,
             suspect=entry.suspect,
-            expired=expires_at is not None and expires_at <= now,
+            expired=is_expired(entry, now.timestamp()),
             message_id=message.message_id,
             type=message.type,
             correlation_id=message.correlation_id,
             group_key=message.group_key,
             published_at=self.published_at,
             deliver_at=self.deliver_at,
-            expires_at=expires_at,
+            expires_at=self.expires_at,
             content_type=message.content_type,
             content_encoding=message.content_encoding,
             headers=message.headers,
@@ -197,7 +195,7 @@ def _headers(message: NewMessage) -> Mapping[str, object]:
 
 
 def moment(seconds: float) -> datetime:
-    """Return a time of the engine as everybody else writes it; the end of the calendar is far enough."""
+    """Return a time of the engine as the stores write it; the end of the calendar is far enough."""
     try:
         return EPOCH + timedelta(seconds=seconds)
     except OverflowError:
