@@ -133,7 +133,7 @@ class Contents(Departing):
         return not self.policy.delivers_expired and entry.state is READY and is_expired(entry, self.expired_until)
 
     def lift(self, entry: "Entry") -> None:
-        """Take an entry that nobody holds out of its place, ready to be claimed."""
+        """Take an entry that no consumer holds out of its place, ready to be claimed."""
         self._take_from_place(entry)
         if entry.state is DEAD:
             entry.cause, entry.died_at = "", None

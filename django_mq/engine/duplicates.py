@@ -43,8 +43,8 @@ class DuplicateIds:
 
         ``at_least``: ids above the size are forgotten by ``prune`` only. Raises OutOfRange as ``resize`` does.
         """
-        #: Oldest first: who used the id, and when. A plain dict would search for its first key among all that
-        #: have left.
+        #: Oldest first: which message used the id, and when. A plain dict would search for its first key among
+        #: all that have left.
         self._ids: OrderedDict[Hashable, tuple[object, float]] = OrderedDict()
         self._at_least = at_least
         self.size = 0
@@ -57,7 +57,7 @@ class DuplicateIds:
         return self.size > 0 or self.seconds is not None
 
     def user_of(self, duplicate_id: Hashable, now: float = 0.0) -> object | None:
-        """Who has used an id that is remembered; None if it is as good as new."""
+        """Which message has used an id that is remembered; None if it is as good as new."""
         used = self._ids.get(duplicate_id)
         return None if used is None or is_over(used[1], now, self.seconds) else used[0]
 

@@ -89,7 +89,7 @@ class Entry:
         self.declined_by: set[Consumer] | None = None
         #: Removed while somebody held it: it goes, instead of going back, when it is given back.
         self.doomed = False
-        #: Whether a later value has replaced it for good while somebody held it.
+        #: Whether a later value has replaced it for good while a consumer held it.
         self.replaced = False
         #: Whether a session that held it has died: the next delivery is suspected to be its worker's death, too.
         self.suspect = False
