@@ -50,17 +50,17 @@ class Placement:
             entry.expires_at = self.lifetime.end(message.expires_at, now)
         return entry
 
-    def entry_again(self, entry: Entry, message: "Message", arrival: int) -> Entry:
+    def entry_again(self, entry: Entry, message: "Message") -> Entry:
         """The entry of a message that stands at the tail of its level again, as ready or scheduled as it was.
 
-        The entry keeps its end; a scheduled one keeps its time.
+        The entry keeps its end; a scheduled one keeps its time. ``offer_again`` numbers its arrival.
         """
         scheduled = entry.state is SCHEDULED
-        place = self.place_at(entry.due_at) if scheduled and entry.due_at is not None else ORDINARY_PLACE
-        level = level_of(message.priority, self.levels)
-        again = Entry(message, level, place, arrival, state=SCHEDULED if scheduled else READY)
-        again.due_at, again.expires_at = entry.due_at if scheduled else None, entry.expires_at
-        again.redelivered = entry.redelivered
+        due_at = entry.due_at if scheduled else None
+        place = ORDINARY_PLACE if due_at is None else self.place_at(due_at)
+        level, state = level_of(message.priority, self.levels), SCHEDULED if scheduled else READY
+        again = Entry(message, level, place, state=state, due_at=due_at, redelivered=entry.redelivered)
+        again.expires_at = entry.expires_at
         return again
 
     def check(self, message: "Message") -> None:

@@ -128,7 +128,7 @@ class Steering(Publishing):
                 return False
             message = self.travelling(entry)
             target.admit(message, in_limits=True)
-            again = target.placement.entry_again(entry, message, 0)
+            again = target.placement.entry_again(entry, message)
             if not self._contents.take_out(entry, Cause.MOVED):
                 return False
             if not self.policy.keeps_end:
@@ -187,7 +187,7 @@ class Steering(Publishing):
             if not waits or entry.message.priority == priority:
                 return None
             message = replace(self.travelling(entry), priority=priority, id=new_id or entry.message.id)
-            copy = self.placement.entry_again(entry, message, 0)
+            copy = self.placement.entry_again(entry, message)
             if entry.state is SCHEDULED:  # it may wait for its next attempt, in the place that it had
                 copy.stand_at(entry.place, copy.arrival)
             if not self._contents.take_out(entry, Cause.MOVED):
