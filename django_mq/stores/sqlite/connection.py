@@ -18,6 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django_mq.stores.records import EPOCH
 from django_mq.stores.statements import PARAMETER
 from django_mq.stores.values import later
 
@@ -53,7 +54,6 @@ def problems(settings: Mapping[str, Any], journal_mode: str) -> list[tuple[str, 
     return found
 
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 #: A batch whose messages differ in nothing else: by far the most frequent one.
 FENCE = {"ids", "claims"}
