@@ -179,7 +179,8 @@ class Settlement:
     ) -> Settlement:
         """Return the settlement of a claimed message that the engine has decided; ``reason`` is for a dead one."""
         verdict, counted, delay_seconds = decision
-        reason = reason if verdict is Verdict.DEAD else ""
+        if reason and verdict is not Verdict.DEAD:
+            reason = ""
         return cls(claimed.id, claimed.claim, verdict, counted, delay_seconds, reason, failure)
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from django_mq.engine.claim import fitting, limit_of
 from django_mq.engine.conduct import Conduct
 from django_mq.engine.merge import merged, next_batch
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.verdict import RELEASE, Verdict
 from django_mq.errors import StoreError
 from django_mq.stores import option_columns
 from django_mq.stores.features import Features
@@ -246,7 +246,7 @@ class MySQLStore(Acting):
                 self._rows("settle_released", ids=mine, delay_seconds=0.0, counted=False)
 
     def _give_back(self, settlements: Sequence[Settlement]) -> None:
-        released = [item for item in settlements if item.verdict is Verdict.RELEASE]
+        released = [item for item in settlements if item.verdict is RELEASE]
 
         def how(item: Settlement) -> tuple[float, bool]:
             return float(item.delay_seconds), item.counted

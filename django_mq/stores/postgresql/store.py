@@ -17,7 +17,7 @@ from psycopg.types.numeric import Int8BinaryLoader
 from psycopg.types.string import ByteaBinaryLoader
 
 from django_mq import conf
-from django_mq.engine.verdict import ACCEPT, Verdict
+from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores.connections import translating
 from django_mq.stores.features import Features
@@ -248,7 +248,7 @@ class PostgreSQLStore(Deleting):
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> Exchange:
         accepted = all(item.verdict is ACCEPT and item.failure is None for item in settlements)
-        if not accepted and any(item.verdict is Verdict.RELEASE for item in settlements):
+        if not accepted and any(item.verdict is RELEASE for item in settlements):
             self._pointers.clear()  # what is given back stands at a place that was passed
         # Verdicts that write more than the message's own row need answers in between.
         plain = accepted or all(item.verdict not in ASKING and item.failure is None for item in settlements)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.claim import left_behind, limit_of
 from django_mq.engine.places import order_of
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.verdict import RELEASE, Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange
@@ -150,7 +150,7 @@ class Consuming(Sessions, Steering, Ruling):
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield what settles messages where no failed attempt is to be recorded and none is dead."""
         yield from self._verdicts(session_id, settlements)
-        if ids := [item.id for item in settlements if item.verdict is Verdict.RELEASE]:
+        if ids := [item.id for item in settlements if item.verdict is RELEASE]:
             # An older value of a last-value queue is given up with its release.
             yield "remove", {"ids": ids, **REPLACED_MEANWHILE}
 
@@ -162,7 +162,7 @@ class Consuming(Sessions, Steering, Ruling):
             chosen = [item for item in settlements if item.verdict is verdict]
             if chosen:
                 yield "settle_finished", self._fence(session_id, chosen) | {"outcome": outcome}
-        released = [item for item in settlements if item.verdict is Verdict.RELEASE]
+        released = [item for item in settlements if item.verdict is RELEASE]
         if released:
             yield (
                 "settle_released",
@@ -197,7 +197,7 @@ class Consuming(Sessions, Steering, Ruling):
         if failed:
             self._rows("record_attempts", worker=f"session {session_id}", **self._failures(failed))
         settled = [item for item in settlements if item.id in done]
-        self._drop_replaced([item.id for item in settled if item.verdict is Verdict.RELEASE])
+        self._drop_replaced([item.id for item in settled if item.verdict is RELEASE])
         dead = [item.id for item in settled if item.verdict is Verdict.DEAD]
         if dead:
             self._move_dead(dead)
