@@ -143,7 +143,8 @@ class Consuming(Sessions, Steering, Ruling):
             sent = [row[0] for row in self._rows("settle_dead", **self._fence(session_id, going), **verdicts)]
             self._send_expired(sent)
             gone.update(sent)
-        return gone, [item for item in settlements if item not in [*replaced, *going]]
+        staying = [item for item in settlements if item.verdict is not Verdict.EXPIRE or item.id not in leaving]
+        return gone, staying
 
     def _settle_statements(
         self, session_id: int, settlements: Sequence[Settlement]
