@@ -8,6 +8,7 @@ does not know is left alone.
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.options import OPTIONS, OTHERS
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 OTHER = "other_options"
 
 
+@cache
 def texts() -> dict[str, str]:
     """Return what stands in a statement for ``{option_columns}``, ``{option_values}`` and ``{option_reads}``."""
     options = _with_columns()
