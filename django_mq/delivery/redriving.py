@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
 from django.db.models.fields.json import KeyTextTransform
@@ -64,8 +64,8 @@ def redrive(queue: str, *, to: str | None = None, limit: int | None = None, usin
         if name == to and found.closed:
             raise closed(name)
     done = Redriven()
-    for ids in _batches(_dead_letters(queue, alias), limit):
-        _send_all(ids, to, done, alias)
+    for rows in batches(_dead_letters(queue, alias).values_list("pk"), limit):
+        _send_all([pk for (pk,) in rows], to, done, alias)
     return done
 
 
@@ -99,19 +99,18 @@ def dead_letters() -> Q:
     return Q(state=State.DEAD.value) | Q(having(ORIGIN_QUEUE), state=State.READY.value)
 
 
-def _batches(found: QuerySet[Message], limit: int | None) -> Iterator[list[int]]:
-    """Yield the ids that are there now, by arrival; each is tried once."""
-    newest = found.order_by("-id").values_list("id", flat=True).first()
+def batches(found: QuerySet[Any], limit: int | None) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the messages that are there now, by arrival, each once; of each the values, the primary key first."""
+    newest = found.order_by("-pk").values_list("pk", flat=True).first()
     last, left = 0, limit
     while newest is not None and left != 0:
         wanted = BATCH if left is None else min(BATCH, left)
-        rows = found.filter(id__gt=last, id__lte=newest).order_by("id")
-        ids = list(rows.values_list("id", flat=True)[:wanted])
-        if not ids:
+        rows = list(found.filter(pk__gt=last, pk__lte=newest).order_by("pk")[:wanted])
+        if not rows:
             return
-        yield ids
-        last = ids[-1]
-        left = None if left is None else left - len(ids)
+        yield rows
+        last = rows[-1][0]
+        left = None if left is None else left - len(rows)
 
 
 def _send_all(ids: Sequence[int], to: str | None, done: Redriven, alias: str) -> None:

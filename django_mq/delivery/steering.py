@@ -48,9 +48,13 @@ class Row(NamedTuple):
     place: int
 
 
+#: Where the values of a row come from.
+COLUMNS = ("pk", "message_id", "queue__name", "state", "level", "place")
+
+
 def rows_of(found: QuerySet[Any]) -> list[Row]:
     """Return as much of these messages as an act needs, in their order."""
-    return [Row(*row) for row in found.values_list("pk", "message_id", "queue__name", "state", "level", "place")]
+    return [Row(*row) for row in found.values_list(*COLUMNS)]
 
 
 def in_delivery_order(rows: Iterable[Row]) -> list[Row]:

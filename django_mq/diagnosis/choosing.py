@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from django_mq.delivery.steering import in_delivery_order, rows_of
+from django_mq.delivery.redriving import batches
+from django_mq.delivery.steering import COLUMNS, Row, in_delivery_order
 from django_mq.diagnosis.narrowing import narrowed
 from django_mq.models import Message
 
@@ -19,11 +20,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from django_mq.delivery.steering import Row
     from django_mq.engine.states import State
-
-#: Messages tried by one transaction.
-BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +48,8 @@ class Choice:
 
     def batches(self, states: frozenset[State], *, using: str) -> Iterator[list[Row]]:
         """Yield the messages that are there now, each once, a batch in delivery order."""
-        found = self._rows(states, using)
-        newest = found.order_by("-pk").values_list("pk", flat=True).first()
-        last, left = 0, self.limit
-        while newest is not None and left != 0:
-            wanted = BATCH if left is None else min(BATCH, left)
-            rows = found.filter(pk__gt=last, pk__lte=newest).order_by("pk")
-            batch = rows_of(rows[:wanted])
-            if not batch:
-                return
-            yield in_delivery_order(batch)
-            last = batch[-1].id
-            left = None if left is None else left - len(batch)
+        for batch in batches(self._rows(states, using).values_list(*COLUMNS), self.limit):
+            yield in_delivery_order(Row(*values) for values in batch)
 
     def _rows(self, states: frozenset[State], alias: str) -> QuerySet[Message]:
         """Return those that match. Who is named by an id is meant in any state: it has to be said why it stays."""
