@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from django_mq.stores.records import QueueRecord
 
+logger = logging.getLogger("django_mq.delivery")
+
 #: An edited queue is noticed by a running worker after so long, in seconds.
 REFRESH_SECONDS = 5.0
+#: Time between two requests for a queue that another worker has, in seconds.
+AGAIN_SECONDS = 5.0
+#: A worker that is still refused says so again after so long, in seconds.
+SAY_SECONDS = 60.0
 
 
 class Policies:
@@ -49,14 +55,6 @@ class Policies:
             return self._records[name]
         except KeyError:
             raise no_such_queue(name) from None
-
-
-logger = logging.getLogger("django_mq.delivery")
-
-#: Time between two requests for a queue that another worker has, in seconds.
-AGAIN_SECONDS = 5.0
-#: A worker that is still refused says so again after so long, in seconds.
-SAY_SECONDS = 60.0
 
 
 class Admission:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.session import Session
 
+logger = logging.getLogger("django_mq.delivery")
+
 #: Settlements written by one statement at most.
 BATCH = 1000
 #: Settlements waiting for so long, in seconds, are written even if nothing is to be claimed.
@@ -35,6 +37,8 @@ GIVE_UP_SECONDS = 60.0
 PAUSE_SECONDS = 1.0
 #: How long a message is held back whose settlement the database has refused.
 REFUSED_DELAY_SECONDS = 60.0
+#: Longest wait of a closing session for settlements that another thread is writing.
+FLUSH_SECONDS = 10.0
 
 
 class Settlements:
@@ -115,12 +119,6 @@ def given_back(settlement: Settlement) -> Settlement:
     return Settlement(
         settlement.id, settlement.claim, Verdict.RELEASE, counted=True, delay_seconds=REFUSED_DELAY_SECONDS
     )
-
-
-logger = logging.getLogger("django_mq.delivery")
-
-#: Longest wait of a closing session for settlements that another thread is writing.
-FLUSH_SECONDS = 10.0
 
 
 class SettlementWriter:
