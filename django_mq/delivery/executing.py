@@ -96,7 +96,7 @@ class Attempt:
         try:
             return self.judge()
         except Exception as error:
-            # Whatever a handler raised, its message must neither stay with this worker nor come back for ever.
+            # It counts as a failure: the message must neither stay with this worker nor come back for ever.
             logger.exception("The outcome of message %s could not be judged", self.message.id)
             name = type(error).__name__
             decision = verdict(Ending.FAILED, self.message.attempt, self.policy, 0.0)

@@ -94,7 +94,7 @@ def oldest_claims(names: Sequence[str], *, using: str) -> dict[str, float]:
 def _rows(alias: str) -> QuerySet[Any]:
     sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
     rows: QuerySet[Any] = Queue.objects.using(alias).annotate(
-        # A pause ends by the database's clock, which decides for those who claim, too.
+        # A pause ends by the database's clock, which decides for claims, too.
         now=UTCNow(),
         takes_dead_letters=Exists(sources),
     )

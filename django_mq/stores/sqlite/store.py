@@ -191,7 +191,7 @@ class SQLiteStore(SQLStore):
         return found
 
     def _locking(self, _: Sequence[str]) -> list[Statement]:
-        """Nothing: the transaction holds the write lock, which nobody shares."""
+        """Return nothing: the transaction holds the write lock, which no other connection has."""
         return []
 
     def _claimed(self, row: tuple[Any, ...]) -> Claimed:

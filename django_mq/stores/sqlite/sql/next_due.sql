@@ -7,7 +7,7 @@ SELECT (CAST(strftime('%%s', substr(min(due.deliver_at), 1, 19)) AS INTEGER) * 1
 FROM (
     SELECT (
         SELECT d.deliver_at FROM django_mq_message d
-        WHERE d.queue_id = q.id AND d.state = 0 AND (d.deliver_at > {now} OR NOT ({paused}))
+        WHERE d.queue_id = q.id AND d.state = 0 AND (d.deliver_at > {now} OR NOT {paused})
         ORDER BY d.deliver_at
         LIMIT 1
     ) AS deliver_at
