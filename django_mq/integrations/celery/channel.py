@@ -19,23 +19,23 @@ from kombu.transport import virtual
 from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.validation import plain, text
 from django_mq.engine.names import NAME_LENGTH
-from django_mq.engine.verdict import Ending, verdict
+from django_mq.engine.verdict import Ending
 from django_mq.integrations.celery.apart import apart_from_event_loops
 from django_mq.integrations.celery.batch import Batch
 from django_mq.integrations.celery.belonging import is_mailbox, locked
+from django_mq.integrations.celery.handover import judged
 from django_mq.integrations.celery.ledger import Ledger
 from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.integrations.celery.message import Message as ClaimedMessage
 from django_mq.integrations.celery.priorities import consumer_priority, given
 from django_mq.integrations.celery.queue_arguments import options_in, with_attributes
-from django_mq.stores.records import Failure, Settlement
+from django_mq.stores.records import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.engine.verdict import Policy
     from django_mq.integrations.celery.transport import Transport
-    from django_mq.stores.records import Claimed
 
 logger = logging.getLogger("django_mq.celery")
 
@@ -314,7 +314,8 @@ class Channel(virtual.Channel):
         claimed = message.claimed
         if claimed is not None and self.qos.take(str(message.delivery_tag)) is not None:
             reason = f"could not be received: {error}"
-            message.session.settle(self._judged(claimed, Ending.FAILED, reason, Failure.of(error)))
+            policy = self.policy_of(claimed.queue_name)
+            message.session.settle(judged(claimed, Ending.FAILED, policy, reason, Failure.of(error)))
 
     def priority_of(self, queue: str) -> int:
         """Return the priority of the consumer of a queue."""
@@ -369,18 +370,8 @@ class Channel(virtual.Channel):
         Nothing is asked of the database: this may interrupt a claim, or run in another thread.
         """
         ending, reason = (Ending.FAILED, "requeued too often") if requeue else (Ending.REJECTED, _reason(message))
-        message.session.settle(self._judged(message.claimed, ending, reason, delay_seconds=0.0))
-
-    def _judged(
-        self,
-        claimed: Claimed,
-        ending: Ending,
-        reason: str,
-        failure: Failure | None = None,
-        delay_seconds: float | None = None,
-    ) -> Settlement:
-        decision = verdict(ending, claimed.attempts + 1, self.policy_of(claimed.queue_name), delay_seconds)
-        return Settlement.of(claimed, decision, reason, failure)
+        policy = self.policy_of(message.claimed.queue_name)
+        message.session.settle(judged(message.claimed, ending, policy, reason, delay_seconds=0.0))
 
 
 def _reason(message: ClaimedMessage) -> str:

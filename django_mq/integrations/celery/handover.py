@@ -23,6 +23,7 @@ from django_mq.stores.records import Failure, Settlement
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from django_mq.engine.verdict import Ending, Policy
     from django_mq.integrations.celery.transport import Transport
     from django_mq.stores.records import Claimed
 
@@ -111,13 +112,10 @@ class Handover:
         except CorruptMessage as error:
             # It must neither loop nor stop the others.
             logger.error("Message %s of queue %r is corrupt: %r", claimed.message_id, claimed.queue_name, error)  # noqa: TRY400 - the trace is our own
-            self._transport.intake.session.settle(self._unreadable(claimed, error))
+            policy = self._transport.declarations.remembered(claimed.queue_name)
+            dead = judged(claimed, ending_of(error), policy, f"corrupt: {error}", Failure.of(error))
+            self._transport.intake.session.settle(dead)
             return None
-
-    def _unreadable(self, claimed: Claimed, error: CorruptMessage) -> Settlement:
-        policy = self._transport.declarations.remembered(claimed.queue_name)
-        decision = verdict(ending_of(error), claimed.attempts + 1, policy)
-        return Settlement.of(claimed, decision, f"corrupt: {error}", Failure.of(error))
 
     def release(self, queue: str | None = None) -> None:
         """Give back, uncounted, what is waiting for a queue's callback, or for any."""
@@ -158,3 +156,17 @@ def told_to_stop() -> bool:
     state = sys.modules.get("celery.worker.state")
     wishes = () if state is None else (state.should_stop, state.should_terminate)
     return any(wish is not None and wish is not False for wish in wishes)
+
+
+def judged(
+    claimed: Claimed,
+    ending: Ending,
+    policy: Policy,
+    reason: str = "",
+    failure: Failure | None = None,
+    *,
+    delay_seconds: float | None = None,
+) -> Settlement:
+    """Return the settlement of a delivery that ended here; ``reason`` is for a dead message."""
+    decision = verdict(ending, claimed.attempts + 1, policy, delay_seconds)
+    return Settlement.of(claimed, decision, reason, failure)

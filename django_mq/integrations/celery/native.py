@@ -29,8 +29,9 @@ from django_mq.delivery import hinting
 from django_mq.delivery.executing import Attempt
 from django_mq.delivery.handlers import Handler, handler_of
 from django_mq.delivery.policies import Policies
-from django_mq.engine.verdict import RETURNED, Ending, Verdict, verdict
+from django_mq.engine.verdict import RETURNED, Ending, Verdict
 from django_mq.errors import HandlerTimeout, WorkerLost
+from django_mq.integrations.celery.handover import judged
 from django_mq.integrations.celery.message import Message
 from django_mq.integrations.celery.telling import for_celery, is_ended_by_parent, traces_in
 from django_mq.stores.records import Claimed, Lease, Settlement
@@ -62,7 +63,7 @@ class NativeMessage(Message):
             self.session.let_go(self.claimed)
             return
         ending = Ending.REVOKED if self.revoked else RETURNED
-        self.session.settle(Settlement.of(self.claimed, verdict(ending, self.claimed.attempts + 1, self._policy)))
+        self.session.settle(judged(self.claimed, ending, self._policy))
 
     def settle_rejected(self, *, requeue: bool) -> None:  # noqa: ARG002 - as a task message's
         """The child has settled; or it is gone, or could not settle: then the attempt has failed.
