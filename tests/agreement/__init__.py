@@ -5,7 +5,6 @@
     pair.py       two sites that perform the same history; raises Disagreement at the first difference
     shrinking.py  the shortest part of a history that still disagrees
     coverage.py   counts how often each rule has decided something
-    database.py   makes the database of the command
     faults.py     faults to plant in a copy of the package, which the comparison must find
 
 ``python -m tests.agreement --store postgresql --seconds 3600 --seed 1`` compares for an hour;

@@ -6,12 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.claim import MOST_BYTES
+from django_mq.stores.memory.history import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-#: What the history calls its outcomes.
-OUTCOMES = {1: "accepted", 2: "expired", 3: "cancelled", 4: "purged", 5: "replaced"}
 
 
 class Coverage:
@@ -29,7 +27,7 @@ class Coverage:
             self.rules[f"{name}: {answer['refused']}"] += 1
         else:
             self.rules.update(self._decided(name, given, answer))
-        self.rules.update(f"finished: {OUTCOMES[item['outcome']]}" for item in view["finished"])
+        self.rules.update(f"finished: {Outcome(item['outcome']).name.lower()}" for item in view["finished"])
         self.rules.update(f"attempt failed: {item['error']}" for item in view["failed"])
         self.rules.update(self._moved(view))
         self._before = view

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 STORES = Path("django_mq/stores")
+#: The store in whose statements faults are planted.
+STORE = "sqlite"
 FOUND = re.compile(r"^history (\d+) .* after ([\d.]+) seconds", re.MULTILINE)
 #: Past this, a fault counts as not found.
 MOST_SECONDS = 600.0
@@ -40,12 +42,11 @@ class Fault:
 
     name: str
     edits: tuple[Edit, ...]
-    store: str = "sqlite"
 
 
-def fault(name: str, *edits: tuple[str, str, str], store: str = "sqlite") -> Fault:
+def fault(name: str, *edits: tuple[str, str, str]) -> Fault:
     """Return a fault of these edits."""
-    return Fault(name, tuple(Edit(*edit) for edit in edits), store)
+    return Fault(name, tuple(Edit(*edit) for edit in edits))
 
 
 FAULTS = (
@@ -144,11 +145,11 @@ def find_all(names: Sequence[str], seconds: float) -> int:
         with tempfile.TemporaryDirectory(prefix="django_mq-planted-") as folder:
             try:
                 plant(planted, Path(folder))
-                answer = _search(planted, Path(folder), min(MOST_SECONDS, seconds))
+                answer = _search(Path(folder), min(MOST_SECONDS, seconds))
             except LookupError as error:
                 answer = f"cannot be planted: {error}"
         missed += not answer.startswith("found")
-        sys.stdout.write(f"{planted.store:10} {planted.name:55} {answer}\n")
+        sys.stdout.write(f"{planted.name:55} {answer}\n")
         sys.stdout.flush()
     return int(missed > 0)
 
@@ -160,7 +161,7 @@ def plant(planted: Fault, folder: Path) -> None:
     )
     (folder / "tests").symlink_to(ROOT / "tests")
     for edit in planted.edits:
-        path = next((path for path in _places(edit.file, planted.store) if (folder / path).is_file()), None)
+        path = next((path for path in _places(edit.file) if (folder / path).is_file()), None)
         if path is None:
             raise LookupError(f"there is no {edit.file}")
         text = (folder / path).read_text(encoding="utf-8")
@@ -169,18 +170,18 @@ def plant(planted: Fault, folder: Path) -> None:
         (folder / path).write_text(text.replace(edit.old, edit.new), encoding="utf-8")
 
 
-def _places(file: str, store: str) -> Iterator[Path]:
+def _places(file: str) -> Iterator[Path]:
     if file.endswith(".py"):
         yield STORES / file
     else:
-        yield from (STORES / owner / "sql" / file for owner in (store, "sql"))
+        yield from (STORES / owner / "sql" / file for owner in (STORE, "sql"))
 
 
-def _search(planted: Fault, folder: Path, seconds: float) -> str:
+def _search(folder: Path, seconds: float) -> str:
     """Say how long the comparison took to find the fault."""
-    done = _compare(folder, planted.store, "--seconds", str(seconds))
+    done = _compare(folder, "--seconds", str(seconds))
     if (found := FOUND.search(done.stdout)) is not None:
-        if FOUND.search(_compare(ROOT, planted.store, "--only", found[1]).stdout):
+        if FOUND.search(_compare(ROOT, "--only", found[1]).stdout):
             return f"history {found[1]} disagrees without it, too"
         return f"found after {float(found[2]):6.1f} seconds, in history {found[1]}"
     if done.returncode:
@@ -188,9 +189,9 @@ def _search(planted: Fault, folder: Path, seconds: float) -> str:
     return f"NOT found in {seconds:.0f} seconds"
 
 
-def _compare(folder: Path, store: str, *options: str) -> subprocess.CompletedProcess[str]:
+def _compare(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.agreement", "--unshrunk", "--store", store, *options],
+        [sys.executable, "-m", "tests.agreement", "--unshrunk", "--store", STORE, *options],
         cwd=folder,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,

@@ -17,7 +17,7 @@ Operation: TypeAlias = tuple[str, dict[str, Any]]
 QUEUES = "abcd"
 SLOTS = 3
 OPERATIONS = 60
-#: Operations happen at whole multiples of this; whatever a message or session waits for, half way between.
+#: Operations happen at whole multiples of this; the end of each wait, half way between.
 STEP_SECONDS = 100
 #: No history is longer: each time makes statements of its own.
 LONGEST_SECONDS = 5000
@@ -88,7 +88,7 @@ class _Author:
         self._until: list[float | None] = [1250.0] * SLOTS
 
     def history(self, length: int) -> History:
-        # Whoever is a dead-letter or expiry queue comes later in the alphabet, so that nothing goes round.
+        # A dead-letter or expiry queue comes later in the alphabet, so that nothing goes round.
         self._names = QUEUES[: self._random.choice([1, 1, 2, 2, 3, 4])]
         history = History({name: self._options(name) for name in self._names})
         history.operations = [("open", {"slot": slot, "seconds": 1250.0}) for slot in range(SLOTS)]

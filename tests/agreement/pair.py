@@ -93,7 +93,7 @@ class _Crash:
 def _answer(ask: Any, site: Site) -> Any:
     try:
         return ask(site)
-    except Exception as error:  # noqa: BLE001 - whatever a store raises is an answer to compare
+    except Exception as error:  # noqa: BLE001 - each error of a store is an answer to compare
         return _Crash(error)
 
 

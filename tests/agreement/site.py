@@ -36,6 +36,7 @@ from django_mq.stores.records import (
 from django_mq.stores.registry import private_store, shared_store
 from tests.agreement.history import KEY, SLOTS, STEP_SECONDS
 from tests.scenarios.stored.ground import empty
+from tests.stores.builders import declare
 from tests.stores.conftest import edit_in_memory
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Site:
         self.past: list[tuple[int, Claimed]] = []
         self.pass_to(0)
         for name in reversed(queues):
-            self.store.declare(name, asdict(QueueOptions(**queues[name])))
+            declare(self.store, name, **queues[name])
         self._told_history = self._told_attempts = 0
 
     def pass_to(self, steps: int) -> None:
@@ -471,7 +472,7 @@ class Site:
         """Delete the queue, if that is allowed, and declare it again as it was at first."""
         deleted = self.store.delete_queue(queue, force=force)
         self.options[queue] = self.queues[queue]
-        self.store.declare(queue, asdict(QueueOptions(**self.queues[queue])))
+        declare(self.store, queue, **self.queues[queue])
         return deleted
 
     def _wait(self, steps: int) -> None:
