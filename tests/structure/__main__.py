@@ -39,8 +39,9 @@ DECISIONS: Final = {
 }
 #: Where the product is run for that, besides the memory store.
 DURABLE: Final = ("sqlite", "postgresql")
-#: Most statements or round trips of a claim from a queue with rules; SQLite's are only shown.
-CLAIM_BOUNDS: Final = {"postgresql": 3, "mariadb": 6}
+#: Most round trips of a claim from a queue without rules, and with; the others are only shown.
+PLAIN_BOUNDS: Final = {"postgresql": 1}
+RULED_BOUNDS: Final = {"postgresql": 3, "mariadb": 6}
 
 
 class Measure(NamedTuple):
@@ -119,13 +120,7 @@ def claims() -> Iterator[Measure]:
         unit = "statements" if kind == "sqlite" else "round trips"
         found: dict[str, int] = measure(f"asked on {kind}")
         for rule, count in found.items():
-            bound = (
-                1
-                if (kind, rule) == ("postgresql", "plain")
-                else CLAIM_BOUNDS.get(kind)
-                if rule != "plain"
-                else None
-            )
+            bound = (PLAIN_BOUNDS if rule == "plain" else RULED_BOUNDS).get(kind)
             yield Measure(f"{kind}: {unit} of a claim, {rule}", count, bound)
 
 

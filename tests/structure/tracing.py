@@ -97,7 +97,7 @@ def _lines_without_code(node: ast.AST) -> range:
     """Return the lines of a function whose body is a docstring or an ellipsis, decorators included."""
     match node:
         case ast.FunctionDef(body=[ast.Expr(value=ast.Constant())]):
-            first = min(node.lineno, *(each.lineno for each in node.decorator_list), node.lineno)
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             return range(first, (node.end_lineno or node.lineno) + 1)
     return range(0)
 
