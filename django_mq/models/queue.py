@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 
 def _of(name: str) -> dict[str, Any]:
-    """Return what the table of options says of a column: its texts, default, choices and bounds."""
+    """Return what the table of options says of a column: its texts, default, choices, length and bounds."""
     option = OPTIONS[name]
     said: dict[str, Any] = {"verbose_name": _(option.label), "help_text": _(option.help)}
     if option.choices:
         said["choices"] = [(value, _(label)) for value, label in option.choices.items()]
     if not option.optional:
         said["default"] = option.default
+    if option.length:
+        said["max_length"] = option.length
     if option.base_type in {"int", "float"}:
         said["validators"] = [MinValueValidator(option.least), MaxValueValidator(option.most)]
     return said
@@ -40,7 +42,7 @@ class Queue(models.Model):
     kind = models.CharField(max_length=20, **_of("kind"))
     levels = models.PositiveSmallIntegerField(**_of("levels"))
     due_order = models.CharField(max_length=20, **_of("due_order"))
-    last_value_key = models.CharField(max_length=255, blank=True, db_default="", **_of("last_value_key"))
+    last_value_key = models.CharField(blank=True, db_default="", **_of("last_value_key"))
     closed = models.BooleanField(_("closed"), default=False, help_text=_("A closed queue takes no more messages."))
     paused = models.BooleanField(_("paused"), default=False, help_text=_("A paused queue delivers nothing."))
     paused_reason = models.CharField(_("pause reason"), max_length=200, blank=True, default="")
