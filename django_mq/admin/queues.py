@@ -154,7 +154,8 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
 
     def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
         """Return what belongs to which worker, where anything does, with the address of the worker's page."""
-        if queue.options.seats is None and not queue.options.has_groups:
+        options = queue.options
+        if options.seats is None and not options.has_groups:
             return []
         if not self.may(request, "view_message"):
             return []
