@@ -165,9 +165,9 @@ class Session:
         """Settle a message as done."""
         self.settle(Settlement(message.id, message.claim, ACCEPT))
 
-    def release(self, message: Claimed, *, counted: bool = False, delay_seconds: float = 0.0) -> None:
-        """Give a message back to its place."""
-        self.settle(Settlement(message.id, message.claim, RELEASE, counted=counted, delay_seconds=delay_seconds))
+    def release(self, message: Claimed, *, delay_seconds: float = 0.0) -> None:
+        """Give a message back to its place, uncounted."""
+        self.settle(Settlement(message.id, message.claim, RELEASE, delay_seconds=delay_seconds))
 
     def expire(self, message: Claimed) -> None:
         """Settle a message whose time to live is over."""
