@@ -13,9 +13,9 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from django_mq.api import Letter, publish, publish_many
+from django_mq.delivery import redriving
 from django_mq.delivery.declaring import declare
 from django_mq.delivery.editing import create_queue, edit_queue
-from django_mq.diagnosis import choosing
 from django_mq.engine.verdict import Verdict
 from django_mq.models import Message
 from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement
@@ -176,7 +176,7 @@ def test_messages_are_moved_by_id_or_all_that_match(database: str, run: Run) -> 
 def test_what_was_moved_before_the_target_was_full_is_said(
     database: str, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(choosing, "BATCH", 2)
+    monkeypatch.setattr(redriving, "BATCH", 2)
     edit_queue("mails", {"max_messages": 2, "overflow": "reject"}, using=database)
     publish_many([("orders", number) for number in range(5)])
     out = io.StringIO()
@@ -210,7 +210,7 @@ def test_the_two_forms_of_a_move_are_told_apart(database: str, run: Run, argumen
 def test_all_that_match_are_cancelled_batch_by_batch(
     database: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choosing, "BATCH", 2)
+    monkeypatch.setattr(redriving, "BATCH", 2)
     kept = publish("orders", {"customer": 8}, headers={"tenant": "south"})
     publish_many([("orders", {"customer": 7})] * 5)
     wanted = ["--match", "customer=7", "--yes"]
