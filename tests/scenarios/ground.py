@@ -22,8 +22,8 @@ class Ground(NamedTuple):
     broker: Callable[[float], Any]
     target: Callable[..., Any]
     consumer: Callable[..., Any]
-    #: Whether queues outlive their consumers' process by themselves.
-    durable: bool = False
+    #: The kind of store that keeps the queues; empty for the engine's own.
+    store: str = ""
 
 
 ENGINE = Ground(lambda _: Broker(), Target, Consumer)

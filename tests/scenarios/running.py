@@ -8,7 +8,7 @@ from tests.scenarios.errors import ScenarioError, UnfitError
 from tests.scenarios.ground import ENGINE, Ground
 from tests.scenarios.judging import Verdict, judge
 from tests.scenarios.loading import load, name_of, read_scenario
-from tests.scenarios.stored.unfit import REASONS
+from tests.scenarios.stored.unfit import reasons_of
 from tests.scenarios.vocabularies import adapter_for
 
 
@@ -16,9 +16,10 @@ def run_file(path: Path, ground: Ground = ENGINE) -> Iterator[tuple[str, Verdict
     """Each scenario's id with its verdict; raises a ScenarioError if the file is of no use."""
     content = load(path)
     adapter = adapter_for(content.vocabulary, ground)
+    reasons = reasons_of(ground.store)
     for position, value in enumerate(content.scenarios):
         name, verdict = name_of(value, position), run_scenario(adapter, value)
-        reason = REASONS.get(f"{path.stem}-{name}") if ground.durable and not verdict.passed else None
+        reason = None if verdict.passed else reasons.get(f"{path.stem}-{name}")
         yield name, verdict if reason is None else Verdict(passed=False, difference=reason, left_out=True)
 
 

@@ -12,5 +12,5 @@ consumer.py  a consumer with its worker session; a target over several queues
 broker.py    the queues by name
 work.py      a unit of work: one transaction
 opening.py   a store of each kind, for the command
-unfit.py     the scenarios that a durable shared queue does not play, and why
+unfit.py     the scenarios that each store leaves out, and why
 """

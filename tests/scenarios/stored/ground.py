@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.apps import apps
+from django.db import connections
 
 from django_mq.models import Queue
 from django_mq.stores.memory.broker import empty_brokers
@@ -29,7 +30,12 @@ def stored_ground(store: Store) -> Ground:
         site.move_clock(0.0)
         return StoredBroker(site)
 
-    return Ground(broker, StoredTarget, StoredConsumer, durable=True)
+    return Ground(broker, StoredTarget, StoredConsumer, kind_of(store))
+
+
+def kind_of(store: Store) -> str:
+    """The kind of a store, as the command names it."""
+    return connections[store.alias].vendor if store.features.durable else "memory"
 
 
 def empty(store: Store) -> None:
