@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from django.conf import settings as django_settings
 
 from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
-from django_mq.engine.options import OPTIONS, QueueOptions, wrong_types
+from django_mq.engine.options import QueueOptions, wrong_types
 from django_mq.errors import ConfigurationError, ContradictoryOptions
 
 if TYPE_CHECKING:
@@ -173,9 +173,10 @@ def unknown_names() -> list[str]:
     """Return the settings nobody reads, queue options included: a misspelt name must not pass silently."""
     known = {item.name for item in fields(Settings)}
     given = raw()
+    known_options = {item.name for item in fields(QueueOptions)}
     names = sorted(str(name) for name in set(given) - known)
     for queue_name, queue in given.get("QUEUES", {}).items():
-        names += [f"QUEUES[{queue_name!r}][{option!r}]" for option in sorted(set(queue) - set(OPTIONS), key=str)]
+        names += [f"QUEUES[{queue_name!r}][{option!r}]" for option in sorted(set(queue) - known_options, key=str)]
     return names
 
 

@@ -81,6 +81,8 @@ class Option:
     #: with others in one column of JSON, which SQL does not read.
     column: str | None = None
     argument: Argument | None = None
+    #: Whether only queues in memory have the option: a store with tables refuses a queue that is given it.
+    memory_only: bool = False
     # Read off the field of QueueOptions.
     name: str = ""
     type: str = ""
@@ -114,6 +116,10 @@ class Option:
 
 def _option(default: Any, **declared: Any) -> Any:
     return field(default=default, metadata={"option": declared})
+
+
+def _in_memory(default: Any, help: str, **declared: Any) -> Any:  # noqa: A002 - as the field
+    return _option(default, label="", help=help, section="", memory_only=True, **declared)
 
 
 def _seconds(default: float | None, **declared: Any) -> Any:
@@ -364,6 +370,18 @@ class QueueOptions:
         section="History",
     )
 
+    # What tables do not know yet.
+
+    sort_key: str = _in_memory(
+        "",
+        "The header by whose text messages stand in order, those without it first. For kind fifo.",
+        length=255,
+    )
+    values_in_advance: bool = _in_memory(
+        False,
+        "Whether a last-value queue takes messages for a later time; they replace others when they are due.",
+    )
+
     # What follows from them.
 
     @property
@@ -416,7 +434,7 @@ class QueueOptions:
         yield from wrong or self._out_of_range()
 
     def _out_of_range(self) -> Iterator[str]:
-        for name, option in OPTIONS.items():
+        for name, option in _ALL.items():
             value = getattr(self, name)
             problem = option.problem(value)
             if problem is not None:
@@ -426,6 +444,10 @@ class QueueOptions:
         """Yield one sentence for options that make no sense together."""
         if (self.kind == "last_value") != bool(self.last_value_key):
             yield "kind 'last_value' and last_value_key need each other"
+        if self.values_in_advance and not self.last_value_key:
+            yield "values_in_advance is for queues of kind 'last_value'"
+        if self.sort_key and self.kind != "fifo":
+            yield f"sort_key needs kind 'fifo', not {self.kind!r}: nothing else decides the order"
         if self.overflow != "reject" and not self.is_limited:
             yield f"overflow is {self.overflow!r}, and there is no limit: give max_messages or max_bytes"
         base, cap = self.backoff_seconds, self.backoff_cap_seconds
@@ -445,8 +467,15 @@ def _declared() -> Iterator[tuple[str, Option]]:
         yield item.name, Option(**found, name=item.name, type=str(item.type), default=item.default)
 
 
-#: Every option by its name, in the order in which it is declared.
-OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(dict(_declared()))
+def _of_stores(*, memory_only: bool) -> Mapping[str, Option]:
+    return MappingProxyType({name: each for name, each in _ALL.items() if each.memory_only is memory_only})
+
+
+_ALL: Final = dict(_declared())
+#: Every option that all stores know, by its name, in the order in which it is declared.
+OPTIONS: Final = _of_stores(memory_only=False)
+#: The options that only queues in memory have.
+MEMORY_OPTIONS: Final = _of_stores(memory_only=True)
 #: Options that have no column.
 OTHERS: Final = tuple(name for name, option in OPTIONS.items() if option.column is None)
 #: Options that name another queue.

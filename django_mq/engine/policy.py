@@ -36,8 +36,6 @@ class QueuePolicy:
     #: A replaced value is over, even if the later one is gone when it is given back, and one that waits for its
     #: next attempt is replaced at once; else a value counts as long as no later one is here.
     replaces_for_good: bool = False
-    #: A value is published when it holds, never in advance; else it replaces others when it becomes due.
-    values_at_once: bool = False
     #: Duplicate ids are remembered at least so long, and forgotten by maintenance; else exactly so long.
     remembers_at_least: bool = False
 
@@ -57,6 +55,5 @@ SHARED_TABLE: Final = QueuePolicy(
     reprioritises_scheduled=True,
     refuses_while_full=True,
     replaces_for_good=True,
-    values_at_once=True,
     remembers_at_least=True,
 )

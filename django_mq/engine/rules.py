@@ -30,6 +30,8 @@ class Rules:
     kind: str = "priority"
     #: The header a sorted queue sorts by, or a last-value queue keeps one message per value of.
     key: str | None = None
+    #: Whether a last-value queue takes values for a later time: such a value replaces others when it becomes due.
+    values_in_advance: bool = True
     levels: int = MOST_LEVELS
     #: Whether due messages stand at the head of their level (Artemis), or where they arrived.
     due_first: bool = True
@@ -80,9 +82,10 @@ class Rules:
     def of(cls, options: "QueueOptions") -> "Rules":
         """Return the rules of a queue with these options, as far as they are not the arbiter's or a session's."""
         kind = options.kind if options.kind in ONE_LEVEL else "priority"
+        kind = "last_value" if options.last_value_key else "sorted" if options.sort_key else kind
         return cls(
-            kind="last_value" if options.last_value_key else kind,
-            key=options.last_value_key or None,
+            kind=kind,
+            key=options.last_value_key or options.sort_key or None,
             levels=levels_of(options.kind, options.levels),
             due_first=options.due_order == "due_first",
             max_attempts=options.max_attempts or None,
@@ -93,6 +96,7 @@ class Rules:
             overflow=Overflow(options.overflow) if options.is_limited else Overflow.NONE,
             duplicates=options.dedup_count,
             duplicates_seconds=options.dedup_seconds,
+            values_in_advance=options.values_in_advance,
         )
 
     @property

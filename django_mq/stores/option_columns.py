@@ -11,7 +11,8 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.options import OPTIONS, OTHERS
+from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS
+from django_mq.stores.refusals import unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +49,13 @@ def _read(option: Option) -> str:
 
 
 def written(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a statement with ``{option_values}``."""
+    """Return the parameters of a statement with ``{option_values}``.
+
+    Raises UnsupportedRule for an option that only queues in memory have.
+    """
+    for name, option in MEMORY_OPTIONS.items():
+        if options.get(name, option.default) != option.default:
+            raise unsupported(f"the option {name} of a queue")
     others = {name: options[name] for name in OTHERS if options[name] != OPTIONS[name].default}
     own = {option.name: options[option.name] for option in _with_columns()}
     return own | {OTHER: json.dumps(others) if others else None}

@@ -11,10 +11,16 @@ from django_mq.errors import (
     QueueInUse,
     StoreUnavailable,
     UnknownQueue,
+    UnsupportedRule,
 )
 
 if TYPE_CHECKING:
     from django_mq.stores.records import NewMessage
+
+
+def unsupported(rule: str) -> UnsupportedRule:
+    """The store does not know a rule that other stores know."""
+    return UnsupportedRule(f"This store does not know {rule}; leave it out, or use queues in memory.")
 
 
 def exclusive(name: str) -> AccessRefused:

@@ -13,7 +13,7 @@ from django.core.management import get_commands
 
 from django_mq import checks, errors
 from django_mq.conf import Settings
-from django_mq.engine.options import OPTIONS, QueueOptions
+from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, QueueOptions
 from django_mq.engine.states import MOVES
 from tests.docs.pages import DOCS, rows
 
@@ -36,8 +36,9 @@ def test_the_settings_page_has_every_setting_with_its_default(heading: str, opti
 def test_the_settings_page_says_of_each_option_of_a_queue_what_the_table_says() -> None:
     page = rows(REFERENCE / "settings.md", "QUEUES")
 
-    assert list(page) == list(OPTIONS)
-    for name, option in OPTIONS.items():
+    options = OPTIONS | MEMORY_OPTIONS
+    assert list(page) == list(options)
+    for name, option in options.items():
         meaning = page[name][1]
         assert meaning.startswith(option.help), name
         assert set(option.choices) <= set(re.findall(r"`(\w+)`", meaning)), name

@@ -1,6 +1,6 @@
 """The door of those who only look."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.doors.timekeeping import Timekeeping
 from django_mq.engine.view import View
@@ -29,6 +29,10 @@ class Looking(Timekeeping):
                 return
             view.saw(entry)
             yield entry
+
+    def position(self, entry: "Entry") -> Any:
+        """What sorts an entry among those of this queue, also one that is not here any more."""
+        return self._dispatch.ready.position(entry)
 
     def heads(self) -> "list[Entry]":
         """The first ready entry of each level that has one, the highest level first."""

@@ -67,8 +67,9 @@ class Publishing(Serving):
         if self.closed:
             raise QueueClosed
         self.placement.check(message)
-        if self.policy.values_at_once and (key := self._value_of(message)) is not None:
-            check_value(self.name, self.rules.key or "", key, is_later=message.deliver_at is not None)
+        if (key := self._value_of(message)) is not None:
+            is_early = message.deliver_at is not None and not self.rules.values_in_advance
+            check_value(self.name, self.rules.key or "", key, is_later=is_early)
         if message.duplicate_id is not None:
             user = self._duplicates.user_of(message.duplicate_id, now)
             if user is not None:

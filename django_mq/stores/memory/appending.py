@@ -91,6 +91,9 @@ class Appending(Declaring):
     @staticmethod
     def _enter(coming: Coming, now: datetime) -> dict[int, Entry]:
         """Let messages arrive, in the given order over all queues; return their entries by position."""
+        for queue in coming:
+            if queue.settings.values_in_advance:  # a value that was due before is the older one
+                queue.engine.promote(now.timestamp())
         found = [(at, queue, message) for queue, mine in coming.items() for at, message in mine.items()]
         in_order = sorted(found, key=itemgetter(0))
         return {at: queue.engine.enter(message, now.timestamp()) for at, queue, message in in_order}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from django_mq.engine.places import order_of
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED
-from django_mq.stores.memory.row import row_of
+from django_mq.stores.memory.row import entry_of, row_of
 from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.records import Counts
 
@@ -61,10 +60,11 @@ class Looking(Runner):
         queue = self.broker.queues.get(name)
         if queue is None:
             return []
-        beyond = None if after is None else order_of(after.level, after.place, after.id)
+        position = queue.engine.position
+        beyond = None if after is None else position(entry_of(after))
         entries = (row.entry for row in queue.rows if row.entry.state in states)
-        chosen = (entry for entry in entries if beyond is None or entry.order > beyond)
-        return [row_of(entry).browsed() for entry in nsmallest(limit, chosen, key=lambda entry: entry.order)]
+        chosen = (entry for entry in entries if beyond is None or position(entry) > beyond)
+        return [row_of(entry).browsed() for entry in nsmallest(limit, chosen, key=position)]
 
     @locked
     def arrivals(self, name: str, *, after: int, limit: int = 100) -> list[Browsed]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from django_mq.engine.options import OPTIONS
 from django_mq.engine.pause import is_paused
 from django_mq.engine.rules import Rules
 from django_mq.stores.memory.row import row_of
@@ -78,5 +78,5 @@ class BrokerQueue:
             closed=self.closed,
             paused=is_paused(self.paused, self.paused_until, now),
             priorities_differ=priorities_differ,
-            **{name: getattr(self.settings, name) for name in OPTIONS},
+            **{item.name: getattr(self.settings, item.name) for item in fields(self.settings)},
         )

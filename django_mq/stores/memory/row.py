@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from django_mq.engine.entry import Entry
 from django_mq.engine.expiry import is_expired
 from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.message import Message
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from django_mq.engine.entry import Entry
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.memory.session import WorkerSession
     from django_mq.stores.records import NewMessage
@@ -168,7 +168,7 @@ def engine_message(message: NewMessage, now: datetime, *, is_ruled: bool) -> Mes
     """Return a new message as the engine has it, with its row; a duplicate id counts where it ``is_ruled``."""
     deliver_at = _time(message.deliver_at, message.delay_seconds, now)
     expires_at = _time(message.expires_at, message.ttl_seconds, now)
-    headers = _headers(message)
+    headers = _headers(message.headers)
     return Message(
         id=str(message.message_id),
         body=Row(message=message, published_at=now, deliver_at=deliver_at, headers=headers),
@@ -186,9 +186,15 @@ def _time(at: datetime | None, seconds: float | None, now: datetime) -> datetime
     return at if at is not None or seconds is None else later(now, seconds)
 
 
-def _headers(message: NewMessage) -> Mapping[str, object]:
+def entry_of(browsed: Browsed) -> Entry:
+    """Return an entry that stands where a message stood when it was looked at."""
+    message = Message(id=str(browsed.message_id), headers=_headers(browsed.headers))
+    return Entry(message, browsed.level, browsed.place, browsed.id)
+
+
+def _headers(text: str) -> Mapping[str, object]:
     try:
-        found = json.loads(message.headers)
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return {}  # nothing but what it says itself can be read from it
     return found if isinstance(found, dict) else {}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery import appending
 from django_mq.engine.groups.sole import SoleReceiver
-from django_mq.errors import QueueInUse, UnknownQueue
+from django_mq.errors import QueueInUse, UnknownQueue, UnsupportedRule
 from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.options import read_options
 from tests.scenarios.stored.queue import StoredQueue
@@ -35,10 +35,13 @@ class StoredBroker:
 
     def declare(self, name: str, rules: Rules) -> StoredQueue:
         """The queue of that name, made if there is none; other rules are followed from now on."""
-        options = read_options(rules, self.site.scale)
+        options = self._options(rules)
         known = self._queues.get(name)
         if known is None or known.deleted:
-            self.site.store.declare(name, options | {"dead_letter_queue": None, "expiry_queue": None})
+            try:
+                self.site.store.declare(name, options | {"dead_letter_queue": None, "expiry_queue": None})
+            except UnsupportedRule as error:
+                raise UnfitError(str(error)) from error
             known = self._queues[name] = StoredQueue(self, name, rules)
             self._link(name)
         elif rules != known.rules:
@@ -55,7 +58,10 @@ class StoredBroker:
                 self._edit(queue)
 
     def _edit(self, queue: StoredQueue) -> None:
-        editor(self.site.store)(self.site.store, queue.name, **read_options(queue.rules, self.site.scale))
+        editor(self.site.store)(self.site.store, queue.name, **self._options(queue.rules))
+
+    def _options(self, rules: Rules) -> dict[str, Any]:
+        return read_options(rules, self.site.scale, in_memory=not self.site.store.features.durable)
 
     def queue(self, name: str) -> StoredQueue:
         """The queue of that name. Raises UnknownQueue."""

@@ -25,24 +25,23 @@ ENGINE_ONLY: dict[str, Any] = {
     "auto_delete": False,
     "purge_on_no_consumers": False,
 }
-KINDS = ("priority", "fifo", "last_value")
 
 
-def read_options(rules: Rules, scale: float) -> dict[str, Any]:
+def read_options(rules: Rules, scale: float, *, in_memory: bool) -> dict[str, Any]:
     """The options of a queue with these rules. Raises UnfitError for a rule without a stored form."""
     for name, usual in ENGINE_ONLY.items():
         if getattr(rules, name) != usual:
             raise UnfitError(f"a stored queue has no {name}")
-    if rules.kind not in KINDS:
-        raise UnfitError(f"a stored queue is none of kind {rules.kind}")
     settings = QueueOptions(
-        kind=rules.kind,
+        kind="fifo" if rules.kind == "sorted" else rules.kind,
+        sort_key=(rules.key or "") if rules.kind == "sorted" else "",
         levels=rules.levels,
         due_order="keep_place" if rules.hold or not rules.due_first else "due_first",
         max_attempts=rules.max_attempts or 0,
         dead_letter_queue=rules.dead_letter_queue,
         expiry_queue=rules.expiry_queue,
         last_value_key=(rules.key or "") if rules.kind == "last_value" else "",
+        values_in_advance=rules.kind == "last_value" and in_memory,
         dedup_count=rules.duplicates,
         grouping=_grouping(rules),
         exclusive=rules.exclusivity is not Exclusivity.NONE,

@@ -7,9 +7,11 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.options import OPTIONS
 from django_mq.engine.states import State
 from django_mq.models import History, Message, Queue
 from django_mq.models.ownership import Ownership
+from django_mq.stores.memory.row import row_of
 from django_mq.stores.memory.store import MemoryStore
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def _rows_in_tables(store: Store, queue: str) -> list[StoredRow]:
 
 def _rows_in_memory(store: MemoryStore, queue: str) -> list[StoredRow]:
     known = store.broker.queues.get(queue)
-    rows = sorted(known.rows, key=lambda row: row.entry.order) if known is not None else []
+    rows = [row_of(entry) for entry in known.engine.entries()] if known is not None else []
     own = ("id", "attempts", "deliver_at", "session_id")
     return [
         _row(
@@ -98,9 +100,10 @@ def _edit_in_tables(store: Store, name: str, **options: Any) -> None:
     for key in ("dead_letter_queue", "expiry_queue"):
         options[key] = Queue.objects.using(store.alias).filter(name=options.get(key)).first()
     queue = Queue.objects.using(store.alias).get(name=name)
-    for key, value in (options | {"counted_at": None}).items():
+    changed = {key: value for key, value in options.items() if key in OPTIONS} | {"counted_at": None}
+    for key, value in changed.items():
         setattr(queue, key, value)
-    queue.save(update_fields=[*options, "counted_at"])
+    queue.save(update_fields=[*changed])
 
 
 def _edit_in_memory(store: MemoryStore, name: str, **options: Any) -> None:

@@ -96,6 +96,7 @@ LEFT_OUT: Final = (
         """
             own_artemis-A61
         """,
+        SQL,
     ),
     Left(
         "a limit is at least 1",
@@ -211,10 +212,11 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
-        "a stored queue is not sorted by a key",
+        "a durable queue is not sorted by a key",
         """
             own_qpid-Q43-sorted-as-text qpid-S34-sorted-order
         """,
+        SQL,
     ),
     Left(
         "a stored queue never exceeds its limit: the publisher waits, or is refused",

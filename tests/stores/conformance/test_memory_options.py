@@ -1,0 +1,83 @@
+"""Options that only queues in memory have: tables refuse them, before anything is written."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.engine.options import MEMORY_OPTIONS
+from django_mq.errors import UnsupportedRule
+from tests.stores.builders import a_message, claim, declare, ids, pass_time
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+
+SORTED: dict[str, Any] = {"kind": "fifo", "sort_key": "due"}
+IN_ADVANCE: dict[str, Any] = {"kind": "last_value", "last_value_key": "due", "values_in_advance": True}
+#: A queue with each of them.
+QUEUES = {"sort_key": SORTED, "values_in_advance": IN_ADVANCE}
+
+
+@pytest.fixture
+def in_memory(store: Store) -> Store:
+    """A store of queues in memory."""
+    if store.features.durable:
+        pytest.skip("features.durable: tables do not know these options")
+    return store
+
+
+def put(store: Store, due: Any, **given: Any) -> int:
+    headers = "{}" if due is None else json.dumps({"due": due})
+    return store.append_by_rules([a_message(headers=headers, **given)])[0]
+
+
+@pytest.mark.parametrize("name", MEMORY_OPTIONS)
+def test_tables_refuse_an_option_that_they_do_not_know(store: Store, name: str) -> None:
+    if not store.features.durable:
+        assert declare(store, **QUEUES[name])
+        return
+    with pytest.raises(UnsupportedRule, match=f"the option {name} of a queue; leave it out"):
+        declare(store, **QUEUES[name])
+
+    assert store.queue("orders") is None
+
+
+def test_a_sorted_queue_delivers_by_the_text_of_a_header(in_memory: Store) -> None:
+    declare(in_memory, **SORTED)
+    later, first, second, unsorted = (put(in_memory, due) for due in ("b", "a", "a", None))
+
+    assert ids(in_memory.browse("orders", states=[1])) == [unsorted, first, second, later]
+
+
+def test_a_sorted_queue_is_read_in_pages_though_a_message_goes(in_memory: Store, session: int) -> None:
+    declare(in_memory, **SORTED)
+    later, first = put(in_memory, "b"), put(in_memory, "a")
+    [page] = in_memory.browse("orders", states=[1], limit=1)
+    in_memory.cancel([first])
+    put(in_memory, "A")
+
+    assert (page.id, ids(in_memory.browse("orders", states=[1], after=page))) == (first, [later])
+    assert len(claim(in_memory, session)) == 2
+
+
+def test_a_value_in_advance_replaces_others_when_it_is_due(in_memory: Store, session: int) -> None:
+    declare(in_memory, **IN_ADVANCE)
+    early = put(in_memory, "rent", delay_seconds=10)
+    now = put(in_memory, "rent")
+    assert ids(in_memory.browse("orders", states=[1])) == [now]
+
+    pass_time(in_memory, 20)
+
+    assert ids(claim(in_memory, session)) == [early]
+
+
+def test_a_value_that_came_after_one_was_due_is_the_later_one(in_memory: Store, session: int) -> None:
+    declare(in_memory, **IN_ADVANCE)
+    put(in_memory, "rent", delay_seconds=10)
+    pass_time(in_memory, 20)
+
+    last = put(in_memory, "rent")
+
+    assert ids(claim(in_memory, session)) == [last]
