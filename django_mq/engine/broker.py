@@ -74,7 +74,7 @@ class Broker:
                 if other is not queue and name in (other.rules.dead_letter_queue, other.rules.expiry_queue):
                     raise QueueInUse(f"The queue {name!r} is the dead-letter or expiry queue of {other.name!r}.")
             queue.delete(now)
-            del self._queues[name]
+            self.forget_deleted()
 
     def send_all(
         self, leaving: "Iterable[tuple[Queue, Entry]]", now: float, *, expired: bool = False
@@ -113,10 +113,14 @@ class Broker:
         """A new unit of work over these queues."""
         return UnitOfWork(self.lock)
 
-    def keep_house(self, now: float) -> None:
-        """Do in every queue what time has brought."""
+    def forget_deleted(self) -> None:
+        """Drop the queues that are no more; some go by themselves."""
         with self.lock:
             self._queues = {name: queue for name, queue in self._queues.items() if not queue.deleted}
+
+    def keep_house(self, now: float) -> None:
+        """Do in every queue what time has brought."""
+        self.forget_deleted()
         for queue in self:
             queue.keep_house(now)
 

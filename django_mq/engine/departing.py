@@ -50,6 +50,9 @@ class Listener(Protocol):
     def departed(self, queue: str, entry: "Entry", cause: Cause) -> None:
         """The entry has left this queue for good; it may stand in another one by now."""
 
+    def deleted(self, queue: str) -> None:
+        """The queue is no more."""
+
 
 class Departing:
     """Where the entries are, and how they are taken out.

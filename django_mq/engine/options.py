@@ -381,6 +381,10 @@ class QueueOptions:
         False,
         "Whether a last-value queue takes messages for a later time; they replace others when they are due.",
     )
+    auto_delete: bool = _in_memory(
+        False,
+        "Whether the queue goes with the last worker that receives from it; what is left becomes dead letters.",
+    )
 
     # What follows from them.
 

@@ -97,6 +97,7 @@ class Rules:
             duplicates=options.dedup_count,
             duplicates_seconds=options.dedup_seconds,
             values_in_advance=options.values_in_advance,
+            auto_delete=options.auto_delete,
         )
 
     @property

@@ -148,3 +148,5 @@ class Subscribing(Settling):
             for entry in sorted(leaving, key=attrgetter("arrival")):
                 self._expel(entry)
             self._room.flow.resume()
+            if self._listener is not None:
+                self._listener.deleted(self.name)

@@ -101,6 +101,14 @@ class Broker:
         if outcome is not None and not stands_elsewhere and self.queues[queue].settings.history_days > 0:
             self.history.append(finished(row, outcome, self.now()))
 
+    def deleted(self, queue: str) -> None:
+        """Forget the queue, be it deleted by an operator or with its last consumer."""
+        self.engine.forget_deleted()
+        gone = self.queues.pop(queue)
+        self.bindings = {key: kind for key, kind in self.bindings.items() if key[2] != queue}
+        for session in self.sessions.values():
+            session.forget(gone)
+
 
 _brokers: dict[str, Broker] = {}
 

@@ -80,8 +80,8 @@ class Claiming(Runner):
         if queue.settings.exclusive:
             if queue.seated - {session_id}:
                 raise refusals.exclusive(name)
-            session.consumer_of(queue)  # so that it leaves the queue with its end
             queue.seated.add(session_id)
+        session.consumer_of(queue)  # so that it leaves the queue with its end
 
     def _head(self, queue: BrokerQueue, record: QueueRecord, session: WorkerSession, credit: int) -> Head:
         situation = situation_of(

@@ -46,10 +46,6 @@ class Declaring(Steering):
         self._check_deletable(queue, force=force)
         removed = self._empty(queue) if force else 0
         self.broker.engine.delete(name, self._now().timestamp())
-        del self.broker.queues[name]
-        self.broker.bindings = {key: kind for key, kind in self.broker.bindings.items() if key[2] != name}
-        for session in self.broker.sessions.values():
-            session.forget(queue)
         return removed
 
     def _empty(self, queue: BrokerQueue) -> int:

@@ -47,7 +47,7 @@ class WorkerSession:
         """Leave every queue, as it has died; return what it held, and what became of that."""
         lost = [
             (row_of(entry), fate)
-            for queue, consumer in self._consumers.items()
+            for queue, consumer in [*self._consumers.items()]
             for entry, fate in queue.engine.lose_consumer(consumer, now)
         ]
         self.unsubscribe()
@@ -55,7 +55,7 @@ class WorkerSession:
 
     def unsubscribe(self) -> None:
         """Leave every queue; what is still held goes back to its place, uncounted."""
-        for queue, consumer in self._consumers.items():
+        for queue, consumer in [*self._consumers.items()]:
             queue.engine.remove_consumer(consumer)
             queue.left(self.number)
         self._consumers.clear()

@@ -81,7 +81,8 @@ class Steering(Sessions):
 
     def _send_dead(self, rows: Iterable[Row]) -> None:
         """Send dead letters where their queues say; what cannot go there stays as it is."""
-        self.broker.engine.send_all([(row.queue.engine, row.entry) for row in rows], self._now().timestamp())
+        dead = [(row.queue.engine, row.entry) for row in rows if row.entry.state is DEAD]
+        self.broker.engine.send_all(dead, self._now().timestamp())
 
     @locked
     def deliver_now(self, ids: Sequence[int]) -> int:

@@ -218,3 +218,5 @@ class StoredTarget:
                 queue.forget_consumer(consumer)
             if not consumer.departed and consumer.queue is not None:
                 consumer.close(consumer.queue.site)
+        for queue in self._queues.values():
+            queue.look_again()

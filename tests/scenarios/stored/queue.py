@@ -127,6 +127,11 @@ class StoredQueue:
             consumer.lose(self.site)
         else:
             consumer.close(self.site)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """A consumer has left: the queue may have gone with it."""
+        self.deleted = self.deleted or self.site.store.queue(self.name) is None
 
     def consumers(self) -> list[StoredConsumer]:
         """Its consumers."""

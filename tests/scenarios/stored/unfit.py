@@ -179,6 +179,7 @@ LEFT_OUT: Final = (
         """
             own_qpid-Q39-auto-delete qpid-S32-auto-delete
         """,
+        SQL,
     ),
     Left(
         "a stored queue has no consumers_before",

@@ -9,7 +9,8 @@ import pytest
 
 from django_mq.engine.options import MEMORY_OPTIONS
 from django_mq.errors import UnsupportedRule
-from tests.stores.builders import a_message, claim, declare, ids, pass_time
+from tests.stores.builders import a_message, claim, declare, ids, lose_worker, open_session, pass_time, publish
+from tests.stores.conftest import memory_store
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
@@ -17,15 +18,19 @@ if TYPE_CHECKING:
 SORTED: dict[str, Any] = {"kind": "fifo", "sort_key": "due"}
 IN_ADVANCE: dict[str, Any] = {"kind": "last_value", "last_value_key": "due", "values_in_advance": True}
 #: A queue with each of them.
-QUEUES = {"sort_key": SORTED, "values_in_advance": IN_ADVANCE}
+QUEUES = {"sort_key": SORTED, "values_in_advance": IN_ADVANCE, "auto_delete": {"auto_delete": True}}
 
 
 @pytest.fixture
-def in_memory(store: Store) -> Store:
+def in_memory() -> Store:
     """A store of queues in memory."""
-    if store.features.durable:
-        pytest.skip("features.durable: tables do not know these options")
-    return store
+    return memory_store()
+
+
+@pytest.fixture
+def session(in_memory: Store) -> int:
+    """A worker session there."""
+    return open_session(in_memory)
 
 
 def put(store: Store, due: Any, **given: Any) -> int:
@@ -81,3 +86,31 @@ def test_a_value_that_came_after_one_was_due_is_the_later_one(in_memory: Store, 
     last = put(in_memory, "rent")
 
     assert ids(claim(in_memory, session)) == [last]
+
+
+def test_a_queue_goes_with_the_last_session_that_receives(in_memory: Store, session: int) -> None:
+    declare(in_memory, "failures")
+    declare(in_memory, auto_delete=True, dead_letter_queue="failures")
+    other = open_session(in_memory)
+    for each in (session, other):
+        in_memory.subscribe(each, "orders")
+    publish(in_memory)
+    claim(in_memory, session)
+
+    in_memory.close_session(session)
+    assert in_memory.queue("orders") is not None
+    in_memory.close_session(other)
+
+    assert in_memory.queue("orders") is None
+    assert len(in_memory.browse("failures", states=[1])) == 1
+
+
+def test_a_queue_goes_with_a_session_that_has_died(in_memory: Store, session: int) -> None:
+    declare(in_memory, auto_delete=True)
+    in_memory.bind(exchange="news", exchange_type="fanout", pattern="", queue="orders")
+    publish(in_memory)
+    claim(in_memory, session)
+
+    lose_worker(in_memory, session)
+
+    assert (in_memory.queue("orders"), in_memory.bindings("news"), in_memory.occupied()) == (None, [], [])
