@@ -164,9 +164,6 @@ class Consumer:
         #: How far it has looked; None for one that takes whatever stands first.
         self.view: View | None = None
 
-    def __repr__(self) -> str:
-        return f"<Consumer {self.name} {self.interest.value}>"
-
     @property
     def desires_work(self) -> bool:
         """Whether it is neither paused nor out of credit."""

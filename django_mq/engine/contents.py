@@ -139,14 +139,6 @@ class Contents(Departing):
             entry.cause, entry.died_at = "", None
         entry.state, entry.due_at = READY, None
 
-    def set_aside(self, entry: "Entry") -> bool:
-        """Keep an entry that nobody holds as dead; False if it is not here."""
-        if not self._take_from_place(entry):
-            return False
-        entry.swap(entry.state, DEAD)
-        self.place(entry)
-        return True
-
     # Time.
 
     def deliver_now(self, entry: "Entry") -> bool:

@@ -91,10 +91,6 @@ class DuplicateIds:
         """Take an id back, as its message was not published after all; False if it is not known."""
         return self._ids.pop(duplicate_id, None) is not None
 
-    def clear(self) -> None:
-        """Forget every id."""
-        self._ids.clear()
-
     def resize(self, size: int, seconds: float | None = None) -> None:
         """Remember so many from now on, for so long; the oldest are forgotten if they are too many.
 

@@ -18,8 +18,8 @@ from django_mq.engine.states import (
     SCHEDULED,
     STEALABLE,
     State,
-    check_move,
 )
+from django_mq.errors import IllegalMove
 
 if TYPE_CHECKING:
     from django_mq.engine.consumer import Consumer
@@ -101,9 +101,6 @@ class Entry:
         #: Whatever a store needs to find its row again.
         self.receipt = receipt
 
-    def __repr__(self) -> str:
-        return f"<Entry {self.message.id} {self.state.name.lower()} {self.order}>"
-
     def stand_at(self, place: int, arrival: int) -> None:
         """Take a place; ``arrival`` is unique in the queue. Only for an entry that stands in no list."""
         self.place = place
@@ -124,7 +121,7 @@ class Entry:
     def swap(self, old: State, new: State) -> bool:
         """Move from ``old`` to ``new`` if it is in ``old``; raises IllegalMove if none may."""
         if new not in MOVES[old]:
-            check_move(old, new)
+            raise IllegalMove(f"An entry cannot move from {old.name.lower()} to {new.name.lower()}.")
         if self.state is not old:
             return False
         self.state = new
@@ -133,10 +130,6 @@ class Entry:
     def become_due(self) -> bool:
         """Scheduled to ready."""
         return self._ripen(SCHEDULED)
-
-    def hold(self) -> bool:
-        """Ready to held: it keeps its place, and may not be taken."""
-        return self.swap(READY, HELD)
 
     def unhold(self) -> bool:
         """Held to ready."""

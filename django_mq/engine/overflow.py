@@ -1,6 +1,6 @@
 """What a queue does when it holds more than it should."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import ceil
@@ -115,9 +115,6 @@ class ProducerFlow:
     def __init__(self) -> None:
         self.stopped = False
         self._waiting: dict[Producer, None] = {}
-
-    def __iter__(self) -> Iterator[Producer]:
-        return iter(self._waiting)
 
     def stop(self, producer: Producer | None) -> None:
         """The queue is full: whoever filled it waits."""

@@ -7,8 +7,6 @@ others exist only inside the engine: a row that is gone has been deleted.
 from enum import IntEnum
 from typing import Final
 
-from django_mq.errors import IllegalMove
-
 
 class State(IntEnum):
     """Where an entry stands in its life."""
@@ -37,16 +35,10 @@ STEALABLE: Final = State.STEALABLE
 #: ``scheduled``, so that no message ever waits for somebody to promote it.
 MOVES: Final[dict[State, frozenset[State]]] = {
     SCHEDULED: frozenset({READY, CLAIMED, DEAD, GONE}),
-    READY: frozenset({CLAIMED, HELD, DEAD, GONE}),
+    READY: frozenset({CLAIMED, DEAD, GONE}),
     CLAIMED: frozenset({READY, SCHEDULED, DEAD, GONE, STEALABLE}),
     STEALABLE: frozenset({CLAIMED, GONE}),
     DEAD: frozenset({READY, GONE}),
-    HELD: frozenset({READY, DEAD, GONE}),
+    HELD: frozenset({READY, GONE}),
     GONE: frozenset(),
 }
-
-
-def check_move(old: State, new: State) -> None:
-    """Raise IllegalMove unless the table leads from ``old`` to ``new``."""
-    if new not in MOVES[old]:
-        raise IllegalMove(f"An entry cannot move from {old.name.lower()} to {new.name.lower()}.")

@@ -30,7 +30,7 @@ class Target:
     """Consumers of several queues that share one credit and are served in turn.
 
     ``wake`` is called with the target when there may be something for it in any queue. It is
-    called under the queues' lock: it may set an event or notify a drain, and must not call a
+    called under the queues' lock: it may set an event, and must not call a
     queue or the target. A target that was woken pulls until it is answered None.
 
     One thread at a time subscribes, pulls, pauses and closes. Entries are settled with the
@@ -50,9 +50,6 @@ class Target:
         self._subscriptions: tuple[tuple[Queue, Consumer], ...] = ()
         #: Which of them is asked next; 0 also after a complete round.
         self._next = 0
-
-    def __repr__(self) -> str:
-        return f"<Target {self.name}>"
 
     @property
     def consumers(self) -> tuple[Consumer, ...]:

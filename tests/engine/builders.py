@@ -39,6 +39,16 @@ def subscribe(
     return consumer
 
 
+def die(queue: Queue) -> Entry:
+    """Let the first message of the queue become a dead letter."""
+    consumer = subscribe(queue, "rejects")
+    entry = queue.deliver(consumer, 0.0)
+    assert entry is not None
+    queue.reject(entry, consumer)
+    queue.remove_consumer(consumer)
+    return entry
+
+
 def drain(queue: Queue, consumer: Consumer, now: float = 0.0) -> list[str]:
     """Pull until nothing comes."""
     delivered = []

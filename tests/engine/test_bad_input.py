@@ -35,7 +35,7 @@ from django_mq.errors import (
     UnknownListKind,
     UnknownQueue,
 )
-from tests.engine.builders import drain, entry, message, names, publish, subscribe
+from tests.engine.builders import die, drain, entry, message, names, publish, subscribe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +72,6 @@ def snapshot(queue: Queue) -> dict[str, object]:
         "paused": queue.paused,
         "rules": queue.rules,
         "deleted": queue.deleted,
-        "producers": queue.waiting_producers(),
     }
 
 
@@ -288,7 +287,7 @@ def test_steering_an_entry_of_another_queue_does_nothing(state: str) -> None:
     queue, home, third = Queue("queue"), Queue("home"), Queue("third")
     [each] = publish(home, "m", deliver_at=9.0 if state == "scheduled" else None)
     if state == "dead":
-        home.bury(each, 0.0)
+        die(home)
     if state in ("claimed", "stealable"):
         home.deliver(subscribe(home, stealable=state == "stealable"), 0.0)
     assert each.state.name.lower() == state
@@ -296,7 +295,6 @@ def test_steering_an_entry_of_another_queue_does_nothing(state: str) -> None:
     with unchanged(queue, home, third):
         assert not queue.move(each, third, 1.0)
         assert queue.change_priority(each, 9, 1.0) is None
-        assert not queue.bury(each, 1.0)
         assert not queue.deliver_now(each)
         assert not queue.redrive(each)
         assert not queue.cancel(each)

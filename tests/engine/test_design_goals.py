@@ -11,7 +11,6 @@ import pytest
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer, Interest
 from django_mq.engine.credit import WindowCredit
-from django_mq.engine.drain import Drain, Slice
 from django_mq.engine.groups.assigned import AssignedGroups
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
@@ -20,7 +19,6 @@ from django_mq.engine.target import Target
 from tests.engine.builders import drain, message, names, publish, subscribe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import FrameType
 
     from django_mq.engine.entry import Entry
@@ -329,19 +327,6 @@ def test_dg5_equals_that_are_always_ready_get_equal_shares() -> None:
     served = Counter(delivered[0].name for _ in range(700) if (delivered := queue.deliver_next(0.0)))
 
     assert {served[consumer.name] for consumer in consumers} == {100}
-
-
-def test_dg5_one_busy_queue_does_not_keep_a_thread_beyond_its_slice() -> None:
-    busy, runs = Queue(), list["Callable[[], None]"]()
-    consumer = subscribe(busy)
-    publish(busy, *map(str, range(100)))
-    worker = Drain(lambda: busy.deliver(consumer, 0.0) is not None, runs.append, Slice(deliveries=10))
-    worker.notify()
-
-    runs.pop()()
-
-    assert len(consumer.unsettled) == 10
-    assert len(runs) == 1  # the rest is another run's, after whatever else waits for the thread
 
 
 # 6. Consumer priorities.

@@ -77,14 +77,6 @@ def test_no_size_means_no_duplicates() -> None:
     assert len(ids) == 0
 
 
-def test_clearing_forgets_every_id() -> None:
-    ids = ring("a", "b")
-
-    ids.clear()
-
-    assert (list(ids), ids.size, ids.add("a")) == ([], 3, True)
-
-
 def test_a_smaller_ring_forgets_the_oldest() -> None:
     ids = ring("a", "b", "c")
 

@@ -181,7 +181,7 @@ def test_a_producer_that_fills_the_queue_waits_until_it_has_been_emptied_a_littl
     consumer = subscribe(queue)
     for number in range(6):
         queue.publish(message(str(number)), 0.0, producer=producer)
-    assert (queue.flow_stopped, queue.waiting_producers()) == (True, [producer])
+    assert (queue.flow_stopped, producer.blocked) == (True, True)
     with pytest.raises(ProducerBlocked):
         queue.publish(message("more"), 0.0, producer=producer)
 

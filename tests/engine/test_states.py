@@ -2,8 +2,9 @@ from itertools import product
 
 import pytest
 
-from django_mq.engine.states import MOVES, State, check_move
+from django_mq.engine.states import MOVES, State
 from django_mq.errors import IllegalMove
+from tests.engine.builders import entry
 
 
 def test_the_numbers_stored_in_rows_never_change() -> None:
@@ -14,11 +15,12 @@ def test_the_numbers_stored_in_rows_never_change() -> None:
 
 @pytest.mark.parametrize(("old", "new"), list(product(State, State)))
 def test_a_move_is_allowed_exactly_if_the_table_names_it(old: State, new: State) -> None:
+    each = entry(state=old)
     if new in MOVES[old]:
-        check_move(old, new)
+        assert each.swap(old, new)
     else:
         with pytest.raises(IllegalMove, match=f"from {old.name.lower()} to {new.name.lower()}"):
-            check_move(old, new)
+            each.swap(old, new)
 
 
 def test_nothing_comes_back_once_it_is_gone() -> None:

@@ -6,7 +6,7 @@ from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.statistics import Statistics
-from tests.engine.builders import drain, publish, subscribe
+from tests.engine.builders import die, drain, publish, subscribe
 
 CAUSES = ("accepted", "expired", "killed", "replaced")
 
@@ -122,7 +122,7 @@ def test_the_mark_of_ready_entries_rises_with_those_that_become_ready(come: str)
     consumer = subscribe(queue)
     [first] = publish(queue, "1", deliver_at=1.0 if come in ("promoted", "unheld") else None)
     if come == "redriven":
-        queue.bury(first, 0.0)
+        die(queue)
     if come == "released":
         take(queue, consumer)
     publish(queue, "2")

@@ -14,7 +14,7 @@ from django_mq.engine.rules import Rules
 from django_mq.engine.selectors.selector import Selector
 from django_mq.engine.states import State
 from django_mq.errors import OutOfRange
-from tests.engine.builders import drain, message, names, publish, subscribe
+from tests.engine.builders import die, drain, message, names, publish, subscribe
 
 if TYPE_CHECKING:
     from django_mq.engine.consumer import Consumer
@@ -48,7 +48,7 @@ def test_whatever_nobody_holds_can_be_moved(other: Queue, state: State) -> None:
     due_at = 9.0 if state in (State.SCHEDULED, State.HELD) else None
     [entry] = publish(queue, "m", deliver_at=due_at, expires_at=20.0, size=3)
     if state is State.DEAD:
-        queue.bury(entry, 0.0)
+        die(queue)
 
     assert queue.move(entry, other, 1.0)
 
@@ -135,15 +135,13 @@ def test_a_stuck_consumer_is_told_when_what_it_waits_for_changes_its_place(queue
     assert drain(queue, consumer) == ["small"]
 
 
-# Burying, redriving, retrying, cancelling.
+# Redriving, retrying, cancelling.
 
 
-@pytest.mark.parametrize("due_at", [None, 9.0])
-def test_what_is_buried_is_dead_until_it_is_redriven(queue: Queue, due_at: float | None) -> None:
-    [entry] = publish(queue, "m", deliver_at=due_at)
+def test_what_is_rejected_is_dead_until_it_is_redriven(queue: Queue) -> None:
+    publish(queue, "m")
+    entry = die(queue)
 
-    assert queue.bury(entry, 0.0)
-    assert not queue.bury(entry, 0.0)
     assert (entry.state, queue.next_time(), names(queue.browse())) == (State.DEAD, None, [])
 
     assert queue.redrive(entry)
@@ -151,27 +149,10 @@ def test_what_is_buried_is_dead_until_it_is_redriven(queue: Queue, due_at: float
     assert (entry.state, entry.attempts, names(queue.browse())) == (State.READY, 0, ["m"])
 
 
-def test_what_is_buried_goes_to_the_dead_letters() -> None:
-    broker = Broker()
-    dead = broker.declare("dead")
-    queue = broker.declare("queue", Rules(dead_letter_queue="dead"))
-    [entry] = publish(queue, "m")
-
-    assert queue.bury(entry, 0.0)
-
-    assert (queue.entries(), names(dead.entries())) == ([], ["m"])
-
-
-def test_what_somebody_holds_is_not_buried(queue: Queue) -> None:
-    publish(queue, "m")
-
-    assert not queue.bury(take(queue, subscribe(queue)), 0.0)
-
-
 def test_a_redriven_entry_wakes_a_consumer(queue: Queue) -> None:
     woken: list[Consumer] = []
-    [entry] = publish(queue, "m")
-    queue.bury(entry, 0.0)
+    publish(queue, "m")
+    entry = die(queue)
     consumer = subscribe(queue, wake=woken.append)
 
     queue.redrive(entry)
@@ -184,8 +165,8 @@ def test_the_dead_and_the_expired_are_sent_back_to_where_they_came_from() -> Non
     dead = broker.declare("dead")
     one = broker.declare("one", Rules(dead_letter_queue="dead"))
     other = broker.declare("other", Rules(expiry_queue="dead"))
-    [entry] = publish(one, "died")
-    one.bury(entry, 0.0)
+    publish(one, "died")
+    die(one)
     publish(other, "expired", expires_at=1.0)
     other.keep_house(1.0)
     publish(dead, "of no origin")
@@ -203,8 +184,8 @@ def test_what_the_origin_refuses_or_has_no_origin_any_more_stays_dead() -> None:
     one = broker.declare("one", Rules(dead_letter_queue="dead"))
     gone = broker.declare("gone", Rules(dead_letter_queue="dead"))
     for queue in (one, gone):
-        [entry] = publish(queue, f"of {queue.name}")
-        queue.bury(entry, 0.0)
+        publish(queue, f"of {queue.name}")
+        die(queue)
     one.change(Rules(dead_letter_queue="dead", overflow=Overflow.REJECT, limits=Limits(messages=0)))
     broker.delete("gone", 0.0)
 
@@ -505,7 +486,7 @@ def test_a_redriven_entry_is_not_shown_again_to_who_has_seen_it(queue: Queue) ->
     [entry, _] = publish(queue, "seen", "behind")
     assert queue.deliver(browser, 0.0) is entry
 
-    queue.bury(entry, 0.0)
+    die(queue)
     queue.redrive(entry)
 
     assert drain(queue, browser) == ["behind"]

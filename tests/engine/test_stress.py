@@ -246,8 +246,8 @@ def test_managers_among_producers_consumers_and_browsers_lose_and_double_nothing
             return
         if act == 1:
             queue.change_priority(entry, random.randrange(10), 0.0)
-        if act == 2 and queue.bury(entry, 0.0):
-            queue.redrive(entry)
+        if act == 2:
+            queue.deliver_now(entry)
         if act == 3 and queue.remove(entry):
             ledger.end(entry.message.id)
         if act == 4 and random.random() < 0.2:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from django_mq.engine.consumer import Consumer
     from django_mq.engine.duplicates import DuplicateIds
     from django_mq.engine.entry import Entry
-    from django_mq.engine.overflow import Producer
     from django_mq.engine.states import State
     from django_mq.engine.statistics import Statistics
 
@@ -83,8 +82,3 @@ class Looking(Timekeeping):
     def flow_stopped(self) -> bool:
         """Whether the queue has told its producers to wait."""
         return self._room.flow.stopped
-
-    def waiting_producers(self) -> "list[Producer]":
-        """The producers it has told to wait."""
-        with self.lock:
-            return list(self._room.flow)

@@ -200,16 +200,6 @@ class Steering(Publishing):
             self.offer_again(copy)
             return copy
 
-    def bury(self, entry: "Entry", now: float) -> bool:
-        """Make an entry that nobody holds a dead letter; False if somebody does."""
-        with self.lock:
-            self._now = now
-            if entry.state not in UNDELIVERED or not self._contents.set_aside(entry):
-                return False
-            if not self._afterlife.dead(entry, now, "buried").kept:
-                self._contents.take_out(entry, Cause.KILLED)
-            return True
-
     def retry(self, now: float) -> int:
         """Send every message that died or expired elsewhere back to where it came from; how many went.
 

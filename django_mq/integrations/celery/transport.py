@@ -21,6 +21,7 @@ import django_mq
 from django_mq import conf
 from django_mq.delivery.codecs import new_message_id
 from django_mq.engine.arbiter import MOST_AT_A_TIME
+from django_mq.engine.timer import Timer
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery import loops
 from django_mq.integrations.celery.address import read
@@ -87,7 +88,7 @@ class Transport(virtual.Transport):
         self._consuming: frozenset[MQChannel] = frozenset()
         self._loop: Any = None
         self._poll_timer: Any = None
-        self._armed_for = 0.0
+        self._timer = Timer(self._set_timer)
         # Whether something was delivered that the pool may not have written to its processes yet.
         self._pool_is_next = False
         self._driver: int | None = None
@@ -368,15 +369,19 @@ class Transport(virtual.Transport):
         loop's heap until then, even if cancelled.
         """
         seconds = self._timer_seconds()
-        now = time.monotonic()
         if seconds is None or seconds > self.intake.poll_interval_seconds() or self._loop is None:
             return
-        if now < self._armed_for <= now + seconds:
-            return
-        self._armed_for = now + seconds
-        self._loop.call_later(seconds, _nothing)
-        # The loop has settled how long it waits before it ticks.
-        self._turn_again()
+        if self._timer.arm(time.monotonic() + seconds):
+            # The loop has settled how long it waits before it ticks.
+            self._turn_again()
+
+    def _set_timer(self, when: float) -> None:
+        if self._loop is not None:
+            self._loop.call_later(max(0.0, when - time.monotonic()), self._on_time)
+
+    def _on_time(self) -> None:
+        """Let the loop turn, which is all that is wanted."""
+        self._timer.fired(time.monotonic())
 
     def _leave_loop(self) -> None:
         """The loop forgets its readers by itself, but not its ticks: a dead transport must not run on."""
@@ -394,7 +399,3 @@ def _tagged(message: dict[str, Any]) -> dict[str, Any]:
     """Return a volatile message with a tag of its own, as Kombu wants one."""
     message["properties"]["delivery_tag"] = str(new_message_id())
     return message
-
-
-def _nothing() -> None:
-    """What a timer calls that only has to make the loop turn."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 DELAYS = st.sampled_from([None, None, None, -1, 1, 2, 5])
 WHICH = st.integers(0, 30)
-ACTS = ["remove", "discard", "deliver_now", "cancel", "redrive", "redrive", "bury", "move", "begin_settle"]
+ACTS = ["remove", "discard", "deliver_now", "cancel", "redrive", "redrive", "move", "begin_settle"]
 WINDOWS = [(0, 1000), (1, 1000), (1, 10), (2, 20), (3, 10), (4, 1000), (9, 20)]
 TRAITS = st.fixed_dictionaries(
     {
@@ -485,12 +485,6 @@ class QueueMachine(RuleBasedStateMachine):
             item.redelivered = item.entry.redelivered
             self.model.stand(item)
             self.model.evict(item)
-
-    def bury(self, which: int) -> None:
-        item = self.item(which, *LINE)
-        if item is not None and item.entry is not None:
-            assert self.queue.bury(item.entry, self.now)
-            self.model.died(None, item)
 
     def change_priority(self, which: int, priority: int) -> None:
         item = self.item(which, *LINE)
