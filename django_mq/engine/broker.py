@@ -111,7 +111,7 @@ class Broker:
 
     def begin(self) -> UnitOfWork:
         """A new unit of work over these queues."""
-        return UnitOfWork(self.lock)
+        return UnitOfWork(self.lock, holds_on_rollback=self._policy.holds_on_rollback)
 
     def forget_deleted(self) -> None:
         """Drop the queues that are no more; some go by themselves."""

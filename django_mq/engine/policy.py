@@ -36,6 +36,8 @@ class QueuePolicy:
     #: A replaced value is over, even if the later one is gone when it is given back, and one that waits for its
     #: next attempt is replaced at once; else a value counts as long as no later one is here.
     replaces_for_good: bool = False
+    #: What was settled in a unit of work that is rolled back is held as before; else it has failed.
+    holds_on_rollback: bool = False
     #: Duplicate ids are remembered at least so long, and forgotten by maintenance; else exactly so long.
     remembers_at_least: bool = False
 
@@ -55,5 +57,6 @@ SHARED_TABLE: Final = QueuePolicy(
     reprioritises_scheduled=True,
     refuses_while_full=True,
     replaces_for_good=True,
+    holds_on_rollback=True,
     remembers_at_least=True,
 )

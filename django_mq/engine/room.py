@@ -90,7 +90,7 @@ class Room:
         if not self._turns_away:
             return [True] * len(sizes)
         statistics = self._contents.statistics
-        held = statistics.depth, statistics.depth_bytes
+        held = statistics.depth + self.reserved, statistics.depth_bytes + self.reserved_bytes
         return self.limits.admit(queue, sizes, *held, drops=self.policy is Overflow.DROP)
 
     def would_exceed(self, message: "Message") -> bool:

@@ -1,11 +1,13 @@
 """Publications and settlements that take effect together or not at all."""
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.errors import IllegalMove, PublishError, QueueDeleted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from django_mq.engine.consumer import Consumer
@@ -22,23 +24,34 @@ class Phase(Enum):
     ROLLED_BACK = "rolled back"
 
 
+class _Settled(NamedTuple):
+    """One delivery that ends with the unit of work, and how."""
+
+    queue: "Queue"
+    entry: "Entry"
+    consumer: "Consumer"
+    claim_number: int
+    settle: "Callable[[], object]"
+
+
 class UnitOfWork:
     """One unit of work, for one thread.
 
     A message is admitted when it is published and stands in its queue from the commit on, where
     a schedule that has passed meanwhile is due at once. An entry whose settlement has begun
     cannot be taken from its consumer, and stays with the unit if that leaves. What was settled in
-    a unit that is rolled back has failed.
+    a unit that is rolled back has failed, or, with ``holds_on_rollback``, is held as before.
 
-    A duplicate, or another message that is refused, spoils the whole unit, and so does a queue that
-    is deleted before the commit: ``commit`` rolls back, and raises what was wrong.
+    A duplicate, or another message that is refused by ``publish``, spoils the whole unit, and so does
+    a queue that is deleted before the commit: ``commit`` rolls back, and raises what was wrong.
     """
 
-    def __init__(self, lock: "AbstractContextManager[object]") -> None:
+    def __init__(self, lock: "AbstractContextManager[object]", *, holds_on_rollback: bool = False) -> None:
         self._lock = lock
+        self._holds_on_rollback = holds_on_rollback
         self.phase = Phase.OPEN
         self._publications: list[tuple[Queue, Message]] = []
-        self._settlements: list[tuple[Queue, Entry, Consumer, int]] = []
+        self._settlements: list[_Settled] = []
         self._spoiled_by: PublishError | None = None
 
     def publish(self, queue: "Queue", message: "Message") -> bool:
@@ -49,23 +62,42 @@ class UnitOfWork:
         self._check_open()
         with self._lock:
             try:
-                is_welcome = queue.reserve(message)
+                is_welcome = queue.welcomes(message)
             except PublishError as error:
                 self._spoiled_by = self._spoiled_by or error
                 raise
             if is_welcome:
-                self._publications.append((queue, message))
+                self.enter(queue, message)
             return is_welcome
+
+    def enter(self, queue: "Queue", message: "Message") -> None:
+        """Let a message that was admitted, or that needs no admission, enter with the commit."""
+        with self._lock:
+            queue.reserve(message)
+            self._publications.append((queue, message))
+
+    def entering(self, queue: "Queue") -> "list[Message]":
+        """Return the messages that enter a queue with the commit."""
+        return [message for known, message in self._publications if known is queue]
 
     def accept(self, queue: "Queue", entry: "Entry", consumer: "Consumer") -> bool:
         """Accept with the commit; False if the entry is not the consumer's any more, or a unit has it already."""
+        return self.settle(queue, entry, consumer, partial(queue.accept, entry, consumer, entry.claim_number))
+
+    def settle(self, queue: "Queue", entry: "Entry", consumer: "Consumer", settle: "Callable[[], object]") -> bool:
+        """Call ``settle`` with the commit; False as ``accept``."""
         self._check_open()
         with self._lock:
             if entry in consumer.settling or not queue.begin_settle(entry, consumer):
                 return False
-            self._settlements.append((queue, entry, consumer, entry.claim_number))
+            self._settlements.append(_Settled(queue, entry, consumer, entry.claim_number, settle))
             consumer.settling.add(entry)
             return True
+
+    def absorb(self, unit: "UnitOfWork") -> None:
+        """Let what belongs to another unit be a part of this one."""
+        self._publications += unit._publications  # noqa: SLF001 - its own kind
+        self._settlements += unit._settlements  # noqa: SLF001
 
     def commit(self, now: float) -> None:
         """Let everything take effect, settlements first: they make room."""
@@ -77,22 +109,23 @@ class UnitOfWork:
                 self.rollback(now)
                 raise self._spoiled_by
             self.phase = Phase.COMMITTED
-            for queue, entry, consumer, claim_number in self._settlements:
-                consumer.settling.discard(entry)
-                queue.accept(entry, consumer, claim_number)
+            for item in self._settlements:
+                item.consumer.settling.discard(item.entry)
+                item.settle()
             for queue, message in self._publications:
                 queue.publish_reserved(message, now)
 
     def rollback(self, now: float) -> None:
-        """Let nothing take effect: what was settled goes back to its place, as failed."""
+        """Let nothing take effect: what was settled goes back to its place, as failed, or is held as before."""
         self._check_open()
         with self._lock:
             self.phase = Phase.ROLLED_BACK
             for queue, message in self._publications:
                 queue.unreserve(message)
-            for queue, entry, consumer, claim_number in self._settlements:
-                consumer.settling.discard(entry)
-                queue.fail(entry, consumer, claim_number, now=now)
+            for item in self._settlements:
+                item.consumer.settling.discard(item.entry)
+                if not self._holds_on_rollback:
+                    item.queue.fail(item.entry, item.consumer, item.claim_number, now=now)
 
     def _check_open(self) -> None:
         if self.phase is not Phase.OPEN:

@@ -89,7 +89,8 @@ class Store(Volatile, Spacious, ABC):
 
         Raises UnknownQueue, QueueClosed, QueueFull or DuplicateMessage, having written
         nothing. With ``again`` (the retry of a publish whose commit was ambiguous) a live
-        message with the same id counts as written and 0 is returned.
+        message with the same id counts as written and 0 is returned. So it is in a transaction
+        of the memory store, where messages arrive with the commit.
         """
 
     @abstractmethod

@@ -79,5 +79,5 @@ def shared_store(alias: str) -> Store:
 def private_store(alias: str) -> Store:
     """Return a store over a connection of its own: a worker's, never the caller's transaction."""
     if alias == MEMORY:
-        return _memory()(alias)
+        return _memory()(alias, private=True)
     return store_for(private_connection(alias), private=True)

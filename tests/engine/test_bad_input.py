@@ -373,7 +373,7 @@ def test_a_deleted_queue_takes_nothing_in() -> None:
             lambda: queue.offer(entry(arrival=1)),
             lambda: queue.add_consumer(Consumer("late")),
             lambda: queue.get(1.0),
-            lambda: queue.reserve(message()),
+            lambda: queue.welcomes(message()),
         ):
             with pytest.raises(QueueDeleted):
                 refused()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
 from django_mq.engine.verdict import Verdict
-from django_mq.errors import QueueFull, SessionLost, StoreError
+from django_mq.errors import DuplicateMessage, QueueDeleted, QueueFull, SessionLost, StoreError
 from django_mq.models import History
 from django_mq.stores.memory.broker import broker_named, empty_brokers
 from django_mq.stores.memory.history import MOST_REMEMBERED, Outcome
@@ -63,16 +64,67 @@ def test_the_clock_is_moved_for_every_handle(store: Store) -> None:
     assert len(claim(worker, open_session(worker))) == 1
 
 
-def test_there_is_no_transaction_to_wait_for(store: Store) -> None:
+def test_messages_of_a_transaction_come_with_its_commit(store: Store) -> None:
+    declare(store)
+    called: list[int] = []
+
+    with store.transaction():
+        shared_store(MEMORY).append(a_message())
+        store.after_commit(lambda: called.append(store.counts()["orders"].ready))
+        assert (shared_store(MEMORY).in_transaction, private_store(MEMORY).in_transaction) == (True, False)
+        assert (store.counts()["orders"].ready, called) == (0, [])
+
+    assert (store.in_transaction, store.last_after_commit(), called) == (False, None, [1])
+    assert not store.reconnect()
+
+
+def test_a_transaction_inside_another_is_taken_back_alone(store: Store) -> None:
+    declare(store, dedup_count=5)
     called: list[str] = []
 
     with store.transaction():
-        store.after_commit(lambda: called.append("at once"))
-        assert called == ["at once"]
+        store.append_by_rules([a_message(dedup_id="once")])
+        with suppress(ZeroDivisionError), store.transaction():
+            store.append(a_message())
+            store.after_commit(lambda: called.append("inner"))
+            _ = 1 / 0
+        with store.transaction():
+            store.append(a_message())
+        with pytest.raises(DuplicateMessage):
+            store.append_by_rules([a_message(dedup_id="once")])
 
-    assert not store.in_transaction
-    assert store.last_after_commit() is None
-    assert not store.reconnect()
+    assert (store.counts()["orders"].ready, called) == (2, [])
+
+
+def test_what_a_transaction_settles_is_not_given_back_with_its_session(store: Store) -> None:
+    declare(store)
+    publish(store)
+    worker = private_store(MEMORY)
+    session = open_session(worker)
+    [message] = claim(worker, session)
+
+    with worker.transaction():
+        assert not settle(worker, session, message, Verdict.ACCEPT)
+        assert settle(worker, session, message, Verdict.ACCEPT) == {message.id}
+        store.close_session(session)
+
+    assert (store.counts()["orders"].ready, store.counts()["orders"].claimed) == (0, 0)
+
+
+def test_a_transaction_whose_queue_has_gone_fails(store: Store) -> None:
+    declare(store)
+    declare(store, "other")
+
+    def publish_and_delete() -> None:
+        with store.transaction():
+            store.append_many([a_message(), a_message("other")])
+            store.after_commit(pytest.fail)
+            store.delete_queue("orders")
+
+    with pytest.raises(QueueDeleted):
+        publish_and_delete()
+
+    assert store.counts()["other"].ready == 0
 
 
 def test_publishers_do_not_overshoot_a_limit_together(store: Store) -> None:

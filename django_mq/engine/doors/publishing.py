@@ -60,7 +60,7 @@ class Publishing(Serving):
             if in_limits:
                 self._refuse_what_would_be_lost(message)
             if message.duplicate_id is not None:
-                self._duplicates.add(message.duplicate_id, self._now)
+                self._duplicates.add(message.duplicate_id, self._now, user=message.id)
 
     def _check(self, message: "Message", now: float) -> None:
         """Raise what is wrong with a message, however much room there is."""
@@ -155,17 +155,18 @@ class Publishing(Serving):
         if self._is_deserted:
             raise PublishError("The queue keeps nothing as long as nobody consumes from it.")
 
-    def reserve(self, message: "Message") -> bool:
-        """As ``publish`` would begin; False if the message is to be dropped.
-
-        Otherwise ``publish_reserved`` or ``unreserve`` must follow.
-        """
+    def welcomes(self, message: "Message") -> bool:
+        """As ``publish`` would begin; False if the message is to be dropped. Otherwise ``reserve`` must follow."""
         with self.lock:
             self.admit(message)
-            if self._unwelcome(message):
-                return False
+            return not self._unwelcome(message)
+
+    def reserve(self, message: "Message") -> None:
+        """Keep room for a message that was admitted; ``publish_reserved`` or ``unreserve`` must follow."""
+        with self.lock:
             self._room.reserve(message)
-            return True
+            if message.duplicate_id is not None:
+                self._duplicates.add(message.duplicate_id, self._now, user=message.id)
 
     def unreserve(self, message: "Message") -> None:
         """The reserved message does not come."""

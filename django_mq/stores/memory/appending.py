@@ -1,4 +1,4 @@
-"""Publishing: it takes effect at once, for there is no transaction to join."""
+"""Publishing: at once, or with the commit of the transaction that is open."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django_mq.stores.memory.row import engine_message
 from django_mq.stores.memory.runner import locked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from typing import TypeAlias
 
@@ -38,7 +38,7 @@ class Appending(Declaring):
         now = self._now()
         arriving = self._arriving(messages, now, is_ruled=False)
         for queue, mine in arriving.items():
-            queue.engine.check_ids([*mine.values()])
+            self._check_ids(queue, mine)
         return [entry.arrival for _, entry in sorted(self._enter(arriving, now).items())]
 
     @locked
@@ -52,12 +52,12 @@ class Appending(Declaring):
         if again and kept and all(self._is_here(message) for message in kept):
             return []
         for queue, mine in (admitted if again else arriving).items():
-            queue.engine.check_ids([*mine.values()])
+            self._check_ids(queue, mine)
         for queue, mine in admitted.items():
             queue.dropped += len(arriving[queue]) - len(mine)
         entered = self._enter(admitted, now)
         for queue, mine in admitted.items():
-            if mine:
+            if entered and mine:
                 queue.engine.entered(entered[max(mine)])
         return [entered[at].arrival if at in entered else 0 for at in range(len(messages))]
 
@@ -88,14 +88,26 @@ class Appending(Declaring):
             raise refusals.closed(name)
         return queue
 
-    @staticmethod
-    def _enter(coming: Coming, now: datetime) -> dict[int, Entry]:
-        """Let messages arrive, in the given order over all queues; return their entries by position."""
+    def _check_ids(self, queue: BrokerQueue, messages: Mapping[int, Message]) -> None:
+        unit = self._transaction.unit
+        waiting = [] if unit is None else unit.entering(queue.engine)
+        queue.engine.check_ids([*waiting, *messages.values()])
+
+    def _enter(self, coming: Coming, now: datetime) -> dict[int, Entry]:
+        """Let messages arrive, in the given order over all queues; return their entries by position.
+
+        In a transaction they arrive with its commit, and have no entries yet.
+        """
         for queue in coming:
             if queue.settings.values_in_advance:  # a value that was due before is the older one
                 queue.engine.promote(now.timestamp())
         found = [(at, queue, message) for queue, mine in coming.items() for at, message in mine.items()]
         in_order = sorted(found, key=itemgetter(0))
+        unit = self._transaction.unit
+        if unit is not None:
+            for _, queue, message in in_order:
+                unit.enter(queue.engine, message)
+            return {}
         return {at: queue.engine.enter(message, now.timestamp()) for at, queue, message in in_order}
 
 

@@ -16,6 +16,7 @@ from django_mq.stores.memory.history import MOST_REMEMBERED, OUTCOMES, FailedAtt
 from django_mq.stores.memory.lane import Lane
 from django_mq.stores.memory.queue import BrokerQueue
 from django_mq.stores.memory.row import row_of
+from django_mq.stores.memory.transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +38,8 @@ class Broker:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self.engine = engine.Broker(SHARED_TABLE, self)
+        #: That of the thread which holds the lock.
+        self.transaction = Transaction(self.engine)
         self.queue_numbers = count(1)
         self.session_numbers = count(1)
         self._begin()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from django_mq.stores.base import Store
 from django_mq.stores.memory.broker import broker_named
+from django_mq.stores.memory.transaction import Transaction
 from django_mq.stores.refusals import no_such_queue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator
     from datetime import datetime, timedelta
 
     from django_mq.stores.memory.queue import BrokerQueue
@@ -24,9 +25,10 @@ Answer = TypeVar("Answer")
 class Runner(Store):
     """The state and the clock; the classes beside it say what they are for."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, private: bool = False) -> None:
         self.alias = name
         self.broker = broker_named(name)
+        self._transaction = Transaction(self.broker.engine) if private else self.broker.transaction
 
     @property
     def clock_offset(self) -> timedelta:
@@ -46,9 +48,34 @@ class Runner(Store):
             raise no_such_queue(name)
         return queue
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """Keep every other thread out; there is nothing to roll back to."""
-        return self.broker.locked()
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Let messages come, and settlements count, at the end or not at all; every other thread is kept out.
+
+        Inside, they are not seen yet. All else takes effect at once, and is not taken back.
+        """
+        with self.broker.locked():
+            with self._transaction.opened(lambda: self._now().timestamp()):
+                yield
+            callbacks = self._transaction.committed()
+        for callback in callbacks:
+            callback()
+
+    @property
+    def in_transaction(self) -> bool:
+        with self.broker.locked():  # or it would be another thread's
+            return self._transaction.unit is not None
+
+    def after_commit(self, callback: Callable[[], None]) -> None:
+        with self.broker.locked():
+            self._transaction.callbacks.append(callback)
+            callbacks = self._transaction.committed()
+        for each in callbacks:
+            each()
+
+    def last_after_commit(self) -> Callable[[], None] | None:
+        with self.broker.locked():
+            return self._transaction.callbacks[-1] if self._transaction.callbacks else None
 
     def change_marker(self) -> int | None:
         return None

@@ -40,8 +40,13 @@ class WorkerSession:
         return consumer
 
     def held(self) -> list[Row]:
-        """Return what it holds."""
-        return [row_of(entry) for consumer in self._consumers.values() for entry in consumer.unsettled]
+        """Return what it holds, but for what an open transaction settles."""
+        return [
+            row_of(entry)
+            for consumer in self._consumers.values()
+            for entry in consumer.unsettled
+            if entry not in consumer.settling
+        ]
 
     def lose(self, now: float) -> list[tuple[Row, Fate]]:
         """Leave every queue, as it has died; return what it held, and what became of that."""

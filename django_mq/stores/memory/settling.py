@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq.engine.departing import Cause
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django_mq.engine.consumer import Consumer
+    from django_mq.engine.work import UnitOfWork
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.session import WorkerSession
     from django_mq.stores.records import ClaimRequest, Exchange
@@ -53,6 +55,21 @@ class Settling(Claiming, Steering):
             self._settle_all(session, [Settlement(item.id, item.claim, Verdict.RELEASE) for item in settlements])
 
     def _settle_all(self, session: WorkerSession, settlements: Sequence[Settlement]) -> set[int]:
+        """Settle what the session holds, in a transaction with its commit; return the row ids."""
+        unit = self._transaction.unit
+        if unit is None:
+            return self._settle_now(session, settlements)
+        return {item.id for item in settlements if self._settle_with(unit, session, item)}
+
+    def _settle_with(self, unit: UnitOfWork, session: WorkerSession, settlement: Settlement) -> bool:
+        row = self._held(session, settlement)
+        owner = None if row is None else row.entry.owner
+        if row is None or owner is None:
+            return False
+        settle = partial(self._settle_now, session, [settlement])
+        return unit.settle(row.queue.engine, row.entry, owner, settle)
+
+    def _settle_now(self, session: WorkerSession, settlements: Sequence[Settlement]) -> set[int]:
         """Settle what the session holds, then send dead letters on, which changes ids; return the row ids."""
         rows = {item.id: self.broker.rows[item.id] for item in settlements if item.id in self.broker.rows}
         settled = [item for item in settlements if self._settle(session, item)]
@@ -71,14 +88,22 @@ class Settling(Claiming, Steering):
             session.unsubscribe()
         return done
 
-    def _settle(self, session: WorkerSession, settlement: Settlement) -> bool:
+    def _held(self, session: WorkerSession, settlement: Settlement) -> Row | None:
+        """Return the row if the session holds it by this claim."""
         row = self.broker.rows.get(settlement.id)
         if row is None or (row.session_id, row.entry.claim_number) != (session.number, settlement.claim):
+            return None
+        return row
+
+    def _settle(self, session: WorkerSession, settlement: Settlement) -> bool:
+        row = self._held(session, settlement)
+        owner = None if row is None else row.entry.owner
+        if row is None or owner is None:
             return False
         if settlement.verdict in {Verdict.RELEASE, Verdict.DEAD}:
             self._record_failure(row, settlement, session)
             row.let_go()
-        self._end(row, settlement, session.consumer_of(row.queue))
+        self._end(row, settlement, owner)
         return True
 
     def _end(self, row: Row, settlement: Settlement, consumer: Consumer) -> None:

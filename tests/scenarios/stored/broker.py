@@ -13,7 +13,7 @@ from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.options import read_options
 from tests.scenarios.stored.queue import StoredQueue
 from tests.scenarios.stored.rows import editor
-from tests.scenarios.stored.work import StoredUnit
+from tests.scenarios.stored.work import MemoryUnit, StoredUnit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +32,7 @@ class StoredBroker:
         self.lock = RLock()
         self.sessions: dict[int, StoredConsumer] = {}
         self._queues: dict[str, StoredQueue] = {}
+        self._units: list[StoredUnit | MemoryUnit] = []
 
     def declare(self, name: str, rules: Rules) -> StoredQueue:
         """The queue of that name, made if there is none; other rules are followed from now on."""
@@ -85,9 +86,16 @@ class StoredBroker:
             raise UnfitError("a queue that holds messages is not deleted") from error
         queue.deleted = True
 
-    def begin(self) -> StoredUnit:
+    def begin(self) -> StoredUnit | MemoryUnit:
         """A new unit of work."""
-        return StoredUnit(self.site)
+        unit = StoredUnit(self.site) if self.site.store.features.durable else MemoryUnit(self.site)
+        self._units.append(unit)
+        return unit
+
+    def abandon(self) -> None:
+        """Roll back what is open."""
+        while self._units:
+            self._units.pop().abandon()
 
     def keep_house(self, now: float) -> None:
         """Do what time has brought."""
@@ -113,6 +121,7 @@ class StoredBroker:
 
     def restart(self, now: float) -> None:
         """Every worker dies, and is reaped."""
+        self.abandon()
         self.site.move_clock(now)
         for consumer in self.sessions.values():
             if not consumer.departed:

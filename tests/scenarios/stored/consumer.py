@@ -123,6 +123,11 @@ class StoredConsumer:
         del self.held[entry.receipt.id]
         self.credit.give_back(entry.message.size)
 
+    def settled(self, entry: StoredEntry) -> None:
+        """What it held was settled by another hand."""
+        if entry.receipt is not None and self.held.get(entry.receipt.id) is entry:
+            self._let_go(entry)
+
     def close(self, site: Site) -> None:
         """Close the session: what it holds goes back, uncounted."""
         self._depart()

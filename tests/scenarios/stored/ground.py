@@ -24,11 +24,16 @@ REFERRED_TO = {"Queue", "WorkerSession"}
 def stored_ground(store: Store) -> Ground:
     """The ground of a store; each scenario finds it empty. The tables must be nobody else's."""
 
+    brokers: list[StoredBroker] = []
+
     def broker(scale: float) -> StoredBroker:
+        while brokers:
+            brokers.pop().abandon()
         empty(store)
         site = Site(store, scale)
         site.move_clock(0.0)
-        return StoredBroker(site)
+        brokers.append(StoredBroker(site))
+        return brokers[0]
 
     return Ground(broker, StoredTarget, StoredConsumer, kind_of(store))
 

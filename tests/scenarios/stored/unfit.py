@@ -90,6 +90,7 @@ LEFT_OUT: Final = (
         """
             own_artemis-A50
         """,
+        stores=SQL,
     ),
     Left(
         "a last value is not scheduled",
@@ -109,6 +110,7 @@ LEFT_OUT: Final = (
         """
             own_artemis-A54
         """,
+        stores=SQL,
     ),
     Left(
         "a move, a dead letter and a change of priority do not count as arrivals",
@@ -296,13 +298,6 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
-        "the memory store does not take back what a transaction has published",
-        """
-            own_artemis-A51
-        """,
-        stores=MEMORY,
-    ),
-    Left(
         "the messages of a session that ends always go back",
         """
             own_qpid-Q56-close-without-requeue
@@ -313,6 +308,7 @@ LEFT_OUT: Final = (
         """
             own_artemis-A49
         """,
+        stores=SQL,
     ),
 )
 

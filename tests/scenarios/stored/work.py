@@ -1,11 +1,14 @@
-"""A unit of work over stored queues: one transaction, at its commit."""
+"""A unit of work over stored queues: a transaction of its own in memory; in a database one at its commit."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from django_mq.delivery import appending
-from tests.scenarios.errors import UnfitError
+from django_mq.errors import PublishError
+from django_mq.stores.registry import private_store
+from tests.scenarios.stored.consumer import judged
 
 if TYPE_CHECKING:
     from django_mq.engine.message import Message
@@ -29,9 +32,6 @@ class StoredUnit:
 
     def publish(self, queue: StoredQueue, message: Message) -> bool:
         """Publish with the commit."""
-        others = {(at, each.duplicate_id) for at, each in self._publications if each.duplicate_id is not None}
-        if (queue, message.duplicate_id) in others and not self._site.store.features.durable:
-            raise UnfitError("the memory store does not take back what a transaction has published")
         self._publications.append((queue, message))
         return True
 
@@ -55,3 +55,64 @@ class StoredUnit:
         """Write nothing; what was to be settled has failed."""
         for queue, entry, consumer in self._settlements:
             queue.fail(entry, consumer, now=now)
+
+    def abandon(self) -> None:
+        """Write nothing: the process has died."""
+
+
+class _GivenUpError(Exception):
+    """What a transaction is left with that is to be rolled back."""
+
+
+class MemoryUnit:
+    """A transaction over a handle of its own: several are open at once."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._store = private_store(site.store.alias)
+        self._open = ExitStack()
+        self._open.enter_context(self._store.transaction())
+        self._refused: PublishError | None = None
+        self._settled: list[tuple[StoredQueue, StoredEntry, StoredConsumer]] = []
+
+    def publish(self, queue: StoredQueue, message: Message) -> bool:
+        """Publish; False if the message is dropped. A refusal ends the transaction, for it leaves its block."""
+        known = self._site.store.broker.queues[queue.name]  # type: ignore[attr-defined]
+        dropped = known.dropped
+        try:
+            appending.append(self._store, [queue.new_message(message)])
+        except PublishError as error:
+            self._refused = self._refused or error
+            raise
+        return bool(known.dropped == dropped)
+
+    def accept(self, queue: StoredQueue, entry: StoredEntry, consumer: StoredConsumer) -> bool:
+        """Accept with the commit."""
+        claimed = entry.receipt
+        if claimed is None or consumer.held.get(claimed.id) is not entry:
+            return False
+        void = self._store.settle(consumer.session_id, [judged(claimed, queue.record(), None)])
+        if not void:
+            self._settled.append((queue, entry, consumer))
+        return not void
+
+    def commit(self, now: float) -> None:
+        """Commit, unless something was refused."""
+        self._site.move_clock(now)
+        if self._refused is not None:
+            self.rollback(now)
+            raise self._refused
+        self._open.close()
+        for _, entry, consumer in self._settled:
+            consumer.settled(entry)
+
+    def rollback(self, now: float) -> None:
+        """Roll back; what was to be settled has failed."""
+        self.abandon()
+        for queue, entry, consumer in self._settled:
+            queue.fail(entry, consumer, now=now)
+
+    def abandon(self) -> None:
+        """Roll back: the process has died."""
+        with suppress(_GivenUpError), self._open:
+            raise _GivenUpError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,6 +34,19 @@ def held(store: Store, orders: str, session: int) -> Claimed:
     """A message that the session has claimed."""
     publish(store, headers='{"a": 1}', priority=6)
     return claim(store, session)[0]
+
+
+def test_what_a_transaction_published_and_settled_has_not_happened_if_it_fails(
+    store: Store, session: int, held: Claimed
+) -> None:
+    with suppress(ZeroDivisionError), store.transaction():
+        settle(store, session, held, Verdict.ACCEPT)
+        publish(store)
+        _ = 1 / 0
+
+    counts = store.counts()["orders"]
+    assert (counts.ready, counts.claimed) == (0, 1)
+    assert not settle(store, session, held, Verdict.ACCEPT)
 
 
 def test_an_accepted_message_is_gone(store: Store, session: int, held: Claimed) -> None:
