@@ -88,7 +88,7 @@ FAULTS = (
         ),
         ("drop_ownerships.sql", "WHERE", "WHERE group_key IS NOT NULL AND"),
     ),
-    fault("a slot is not taken", ("own_chosen.sql", "WHERE", "WHERE %(by_group)s AND")),
+    fault("a slot is not taken", ("own_chosen.sql", "[0]')", "[0]') AND json_extract(given.value, '$[1]')")),
     fault(
         "one more is in flight",
         (

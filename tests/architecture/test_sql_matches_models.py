@@ -54,6 +54,7 @@ ONLY = {
     "volatile_waiting": "what takes two statements begins with a look at whether there is anything",
     "lock_for_writing": "SQLite may refuse a deferred transaction the lock for good",
     "lease": "the second half of claim.sql, claim_across.sql and claim_chosen.sql",
+    "own_chosen": "the last part of claim_chosen.sql",
     "arriving": "SQLite has one writer, whose numbers nobody sees before they are committed",
     "finishing": "as above",
     "see_unfinished": "only MariaDB and MySQL show what is not committed; PostgreSQL names who writes",

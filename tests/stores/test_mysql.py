@@ -229,3 +229,25 @@ def test_a_text_too_long_for_its_column_refuses_them_all(store: Store) -> None:
         store.append_many([a_message(), a_message(correlation_id="x" * 256)])
 
     assert store.counts()["orders"].ready == 0
+
+
+# Round trips
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.django_db(databases=["mariadb"], transaction=True)
+def test_a_transaction_is_rolled_back_whether_or_not_it_begins_with_its_first_statement(
+    two: list[Any], *, together: bool
+) -> None:
+    two[0].connection.settings_dict["OPTIONS"]["multi_statements"] = together
+
+    with suppress(ZeroDivisionError), two[0].transaction():
+        publish(two[0])
+        assert not two[1].browse("orders", states=[1])
+        raise ZeroDivisionError
+    with two[0].transaction():
+        pass
+    with two[0].transaction():
+        kept = publish(two[0])
+
+    assert [message.id for message in two[1].browse("orders", states=[1])] == [kept]

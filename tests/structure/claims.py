@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     Count = Callable[[], AbstractContextManager[list[int]]]
 
-#: The options of the queue of each claim; the consumers of "priorities" differ in priority.
+#: The options of the queue of each claim; the consumers of "priorities" differ in priority. The claim is the first
+#: of its session, which takes a slot and groups that are new.
 QUEUES: dict[str, dict[str, Any]] = {
     "plain": {},
     "groups": {"grouping": "assigned"},
@@ -22,6 +23,7 @@ QUEUES: dict[str, dict[str, Any]] = {
     "priorities": {},
     "in flight": {"max_in_flight": 100},
     "strict": {"strict": True},
+    "slots and groups": {"grouping": "assigned", "max_consumers": 2, "strict": True},
 }
 
 
@@ -36,15 +38,16 @@ def _of_a_claim(store: Any, name: str, count: Count) -> int:
     from tests.stores.builders import claim, declare, open_session, publish
 
     declare(store, name, **QUEUES[name])
-    sessions = [open_session(store), open_session(store)]
-    for priority, session in enumerate(sessions):
-        _renew(store, session, name, priority if name == "priorities" else 0)
+    other, session = open_session(store), open_session(store)
+    _renew(store, other, name, 0)
+    _renew(store, session, name, 1 if name == "priorities" else 0)
     for number in range(4):
-        publish(store, name, group_key=str(number % 2))
-        if number == 1:  # what a store remembers after its first claim is not asked again
-            claim(store, sessions[0], name, credit=2)
+        publish(store, name, group_key=str(number))
+    # What a store remembers after its first claim is not asked again.
+    claim(store, other, name, credit=1)
     with count() as counted:
-        store.exchange(sessions[0], [], ClaimRequest(queues=(name,), credit=2))
+        claimed = store.exchange(session, [], ClaimRequest(queues=(name,), credit=2)).claimed
+    assert len(claimed) == 2
     return counted[0]
 
 

@@ -34,6 +34,8 @@ class Running(SQLStore):
         self._statement_seconds = conf.load().STATEMENT_TIMEOUT_SECONDS
         #: The driver's connection that has its limits already.
         self._bounded: Any = None
+        #: Whether a transaction begins with its first statement, in one round trip.
+        self._begins = False
         if private:
             connection.settings_dict = bounded(connection.settings_dict, self._statement_seconds)
 
@@ -65,8 +67,11 @@ class Running(SQLStore):
                 return []
 
     def _run(self, name: str, params: dict[str, Any]) -> list[tuple[Any, ...]]:
+        begins, self._begins = self._begins, False
         with self.connection.cursor() as cursor:
-            cursor.execute(self._text(name), parameters(params))
+            cursor.execute(f"BEGIN; {self._text(name)}" if begins else self._text(name), parameters(params))
+            if begins:
+                cursor.nextset()
             return list(cursor.fetchall()) if cursor.description else [(cursor.lastrowid,)] * cursor.rowcount
 
     @contextmanager
@@ -81,7 +86,12 @@ class Running(SQLStore):
 
     def _execute(self, text: str) -> None:
         self._bound()
-        super()._execute(text)
+        if text == self._begin and self.connection.settings_dict["OPTIONS"].get("multi_statements", True):
+            self._begins = True
+        elif self._begins:  # the transaction ends, and nothing has run in it
+            self._begins = False
+        else:
+            super()._execute(text)
 
     def _bound(self) -> None:
         """Give a private connection its limits, once, and again when it was opened anew."""

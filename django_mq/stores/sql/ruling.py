@@ -8,6 +8,7 @@ answers of each other.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -310,7 +311,7 @@ def lease_locked(
             leased.add(id_)
     if leased:
         run("lease", ids=sorted(leased), **lease)
-    for owned, by_group in ((slots, False), (groups, True)):
-        if taken := [id_ for id_ in owned if id_ in leased]:
-            run("own_chosen", ids=taken, by_group=by_group, session=lease["session"])
+    owned = [(id_, False) for id_ in slots if id_ in leased] + [(id_, True) for id_ in groups if id_ in leased]
+    if owned:
+        run("own_chosen", owned=json.dumps(owned), session=lease["session"])
     return [(id_, *(row if id_ in leased else [None])) for id_, row in found.items()]

@@ -109,6 +109,7 @@ class Runner(Store):
             self._in_transaction = False
 
     def _execute(self, text: str) -> None:
+        """Begin or end a transaction."""
         with self.connection.cursor() as cursor:
             cursor.execute(text)
 
