@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.delivery.following import Follower
+from django_mq.engine.arbiter import LEFT_SECONDS
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreError, StoreUnavailable, UnknownQueue
 from django_mq.stores.mysql import running
@@ -29,6 +30,7 @@ from tests.stores.builders import (
     claim,
     declare,
     ids,
+    look,
     open_session,
     pass_time,
     publish,
@@ -266,6 +268,20 @@ def test_a_strict_queue_ends_at_a_message_that_an_operator_holds(first: SQLStore
         assert ids(claim(second, session, "strict")) == published[:1]
 
     assert ids(claim(second, session, "strict")) == published[2:]
+
+
+def test_a_claim_from_a_strict_queue_whose_head_is_locked_is_to_be_made_again_soon(
+    first: SQLStore, second: SQLStore
+) -> None:
+    declare(first, "strict", strict=True)
+    published = [publish(first, "strict") for _ in range(2)]
+    session = open_session(first)
+
+    with holding_open(first):
+        first.cancel(published[:1])
+        found = look(second, session, "strict")
+
+    assert (found.claimed, found.next_due_seconds) == ([], LEFT_SECONDS)
 
 
 def test_a_strict_queue_waits_for_no_message_of_another_queue(first: SQLStore, second: SQLStore) -> None:

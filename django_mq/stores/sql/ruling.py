@@ -208,7 +208,7 @@ class Ruling(Remembering):
         claim = yield from self._leased(session_id, request, heads)
         times = [max(0.0, each.due_seconds) for each in facts.values() if each.due_seconds is not None]
         unlocked = any(each.is_constrained and name not in turns for name, each in facts.items())
-        if claim.missed or unlocked or any(head.left for head in heads):
+        if passed or claim.missed or unlocked or any(head.left for head in heads):
             times.append(LEFT_SECONDS)
         claim.result.next_due_seconds = min(times, default=None)
         return claim, answers[: len(settling)]
