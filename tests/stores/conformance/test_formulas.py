@@ -1,21 +1,31 @@
-"""What an INSERT computes is what the engine would: level, place, state and expiry, on random values."""
+"""What a statement computes is what the engine would, on random values."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from random import Random
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import pytest
+
+from django_mq.engine.claim import fitting
+from django_mq.engine.duplicates import DuplicateIds
 from django_mq.engine.expiry import Lifetime
 from django_mq.engine.levels import levels_of
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
+from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.placement import Placement
+from django_mq.errors import DuplicateMessage
 from django_mq.models import Message as Row
+from django_mq.models import Queue
 from django_mq.stores.memory.store import MemoryStore
 from django_mq.stores.records import Times
-from tests.stores.builders import a_message, declare
+from django_mq.stores.room import Room
+from tests.stores.builders import a_message, claim, declare, publish
+from tests.stores.conftest import needs_rows
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
@@ -132,3 +142,70 @@ def check(row: dict[str, Any], given: dict[str, Any], options: dict[str, Any]) -
         assert row["expires_at"] is entry.expires_at, options
     else:
         assert abs(row["expires_at"] - datetime.fromtimestamp(entry.expires_at, UTC)) <= ROUNDING, options
+
+
+def test_a_claim_brings_as_many_as_the_engine_says_fit(store: Store, session: int) -> None:
+    random = Random(7)
+    for number in range(QUEUES):
+        names = [declare(store, f"queue {number} {part}") for part in range(1 + number % 2)]
+        line = [(random.random() < 0.2, random.randint(1, 9)) for _ in range(6)]
+        ids = [
+            publish(store, names[len(names) * position // len(line)], body=b"x" * size)
+            for position, (_, size) in enumerate(line)
+        ]
+        suspect(store, [id_ for id_, (is_suspect, _) in zip(ids, line, strict=True) if is_suspect])
+        slots, most = random.randint(-1, 2), random.randint(1, 40)
+
+        found = claim(store, session, *names, listed=True, slots=slots, max_bytes=most)
+
+        assert [message.id for message in found] == ids[: fitting(line, slots, most)], (line, slots, most)
+
+
+def suspect(store: Store, ids: list[int]) -> None:
+    """Let messages have been with a worker that died."""
+    if isinstance(store, MemoryStore):
+        for row in store.broker.found(ids):
+            row.entry.suspect = True
+    else:
+        Row.objects.using(store.alias).filter(id__in=ids).update(suspect=True)
+
+
+def test_a_queue_remembers_duplicate_ids_where_the_engine_says_so(store: Store) -> None:
+    for count, seconds in product((0, 1), (None, 60.0)):
+        queue = declare(store, f"{count} for {seconds}", dedup_count=count, dedup_seconds=seconds)
+        store.append_by_rules([a_message(queue, dedup_id="once")])
+
+        try:
+            store.append_by_rules([a_message(queue, dedup_id="once")])
+            is_remembered = False
+        except DuplicateMessage:
+            is_remembered = True
+
+        assert is_remembered == DuplicateIds(count, seconds).remembers_any, queue
+
+
+@pytest.mark.parametrize("overflow", ["ring", "reject"])
+def test_a_ring_is_trimmed_where_the_engine_says_that_it_holds_too_much(store: Store, overflow: str) -> None:
+    needs_rows(store)
+    queue = Queue.objects.using(store.alias).filter(name=declare(store, "ring"))
+    for most, most_bytes, held, held_bytes in product((None, 1), (None, 10), (1, 2), (10, 11)):
+        room = Room(
+            queue_id=0,
+            name="ring",
+            limits=Limits(most, most_bytes),
+            overflow=Overflow(overflow),
+            last_value_key="",
+            messages=held,
+            size_bytes=held_bytes,
+        )
+        for counted_at in (None, datetime.now(UTC)):
+            queue.update(
+                overflow=overflow,
+                max_messages=most,
+                max_bytes=most_bytes,
+                counted_at=counted_at,
+                held_messages=held,
+                held_bytes=held_bytes,
+            )
+
+            assert store.chores().trim == (room.is_ring and (counted_at is None or room.is_exceeded())), room

@@ -3,6 +3,7 @@
 -- through a pooler, so each publish plans this anew: joining the level's priority as _level.sql
 -- needs it would take longer than all the rest. So would the lock that append.sql takes above READ COMMITTED: there this
 -- writes nothing, and append.sql is run.
+-- The level is the same as level_of() in django_mq/engine/levels.py.
 -- Locks: nothing but the new row. Index: the unique name of django_mq_queue.
 -- Returns: the id; no row above READ COMMITTED, when the queue is unknown or closed, or the message id is taken.
 INSERT INTO django_mq_message (

@@ -4,6 +4,6 @@
 INSERT INTO django_mq_duplicateid (queue_id, dedup_id, message_id, published_at)
 SELECT id, %(dedup_id)s, %(message_id)s, {now}
 FROM django_mq_queue
-WHERE name = %(queue)s AND (dedup_count > 0 OR dedup_seconds IS NOT NULL)
+WHERE name = %(queue)s AND {remembers_any}
 ON CONFLICT (queue_id, dedup_id) DO NOTHING
 RETURNING id
