@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.fate import DISCARDED, Fate
 from django_mq.engine.states import GONE, STEALABLE
+from django_mq.engine.verdict import BY_EXPIRY
 from django_mq.errors import PublishError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Afterlife:
 
     def expired(self, entry: "Entry", now: float) -> bool:
         """Send an expired entry on; False if it goes nowhere."""
-        entry.cause, entry.died_at = "expired", now
+        entry.cause, entry.died_at = BY_EXPIRY, now
         return self._send(self.station(expired=True), entry, now)
 
     def _send(self, station: "Queue | None", entry: "Entry", now: float) -> bool:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from django_mq.engine.states import CLAIMED
 from django_mq.errors import InvalidMessage
 
-#: The mark of a held message that a later value has replaced; SQL writes it in ``mark_replaced.sql``.
+#: The mark of a held message that a later value has replaced.
 BY_LATER_VALUE: Final = "replaced"
 
 
@@ -22,7 +22,10 @@ class Replaced(NamedTuple):
 
 
 def is_outdone(arrival: int, others: Iterable[int]) -> bool:
-    """Whether a value that comes to stand in its queue again is worthless, given the arrivals of the others."""
+    """Whether a value that comes to stand in its queue again is worthless.
+
+    Given are the arrivals of the others that are alive. A value that was replaced itself outdoes none.
+    """
     return any(other >= arrival for other in others)
 
 

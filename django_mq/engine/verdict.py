@@ -46,6 +46,8 @@ class Verdict(Enum):
 ACCEPT: Final = Verdict.ACCEPT
 RELEASE: Final = Verdict.RELEASE
 RETURNED: Final = Ending.RETURNED
+#: The reason of a dead letter whose time to live is over.
+BY_EXPIRY: Final = "expired"
 
 
 class Decision(NamedTuple):

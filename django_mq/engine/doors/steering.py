@@ -11,6 +11,7 @@ from django_mq.engine.departing import Cause
 from django_mq.engine.doors.publishing import Publishing
 from django_mq.engine.overflow import Overflow
 from django_mq.engine.states import DEAD, GONE, HELD, READY, SCHEDULED, State
+from django_mq.engine.verdict import BY_EXPIRY
 from django_mq.errors import IllegalMove, OutOfRange, PublishError
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class Steering(Publishing):
         """
         with self._both(station):
             if expired:
-                entry.cause, entry.died_at = "expired", now
+                entry.cause, entry.died_at = BY_EXPIRY, now
             message = None if entry.state is GONE else self._afterlife.leaving(entry, station, now)
             if message is None:
                 return None

@@ -58,10 +58,10 @@ class Acting(Running):
         """Move dead messages, oldest first."""
         return self._copied("move_dead", sorted(ids), expired=expired)
 
-    def set_aside(self, *, ids: list[int]) -> Rows:
+    def set_aside(self, *, ids: list[int], **reasons: str) -> Rows:
         """Set aside what has expired and waits."""
         found = [row[0] for row in self._locked(ids, WAITING)]
-        return super()._rows("set_expired_aside", ids=found) if found else []
+        return super()._rows("set_expired_aside", ids=found, **reasons) if found else []
 
     def reorder(self, *, ids: list[int], priority: int) -> Rows:
         """Write each anew behind the others of its level."""

@@ -12,7 +12,7 @@ from uuid import UUID
 from django_mq.engine.claim import fitting, limit_of
 from django_mq.engine.conduct import Conduct
 from django_mq.engine.merge import merged, next_batch
-from django_mq.engine.verdict import RELEASE, Verdict
+from django_mq.engine.verdict import BY_EXPIRY, RELEASE, Verdict
 from django_mq.errors import StoreError
 from django_mq.stores import option_columns
 from django_mq.stores.features import Features
@@ -223,10 +223,10 @@ class MySQLStore(Acting):
         held = set(self._rows("lock_held", ids=ids, session=session_id)) if ids else set()
         mine = [item for item in settlements if (item.id, item.claim) in held]
         expired = [item.id for item in mine if item.verdict is Verdict.EXPIRE]
-        leaving: dict[int, bool] = dict(self._rows("leaving", ids=expired)) if expired else {}
+        leaving = self._leaving(expired)
         self._finish(sorted(id_ for id_, replaced in leaving.items() if replaced), REPLACED, "remember_finished")
         if going := sorted(id_ for id_, replaced in leaving.items() if not replaced):
-            self._rows("settle_dead", ids=going, reason="expired", counted=False)
+            self._rows("settle_dead", ids=going, reason=BY_EXPIRY, counted=False)
             self._send_expired(going)
         for verdict, outcome in FINISHING:
             over = [item.id for item in mine if item.verdict is verdict and item.id not in leaving]

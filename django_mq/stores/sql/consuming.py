@@ -6,8 +6,9 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.claim import left_behind, limit_of
+from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.places import order_of
-from django_mq.engine.verdict import RELEASE, Verdict
+from django_mq.engine.verdict import BY_EXPIRY, RELEASE, Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange
@@ -131,7 +132,7 @@ class Consuming(Sessions, Steering, Ruling):
         What a later value has replaced goes nowhere: the history says that it was replaced.
         """
         expired = [item for item in settlements if item.verdict is Verdict.EXPIRE]
-        leaving = dict(self._rows("leaving", ids=[item.id for item in expired])) if expired else {}
+        leaving = self._leaving([item.id for item in expired])
         if not leaving:
             return set(), list(settlements)
         gone: set[int] = set()
@@ -139,12 +140,16 @@ class Consuming(Sessions, Steering, Ruling):
             fence = self._fence(session_id, replaced)
             gone.update(row[0] for row in self._rows("settle_finished", **fence, outcome=REPLACED))
         if going := [item for item in expired if item.id in leaving and not leaving[item.id]]:
-            verdicts = {"reasons": ["expired"] * len(going), "counted": [False] * len(going)}
+            verdicts = {"reasons": [BY_EXPIRY] * len(going), "counted": [False] * len(going)}
             sent = [row[0] for row in self._rows("settle_dead", **self._fence(session_id, going), **verdicts)]
             self._send_expired(sent)
             gone.update(sent)
         staying = [item for item in settlements if item.verdict is not Verdict.EXPIRE or item.id not in leaving]
         return gone, staying
+
+    def _leaving(self, ids: Sequence[int]) -> dict[int, bool]:
+        """Return the expired messages that leave their queue, each with whether a later value has replaced it."""
+        return dict(self._rows("leaving", ids=list(ids), replaced=BY_LATER_VALUE)) if ids else {}
 
     def _settle_statements(
         self, session_id: int, settlements: Sequence[Settlement]
@@ -221,7 +226,7 @@ class Consuming(Sessions, Steering, Ruling):
 
     def resync(self, session_id: int, held: Sequence[int]) -> int:
         with self._transaction():
-            replaced = [row[0] for row in self._rows("held_replaced", session=session_id)]
+            replaced = self._held_replaced(session_id)
             released = len(self._rows("release_unknown", session=session_id, held=list(held)))
             self._drop_replaced(replaced)
         return released

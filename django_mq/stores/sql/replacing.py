@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.last_value import is_outdone, replaced
+from django_mq.engine.last_value import BY_LATER_VALUE, is_outdone, replaced
 from django_mq.stores.sql.admitting import Admitting
 from django_mq.stores.sql.steering import REPLACED
 
@@ -28,16 +28,18 @@ class Replacing(Admitting):
 
     def _replace_older(self, queue_id: int, key: str, newest: int) -> int:
         """Replace what else is there with the key; return how many messages went at once."""
-        older = self._rows("older_values", queue_id=queue_id, key=key, newest=newest)
-        gone, held = replaced(older)
+        gone, held = replaced(self._others(queue_id, key, newest))
         if held:
-            self._rows("mark_replaced", ids=held)
+            self._rows("mark_replaced", ids=held, replaced=BY_LATER_VALUE)
         return self._remove(gone, REPLACED) if gone else 0
 
     def _keep_latest(self, queue_id: int, key: str, id_: int) -> None:
         """A message is ready again: let it replace older ones, or be replaced if there is a later one."""
-        others = [row[0] for row in self._rows("older_values", queue_id=queue_id, key=key, newest=id_)]
-        if is_outdone(id_, others):
+        if is_outdone(id_, [other for other, _ in self._others(queue_id, key, id_)]):
             self._remove([id_], REPLACED)
         else:
             self._replace_older(queue_id, key, id_)
+
+    def _others(self, queue_id: int, key: str, id_: int) -> list[tuple[Any, ...]]:
+        """Return the other messages with a key that no later value has replaced, each with its state."""
+        return self._rows("older_values", queue_id=queue_id, key=key, newest=id_, replaced=BY_LATER_VALUE)

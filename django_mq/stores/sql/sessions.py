@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.conduct import Conduct
+from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.stores.records import Instructions, Renewal
 from django_mq.stores.sql.steering import Steering
 from django_mq.stores.values import storable
@@ -149,7 +150,7 @@ class Sessions(Steering):
 
     def _held_replaced(self, session_id: int) -> list[int]:
         """Return what the session holds of messages that a later value has replaced."""
-        return [row[0] for row in self._rows("held_replaced", session=session_id)]
+        return [row[0] for row in self._rows("held_replaced", session=session_id, replaced=BY_LATER_VALUE)]
 
     def _drop_sessions(self, ids: list[int]) -> None:
         self._rows("drop_consumers", sessions=ids)

@@ -7,7 +7,7 @@ from typing import Any
 from django_mq import conf
 from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.lease import STALLED_SECONDS
-from django_mq.engine.verdict import AtOnce, Ending, Verdict, verdict
+from django_mq.engine.verdict import BY_EXPIRY, AtOnce, Ending, Verdict, verdict
 from django_mq.stores.chores import Chores
 from django_mq.stores.records import WORKER_LOST, Reaped
 from django_mq.stores.sql.admitting import Admitting
@@ -76,7 +76,7 @@ class Upkeep(Sessions, Admitting, Rollups):
             ids = [row[0] for row in self._rows("find_expired", limit=limit)]
             if not ids:
                 return 0
-            self._rows("set_expired_aside", ids=ids)
+            self._rows("set_expired_aside", ids=ids, reason=BY_EXPIRY, replaced=BY_LATER_VALUE)
             return self._remove(ids, REPLACED, reason=BY_LATER_VALUE) + self._send_expired(ids)
 
     def trim(self) -> int:

@@ -173,6 +173,22 @@ def test_a_dead_value_stays_where_it_is(store: Store, prices: str, session: int)
     assert ids(store.browse(prices, states=[3])) == [older.id]
 
 
+def test_a_dead_value_is_redriven_beside_a_held_one_that_was_replaced(
+    store: Store, prices: str, session: int
+) -> None:
+    [dead] = put(store, "apple")
+    settle(store, session, *claim(store, session, prices), Verdict.DEAD)
+    put(store, "apple")
+    [held] = claim(store, session, prices)
+    put(store, "apple")
+    settle(store, session, *claim(store, session, prices), Verdict.DEAD)
+
+    assert store.retry_dead([dead]) == 1
+    assert present(store) == [dead]
+    settle(store, session, held, Verdict.RELEASE)
+    assert present(store) == [dead]
+
+
 def test_a_value_that_changes_its_priority_is_still_replaced(store: Store, prices: str) -> None:
     put(store, "apple")
     store.prioritise(present(store), 9)

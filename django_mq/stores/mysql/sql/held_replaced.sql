@@ -1,4 +1,0 @@
--- Finds what a session holds of messages that a later value has replaced.
--- Locks: nothing. Index: django_mq_message_claimed.
--- Returns: ids.
-SELECT id FROM django_mq_message FORCE INDEX (django_mq_message_claimed) WHERE session_id = %(session)s AND state = 2 AND dead_reason = 'replaced'
