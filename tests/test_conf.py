@@ -120,6 +120,7 @@ def test_what_is_said_of_a_url_tells_no_password(settings: Settings) -> None:
         ({"levels": 0}, "levels is 0; use 1 to 10"),
         ({"levels": "3"}, "levels is '3'; it must be of type int"),
         ({"levels": None}, "levels is None"),
+        ({"levels": 10**5000}, "levels is a number of thousands of digits; use 1 to 10"),
         ({"max_attempts": -1}, "max_attempts is -1; use 0 to 2147483647"),
         ({"backoff_seconds": float("inf")}, "backoff_seconds is inf"),
         ({"backoff_multiplier": 0.5}, "backoff_multiplier is 0.5; use 1 to 1000"),

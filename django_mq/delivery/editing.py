@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
@@ -66,7 +66,8 @@ def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]
             setattr(queue, option, None if value is None else queue_named(value, using=using))
         else:
             setattr(queue, option, value)
-    settings = queue.options
+    # As given: a queue reads an option without a column that cannot be as the default.
+    settings = replace(queue.options, **{name: value for name, value in changes.items() if name in OPTIONS})
     # What is out of range is not asked whether it makes sense as well.
     problems = [*settings.problems(), *_broken_columns(queue), *_lead_back(queue, using=using)]
     problems = problems or list(settings.contradictions())

@@ -98,6 +98,10 @@ class Option:
         """The type of a value that is not None: int, float, str or bool."""
         return self.type.partition(" | ")[0]
 
+    def takes(self, value: Any) -> bool:
+        """Whether the value is of the option's type and within its bounds."""
+        return _is_of_type(value, self.type) and self.problem(value) is None
+
     def problem(self, value: Any) -> str | None:
         """Return what is wrong with a value of the right type, None if nothing is."""
         if value is None or self.base_type == "bool":
@@ -442,7 +446,7 @@ class QueueOptions:
             value = getattr(self, name)
             problem = option.problem(value)
             if problem is not None:
-                yield f"{name} is {value!r}; {problem}"
+                yield f"{name} is {shown(value)}; {problem}"
 
     def contradictions(self) -> Iterator[str]:
         """Yield one sentence for options that make no sense together."""
@@ -486,13 +490,34 @@ OTHERS: Final = tuple(name for name, option in OPTIONS.items() if option.column 
 LINKS: Final = tuple(name for name, option in OPTIONS.items() if option.is_link)
 
 
+def others_in(stored: Any) -> dict[str, Any]:
+    """Return the options without a column that a stored JSON value gives.
+
+    Another version, or a person, may have written the value. What this version does not know or take is left out.
+    """
+    given = stored if isinstance(stored, dict) else {}
+    return {name: given[name] for name in OTHERS if name in given and OPTIONS[name].takes(given[name])}
+
+
 def wrong_types(given: Any) -> Iterator[str]:
     """Yield a sentence for each value of a dataclass that is not of its field's type; a NaN is no number."""
     for item in fields(given):
-        wanted, _, optional = str(item.type).partition(" | ")
         value = getattr(given, item.name)
-        if wanted not in TYPES or (optional and value is None):
-            continue
-        fits = isinstance(value, TYPES[wanted]) and (wanted == "bool" or not isinstance(value, bool))
-        if not fits or (isinstance(value, float) and not isfinite(value)):
-            yield f"{item.name} is {value!r}; it must be of type {item.type}"
+        if not _is_of_type(value, str(item.type)):
+            yield f"{item.name} is {shown(value)}; it must be of type {item.type}"
+
+
+def _is_of_type(value: Any, annotation: str) -> bool:
+    wanted, _, optional = annotation.partition(" | ")
+    if wanted not in TYPES or (optional and value is None):
+        return True
+    fits = isinstance(value, TYPES[wanted]) and (wanted == "bool" or not isinstance(value, bool))
+    return fits and not (isinstance(value, float) and not isfinite(value))
+
+
+def shown(value: Any) -> str:
+    """Return a value as an error names it; Python refuses to spell the longest whole numbers."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "a number of thousands of digits"

@@ -8,7 +8,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.engine.options import LINKS, OPTIONS, OTHERS, QueueOptions
+from django_mq.engine.options import LINKS, OPTIONS, OTHERS, QueueOptions, others_in
 from django_mq.models.times import UTCDateTimeField
 
 if TYPE_CHECKING:
@@ -126,11 +126,12 @@ def _attribute(option: Option) -> property:
     """Return an attribute that reads and sets an option without a column."""
 
     def read(queue: Queue) -> Any:
-        return (queue.other_options or {}).get(option.name, option.default)
+        return others_in(queue.other_options).get(option.name, option.default)
 
     def write(queue: Queue, value: Any) -> None:
-        kept = {**(queue.other_options or {}), option.name: value}
-        queue.other_options = {name: kept[name] for name in kept if name != option.name or value != option.default}
+        stored = queue.other_options if isinstance(queue.other_options, dict) else {}
+        kept = {name: stored[name] for name in stored if name != option.name}
+        queue.other_options = kept if value == option.default else {**kept, option.name: value}
 
     return property(read, write, doc=option.help)
 

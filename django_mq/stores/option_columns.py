@@ -11,7 +11,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS
+from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS, others_in
 from django_mq.stores.refusals import unsupported
 
 if TYPE_CHECKING:
@@ -67,5 +67,4 @@ def read(values: Sequence[Any]) -> dict[str, Any]:
     pairs = zip(_with_columns(), own, strict=True)
     # Some databases store true as 1.
     found = {option.name: bool(value) if option.base_type == "bool" else value for option, value in pairs}
-    others = json.loads(other) if other else {}
-    return found | {name: others[name] for name in OTHERS if name in others}
+    return found | others_in(json.loads(other) if other else None)

@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+import pytest
+from django.db import connections
+
+from django_mq.delivery.editing import edit_queue
 from django_mq.engine.options import OPTIONS, OTHERS, QueueOptions
 from django_mq.models import Queue
 from django_mq.stores import option_columns
+from django_mq.stores.registry import shared_store
+from tests.stores.builders import declare
 
 
 def test_the_model_has_the_column_of_every_option() -> None:
@@ -32,6 +38,32 @@ def test_an_option_that_a_newer_version_wrote_is_left_alone() -> None:
 
     row.backoff_ticks_per_second = 0  # type: ignore[attr-defined]
     assert row.other_options == {"of_tomorrow": 1}
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "null",
+        "7",
+        "[]",
+        '"backoff_ticks_per_second"',
+        '["backoff_ticks_per_second"]',
+        *(f'{{"backoff_ticks_per_second": {value}}}' for value in ('"7"', "-1", "true", "null", "1.5", "1e400")),
+    ],
+)
+def test_what_cannot_be_an_option_is_read_as_the_default_and_can_be_set_right(database: str, stored: str) -> None:
+    store = shared_store(database)
+    declare(store)
+    with connections[database].cursor() as cursor:
+        cursor.execute("UPDATE django_mq_queue SET other_options = %s", [stored])
+
+    record, row = store.queue("orders"), Queue.objects.using(database).get()
+    assert record is not None
+    assert (record.backoff_ticks_per_second, row.options) == (0, QueueOptions())
+
+    edit_queue("orders", {"backoff_ticks_per_second": 1000}, using=database)
+    row.refresh_from_db()
+    assert row.other_options == {"backoff_ticks_per_second": 1000}
 
 
 def test_a_delay_is_cut_to_the_queues_ticks() -> None:

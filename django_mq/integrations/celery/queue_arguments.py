@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.options import OPTIONS
+from django_mq.engine.options import OPTIONS, shown
 from django_mq.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def with_attributes(
     **_: Any,
 ) -> dict[str, Any]:
     """Return the arguments with those that Kombu's queue has attributes for; its time to live is in seconds."""
-    milliseconds = None if message_ttl is None else int(message_ttl * 1000)
+    milliseconds = None if message_ttl is None else message_ttl * 1000
     named = {"x-message-ttl": milliseconds, "x-max-length": max_length, "x-max-length-bytes": max_length_bytes}
     return {**(arguments or {}), **{name: value for name, value in named.items() if value is not None}}
 
@@ -54,10 +54,13 @@ def _meaning(argument: Argument, value: Any) -> Any:
     if argument.values:
         if not isinstance(value, str | bool) or value not in argument.values:
             known = ", ".join(map(str, argument.values))
-            raise ConfigurationError(f"{argument.name} is {value!r}; use one of {known}.")
+            raise ConfigurationError(f"{argument.name} is {shown(value)}; use one of {known}.")
         return argument.values[value]
     if argument.units is None:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigurationError(f"{argument.name} is {value!r}; give a number.")
-    return value / argument.units
+        raise ConfigurationError(f"{argument.name} is {shown(value)}; give a number.")
+    try:
+        return value / argument.units
+    except OverflowError:
+        return value  # the option's bounds refuse it

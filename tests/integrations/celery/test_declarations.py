@@ -190,6 +190,7 @@ def test_limits_and_times_to_live_of_rabbitmq_start_a_queue_off(
         ({"x-message-ttl": "soon"}, "x-message-ttl is 'soon'"),
         ({"x-single-active-consumer": "no"}, "x-single-active-consumer is 'no'; use one of True, False"),
         ({"x-message-ttl": -1}, "max_ttl_seconds is -0.001; use 0 to"),
+        ({"x-message-ttl": 10**400}, "max_ttl_seconds is 1000"),
     ],
     ids=str,
 )
@@ -198,6 +199,22 @@ def test_arguments_that_cannot_be_are_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=sentence):
         declare(connection, Queue("odd", queue_arguments=arguments))
+
+    assert not QueueRow.objects.using(committed_database).exists()
+
+
+@pytest.mark.parametrize(
+    ("message_ttl", "sentence"),
+    [
+        (float("inf"), "max_ttl_seconds is inf"),
+        (float("nan"), "max_ttl_seconds is nan"),
+    ],
+)
+def test_a_time_to_live_that_cannot_be_is_refused(
+    connection: Connection, committed_database: str, message_ttl: float, sentence: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=sentence):
+        declare(connection, Queue("odd", message_ttl=message_ttl))
 
     assert not QueueRow.objects.using(committed_database).exists()
 
