@@ -102,20 +102,25 @@ def _run_apart(pk: int, using: str) -> None:
         connections.close_all()  # this thread's own
 
 
-def take_over(*, using: str, halted: Callable[[], bool] = bool) -> int:
-    """Go on with the operations that have stalled, the oldest first; return how many.
+def take_over(*, using: str, halted: Callable[[], bool] = bool) -> tuple[int, list[int]]:
+    """Go on with the operations that have stalled, the oldest first; return how many, and the ids of those left.
 
     One whose act or filters another version of this package has written is left to that version.
     """
-    found = Operation.objects.using(using).filter(stalled()).order_by("pk")
-    known = [one.pk for one in found if one.act in BY_NAME and one.filters.keys() <= narrowing.NAMES]
+    found = list(Operation.objects.using(using).filter(stalled()).order_by("pk"))
+    left = [one.pk for one in found if not _is_known(one)]
     taken = 0
-    for pk in known:
+    for operation in found:
         try:
-            taken += not halted() and run(pk, using=using, halted=halted)
+            taken += operation.pk not in left and not halted() and run(operation.pk, using=using, halted=halted)
         except Exception:
-            logger.exception("Operation %s has stopped", pk)
-    return taken
+            logger.exception("Operation %s has stopped", operation.pk)
+    return taken, left
+
+
+def _is_known(operation: Operation) -> bool:
+    filters = operation.filters
+    return operation.act in BY_NAME and isinstance(filters, dict) and filters.keys() <= narrowing.NAMES
 
 
 def rows_of(operation: Operation, using: str) -> QuerySet[Any]:

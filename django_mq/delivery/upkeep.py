@@ -146,6 +146,7 @@ class Upkeep:
 
     def _run_round(self, now: float, spare: int) -> None:
         take_over = self._take_over.begin if self.eldest else None
+        self._take_over.look_after()
         reap = now >= self._reap_from
         done = run_upkeep(self._store, reap=reap, prune=False, spare=spare, take_over=take_over)
         if done["hastened"]:

@@ -34,7 +34,10 @@ def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:
     if not (yield from _asking("privileges", tables.look_at_privileges(alias))):
         return
     yield from _asking("space", look_at_space(alias))
-    for look in (work.look_at_leases, work.look_at_orphans, work.look_at_states, work.look_at_queues):
+    for look in (
+        *(work.look_at_leases, work.look_at_orphans, work.look_at_states),
+        *(work.look_at_queues, work.look_at_operations),
+    ):
         yield from _asking("work", look(alias))
 
 

@@ -11,7 +11,10 @@ from django_mq.diagnosis.findings import notice, ok, problem
 from django_mq.diagnosis.indexed import in_state
 from django_mq.diagnosis.narrowing import put_together
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
-from django_mq.models import Message, Queue, WorkerSession
+from django_mq.engine.lease import STALLED_SECONDS
+from django_mq.engine.options import others_in
+from django_mq.models import Message, Operation, Queue, WorkerSession
+from django_mq.models.operation import stalled
 from django_mq.models.times import UTCNow
 from django_mq.stores.registry import shared_store
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.findings import Finding
     from django_mq.diagnosis.overview import QueueState
 
+#: So long after its last progress an operation has been taken over, if a worker can.
+TAKEN_OVER_SECONDS = 5 * STALLED_SECONDS
 START_UPKEEP = "Start a worker, or run manage.py mq_upkeep: it gives their messages back."
 
 
@@ -89,13 +94,15 @@ def look_at_states(alias: str) -> Iterator[Finding]:
 
 
 def _unknown_words(alias: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (queue, field, value) for every choice that is none."""
+    """Yield (queue, field, value) for every choice that is none, and for options without a column."""
     fields = [field for field in Queue._meta.local_fields if field.choices]
     for queue in Queue.objects.using(alias).order_by("name"):
         for field in fields:
             value = getattr(queue, field.attname)
             if value not in dict(field.flatchoices):
                 yield queue.name, field.name, str(value)
+        if queue.other_options is not None and queue.other_options != others_in(queue.other_options):
+            yield queue.name, "other_options", str(queue.other_options)
 
 
 def _up_to_limit(rows: QuerySet[Any]) -> int:
@@ -110,6 +117,21 @@ def look_at_queues(alias: str) -> Iterator[Finding]:
     yield from findings
     if not findings:
         yield ok("queues", f"{len(queues)} queues, none of them held up.")
+
+
+def look_at_operations(alias: str) -> Iterator[Finding]:
+    """Find operations of the admin that no worker could take over."""
+    late = stalled(TAKEN_OVER_SECONDS)
+    ids = list(Operation.objects.using(alias).filter(late).order_by("pk").values_list("pk", flat=True))
+    if ids:
+        mend = (
+            "Start a worker; where one runs, its log says why it cannot go on with them, as does "
+            "manage.py mq_operations --take-over. To give them up: mq_operations --stop."
+        )
+        numbers = ", ".join(map(str, ids))
+        yield problem("operations", f"Operations of the admin make no progress: {numbers}.", mend)
+    else:
+        yield ok("operations", "Every operation of the admin that runs makes progress.")
 
 
 def _look_at_queue(queue: QueueState) -> Iterator[Finding]:

@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def take_over(alias: str, halted: Callable[[], bool] = bool) -> int:
-    """Go on with operations until they end, or one of their batches when ``halted``; return how many.
+def take_over(alias: str, halted: Callable[[], bool] = bool) -> tuple[int, list[int]]:
+    """Go on with operations until they end, or one of their batches when ``halted``.
 
-    None where the settings have no admin: operations are begun there, and leave entries in its log.
+    Return how many, and the ids of those that only another version of this package can go on with. Do nothing
+    where the settings have no admin: operations are begun there, and leave entries in its log.
     """
     if not apps.is_installed("django.contrib.admin"):
-        return 0
+        return 0, []
     from django_mq.admin import background  # noqa: PLC0415 - cannot be imported without the admin
 
     return background.take_over(using=alias, halted=halted)

@@ -53,6 +53,6 @@ class Operation(models.Model):
         return f"{self.act} #{self.pk}"
 
 
-def stalled() -> Q:
+def stalled(seconds: float = STALLED_SECONDS) -> Q:
     """Return the condition that an operation should be running and makes no progress, by the database's clock."""
-    return Q(status=Operation.Status.RUNNING, beat_at__lt=UTCNow() - timedelta(seconds=STALLED_SECONDS))
+    return Q(status=Operation.Status.RUNNING, beat_at__lt=UTCNow() - timedelta(seconds=seconds))

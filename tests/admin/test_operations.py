@@ -261,17 +261,19 @@ def test_an_operation_whose_process_is_gone_is_shown_as_that(site: str, browse: 
 def test_what_has_stalled_is_taken_over_and_nothing_else(site: str, make: Make) -> None:
     for number in range(8):
         make.message(type="a" if number < 5 else "b")
-    dead, living, newer = begin(CANCEL, {"type": "a"}), begin(CANCEL, {"type": "b"}), begin(CANCEL, {"hue": "red"})
+    broken, dead, living = begin(CANCEL), begin(CANCEL, {"type": "a"}), begin(CANCEL, {"type": "b"})
+    newer = begin(CANCEL, {"hue": "red"})
     Operation.objects.filter(pk=dead.pk).update(runner=uuid4())
-    stall(dead)
-    stall(newer)
+    Operation.objects.filter(pk=broken.pk).update(filters=[])
+    for operation in (dead, broken, newer):
+        stall(operation)
 
-    assert background.take_over(using=site) == 1
-    assert background.take_over(using=site) == 0
+    assert background.take_over(using=site) == (1, [broken.pk, newer.pk])
+    assert background.take_over(using=site) == (0, [broken.pk, newer.pk])
 
     found = {operation.pk: operation.status for operation in Operation.objects.all()}
     # What a later version of this package has written is left to it.
-    assert found == {dead.pk: "done", living.pk: "running", newer.pk: "running"}
+    assert found == {dead.pk: "done", **dict.fromkeys((broken.pk, living.pk, newer.pk), "running")}
     assert Message.objects.count() == 3
     assert LogEntry.objects.get().change_message.startswith("done: 5 changed, 5 of 5 tried.")
 

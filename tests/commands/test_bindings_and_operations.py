@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -117,3 +118,16 @@ def test_operations_are_shown_and_stopped(database: str, run: Run, capsys: pytes
 def test_nothing_in_the_background_is_said(run: Run) -> None:
     assert run("mq_operations") == "There is no such operation.\n"
     assert json.loads(run("mq_operations", "--json")) == []
+
+
+def test_operations_of_another_version_are_left_and_named(
+    database: str, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = timezone.now() - timedelta(hours=1)
+    newer = Operation.objects.using(database).create(act="of_tomorrow", newest=9, created_at=late, beat_at=late)
+
+    with pytest.raises(SystemExit) as end:
+        run("mq_operations", "--take-over")
+
+    assert end.value.code == 1
+    assert f"another version of django_mq has begun them: {newer.pk}." in capsys.readouterr().err

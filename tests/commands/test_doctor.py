@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import call_command
@@ -19,7 +19,7 @@ from django.utils import timezone
 from django_mq.api import pause, publish
 from django_mq.delivery.declaring import declare
 from django_mq.diagnosis import database as database_questions
-from django_mq.models import Message, Queue, WorkerSession
+from django_mq.models import Message, Operation, Queue, WorkerSession
 from django_mq.stores.records import ClaimRequest, SessionInfo
 from django_mq.stores.registry import shared_store
 
@@ -97,6 +97,7 @@ def test_a_healthy_site_is_said_to_be_healthy(run: Run, database: str, orders: s
         "orphans",
         "states",
         "queues",
+        "operations",
     ]
     assert {item["level"] for item in findings.all} == {"ok"}
 
@@ -318,6 +319,24 @@ def test_a_queue_of_an_unknown_kind_is_a_problem(run: Run, database: str, orders
     Queue.objects.using(database).update(kind="heap")
 
     assert "Its kind is 'heap'" in Findings(run).about(f"queue {orders}", "problem")["sentence"]
+
+
+@pytest.mark.parametrize("stored", [{"of_tomorrow": 1}, {"backoff_ticks_per_second": -1}, [1]], ids=str)
+def test_an_option_that_is_not_known_or_not_taken_is_a_problem(
+    run: Run, database: str, orders: str, stored: Any
+) -> None:
+    Queue.objects.using(database).update(other_options=stored)
+
+    assert f"Its other_options is {str(stored)!r}" in Findings(run).about(f"queue {orders}", "problem")["sentence"]
+
+
+def test_an_operation_that_no_worker_can_take_over_is_a_problem(run: Run, database: str) -> None:
+    late = timezone.now() - timedelta(hours=1)
+    operation = Operation.objects.using(database).create(
+        act="of_tomorrow", newest=9, created_at=late, beat_at=late
+    )
+
+    assert Findings(run).about("operations", "problem")["sentence"].endswith(f"make no progress: {operation.pk}.")
 
 
 def test_it_asks_no_more_of_many_queues_and_messages_than_of_few(run: Run, database: str, orders: str) -> None:

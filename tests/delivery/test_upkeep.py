@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,7 +12,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import publish
-from django_mq.delivery import upkeep
+from django_mq.delivery import child, upkeep
 from django_mq.delivery.operations import TakeOver
 from django_mq.delivery.upkeep import Upkeep, keep_up, run_upkeep, run_upkeep_to_the_end
 from django_mq.engine.lease import STALLED_SECONDS
@@ -18,6 +20,7 @@ from django_mq.engine.states import State
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, Operation, Queue, Rollup
 from django_mq.stores.records import ClaimRequest, SessionInfo
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     import pytest
@@ -213,6 +216,26 @@ def test_settings_without_a_module_cannot_be_given_to_another_process(
     take_over.begin()
 
     assert caplog.text.count("run manage.py mq_operations --take-over") == 1
+
+
+def test_where_processes_fail_the_next_one_is_begun_later_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    take_over = TakeOver("elsewhere", clock=lambda: now[0])
+
+    def begun_at(seconds: float) -> int:
+        now[0] = seconds
+        take_over.begin()
+        begun = caplog.text.count("goes on with it")
+        wait_until(lambda: take_over.look_after() or caplog.text.count("has ended with exit code 1") == begun)
+        return begun
+
+    assert [begun_at(number * STALLED_SECONDS) for number in range(7)] == [1, 1, 2, 2, 2, 2, 3]
+
+
+def test_a_program_that_embeds_python_starts_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("/usr/sbin/uwsgi", "", None):
+        monkeypatch.setattr(sys, "executable", name)
+        assert child.start("keyword", stdin=subprocess.DEVNULL).wait() == 0
 
 
 def test_whoever_becomes_the_eldest_begins_at_once(store: Any, orders: str) -> None:

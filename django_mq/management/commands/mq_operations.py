@@ -26,7 +26,7 @@ class Command(MQCommand):
         "some: they end after the batch that runs, and can go on from the admin. One that makes no progress for a "
         "minute has lost its process: the workers' maintenance takes it over, or --take-over does."
     )
-    exit_codes: ClassVar = {1: "refused, or one of them was not running"}
+    exit_codes: ClassVar = {1: "refused, or one of them was not running, or is another version's"}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -43,8 +43,7 @@ class Command(MQCommand):
             self._stop(options["stop"], alias, as_json=options["json"])
             return
         if options["take_over"]:
-            taken = take_over(alias, until_told().is_set)
-            self.stdout.write(json.dumps({"taken_over": taken}) if options["json"] else f"Taken over: {taken}.")
+            self._take_over(alias, as_json=options["json"])
             return
         found = Operation.objects.using(alias).order_by("-id")
         if options["running"]:
@@ -56,6 +55,14 @@ class Command(MQCommand):
             right = (0, 3, 4, 5)
             text = table(HEADINGS, map(_row, rows), right=right) if rows else "There is no such operation."
             self.stdout.write(text)
+
+    def _take_over(self, alias: str, *, as_json: bool) -> None:
+        taken, left = take_over(alias, until_told().is_set)
+        self.stdout.write(json.dumps({"taken_over": taken, "left": left}) if as_json else f"Taken over: {taken}.")
+        if left:
+            ids = ", ".join(map(str, left))
+            self.stderr.write(f"Left, because another version of django_mq has begun them: {ids}.")
+            raise SystemExit(1)
 
     def _stop(self, ids: list[int], alias: str, *, as_json: bool) -> None:
         stopped = [pk for pk in dict.fromkeys(ids) if stop_operation(pk, using=alias)]

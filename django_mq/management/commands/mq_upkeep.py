@@ -34,7 +34,8 @@ class Command(MQCommand):
                 keep_up(store, until_told())
             else:
                 done = run_upkeep_to_the_end(store)
-                self._say(done | {"taken_over": take_over(alias)}, as_json=options["json"])
+                taken, _ = take_over(alias)
+                self._say(done | {"taken_over": taken}, as_json=options["json"])
         finally:
             store.close()
 
