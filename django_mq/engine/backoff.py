@@ -6,7 +6,7 @@ from math import floor, isfinite
 from random import random as system_random
 from typing import Final
 
-from django_mq.errors import OutOfRange
+from django_mq.engine.bounds import check_bounds
 
 #: The cap, as a multiple of the base, where none is given.
 DEFAULT_CAP_FACTOR: Final = 10
@@ -34,12 +34,9 @@ class Backoff:
     ticks_per_second: int = 0
 
     def __post_init__(self) -> None:
-        numbers = (self.base_seconds, self.multiplier, self.cap_seconds or 0, self.ticks_per_second)
-        # Asked this way round, for a number that is none (NaN) is not negative either.
-        if not all(number >= 0 for number in numbers):
-            raise OutOfRange("A backoff's base, multiplier, cap and ticks are not negative.")
-        if not 0 <= self.jitter <= 1:
-            raise OutOfRange(f"A backoff's jitter lies in 0..1, not {self.jitter}.")
+        check_bounds(0, base_seconds=self.base_seconds, multiplier=self.multiplier, cap_seconds=self.cap_seconds)
+        check_bounds(0, ticks_per_second=self.ticks_per_second)
+        check_bounds(0, 1, jitter=self.jitter)
 
     @property
     def cap(self) -> float:

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from typing import Final
 
-from django_mq.errors import DuplicateMessage, OutOfRange
+from django_mq.errors import DuplicateMessage
 
 #: How many ids are remembered if nothing is said.
 DEFAULT_SIZE: Final = 20_000
@@ -41,7 +41,7 @@ class DuplicateIds:
     def __init__(self, size: int = DEFAULT_SIZE, seconds: float | None = None, *, at_least: bool = False) -> None:
         """Remember ``size`` ids, each for ``seconds``; a size of 0 is none, or as many as come in that time.
 
-        ``at_least``: ids above the size are forgotten by ``prune`` only. Raises OutOfRange as ``resize`` does.
+        ``at_least``: ids above the size are forgotten by ``prune`` only.
         """
         #: Oldest first: which message used the id, and when. A plain dict would search for its first key among
         #: all that have left.
@@ -92,12 +92,7 @@ class DuplicateIds:
         return self._ids.pop(duplicate_id, None) is not None
 
     def resize(self, size: int, seconds: float | None = None) -> None:
-        """Remember so many from now on, for so long; the oldest are forgotten if they are too many.
-
-        Raises OutOfRange unless the size is a whole number from 0.
-        """
-        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise OutOfRange(f"The number of duplicate ids is a whole number from 0, not {size!r}.")
+        """Remember so many from now on, for so long; the oldest are forgotten if they are too many."""
         self.size, self.seconds = size, seconds
         if not self._at_least:
             self._overwrite()

@@ -12,7 +12,6 @@ from django_mq.errors import (
     AccessRefused,
     ConsumersExist,
     ExclusiveConsumerExists,
-    OutOfRange,
     TooManyConsumers,
 )
 
@@ -53,8 +52,6 @@ class Admission:
     __slots__ = ("max_consumers", "owner", "policy")
 
     def __init__(self, policy: Exclusivity = Exclusivity.NONE, max_consumers: int | None = None) -> None:
-        if max_consumers is not None and max_consumers < 0:
-            raise OutOfRange(f"The most consumers of a queue are not negative: {max_consumers}; None is no limit.")
         self.policy = policy
         self.max_consumers = max_consumers
         self.owner: str | None = None

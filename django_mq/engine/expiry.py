@@ -7,8 +7,8 @@ delivers at the exact instant. "Until nine" is read as "not at nine".
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from django_mq.engine.bounds import check_bounds
 from django_mq.engine.timeline import NEVER, Timeline
-from django_mq.errors import OutOfRange
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
@@ -42,9 +42,7 @@ class Lifetime:
     endless: bool = False
 
     def __post_init__(self) -> None:
-        for bound in (self.least, self.most, self.default):
-            if bound is not None and not bound >= 0:  # asked this way round, NaN is refused, too
-                raise OutOfRange(f"A time to live is not negative: {bound}.")
+        check_bounds(0, least=self.least, most=self.most, default=self.default)
 
     @classmethod
     def of(cls, queue: LifetimeOptions) -> "Lifetime":

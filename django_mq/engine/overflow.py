@@ -6,8 +6,9 @@ from enum import Enum
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from django_mq.engine.bounds import check_bounds
 from django_mq.engine.telling import tell
-from django_mq.errors import OutOfRange, QueueFull
+from django_mq.errors import QueueFull
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,9 +40,7 @@ class Limits:
     size_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        for limit in (self.messages, self.size_bytes):
-            if limit is not None and not limit >= 0:  # asked this way round, NaN is refused, too
-                raise OutOfRange(f"A limit of a queue is not negative: {limit}.")
+        check_bounds(0, messages=self.messages, size_bytes=self.size_bytes)
 
     def exceeded_by(self, messages: int, size_bytes: int) -> bool:
         """Whether so much is too much."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.entry import Entry
 from django_mq.engine.expiry import UNBOUNDED, Lifetime
-from django_mq.engine.levels import MOST_LEVELS, check_levels, level_of
+from django_mq.engine.levels import MOST_LEVELS, level_of
 from django_mq.engine.places import ORDINARY_PLACE, place_of
 from django_mq.engine.states import HELD, READY, SCHEDULED
 from django_mq.errors import OutOfRange
@@ -20,8 +20,7 @@ class Placement:
     """The settings of a queue that decide where and for how long a message stands.
 
     ``due_first`` puts due messages at the head of their level; otherwise they stand where
-    they arrived. With ``hold`` they stand there from the start, held. Raises OutOfRange unless
-    ``levels`` lies in 1..10.
+    they arrived. With ``hold`` they stand there from the start, held.
     """
 
     levels: int = MOST_LEVELS
@@ -32,7 +31,6 @@ class Placement:
     _levels: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_levels(self.levels)
         by_priority = tuple(level_of(priority, self.levels) for priority in range(10))
         object.__setattr__(self, "_levels", by_priority)
 

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from django_mq.engine.bounds import check_bounds
 from django_mq.engine.duplicates import DEFAULT_SIZE as DEFAULT_DUPLICATES
 from django_mq.engine.exclusivity import Exclusivity
 from django_mq.engine.expiry import UNBOUNDED, Lifetime
 from django_mq.engine.levels import MOST_LEVELS, ONE_LEVEL, check_levels, levels_of
 from django_mq.engine.overflow import DEFAULT_RESUME_PERCENT, Limits, Overflow
 from django_mq.engine.placement import Placement
-from django_mq.errors import OutOfRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,13 +118,6 @@ class Rules:
 
     def __post_init__(self) -> None:
         check_levels(self.levels)
-        if not 0 < self.resume_percent <= 100:
-            raise OutOfRange(
-                f"Producers resume at more than 0 and at most 100 percent, not {self.resume_percent}."
-            )
-        for name in ("max_attempts", "max_consumers", "max_live"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise OutOfRange(f"{name} is at least 1, or None; not {value}.")
-        if self.duplicates < 0 or self.consumers_before < 0:
-            raise OutOfRange("duplicates and consumers_before are not negative.")
+        check_bounds(1, 100, resume_percent=self.resume_percent)
+        check_bounds(1, max_attempts=self.max_attempts, max_consumers=self.max_consumers, max_live=self.max_live)
+        check_bounds(0, duplicates=self.duplicates, consumers_before=self.consumers_before)

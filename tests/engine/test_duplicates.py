@@ -1,14 +1,11 @@
 """The ring of duplicate ids."""
 
 from collections import deque
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from django_mq.engine.duplicates import DEFAULT_SIZE, DuplicateIds
-from django_mq.errors import OutOfRange
 
 
 def ring(*ids: str, size: int = 3) -> DuplicateIds:
@@ -98,18 +95,6 @@ def test_a_string_and_its_bytes_are_two_ids() -> None:
     ids = DuplicateIds()
 
     assert [ids.add("a"), ids.add(b"a")] == [True, True]
-
-
-@pytest.mark.parametrize("size", [-1, True, 1.5, "3", None])
-def test_a_size_that_is_no_number_of_ids_is_refused(size: Any) -> None:
-    ids = ring("a")
-
-    with pytest.raises(OutOfRange):
-        ids.resize(size)
-    with pytest.raises(OutOfRange):
-        DuplicateIds(size)
-
-    assert (ids.size, list(ids)) == (3, ["a"])
 
 
 @given(st.integers(0, 4), st.lists(st.tuples(st.sampled_from(["add", "forget"]), st.integers(0, 6)), max_size=60))

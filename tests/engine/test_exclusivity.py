@@ -9,7 +9,6 @@ from django_mq.errors import (
     AccessRefused,
     ConsumersExist,
     ExclusiveConsumerExists,
-    OutOfRange,
     SubscriptionRefused,
     TooManyConsumers,
 )
@@ -180,11 +179,6 @@ def test_only_so_many_consumers_come_in() -> None:
 def test_nobody_comes_in_where_there_is_room_for_none() -> None:
     with pytest.raises(TooManyConsumers):
         Door(Exclusivity.NONE, 0).enter(Consumer("a"))
-
-
-def test_the_limit_is_not_negative() -> None:
-    with pytest.raises(OutOfRange, match="-1"):
-        Admission(max_consumers=-1)
 
 
 def test_who_is_refused_owns_nothing() -> None:

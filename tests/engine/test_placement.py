@@ -1,9 +1,6 @@
-import pytest
-
 from django_mq.engine.placement import Placement
 from django_mq.engine.places import place_of
 from django_mq.engine.states import State
-from django_mq.errors import OutOfRange
 from tests.engine.builders import message
 
 
@@ -23,8 +20,3 @@ def test_a_message_that_is_due_already_is_ready_and_stands_where_it_would_have_s
     entry = Placement().entry(message(deliver_at=10.0), arrival=1, now=10.0)
 
     assert (entry.state, entry.place) == (State.READY, place_of(10.0, due_first=True))
-
-
-def test_levels_outside_the_range_are_refused() -> None:
-    with pytest.raises(OutOfRange):
-        Placement(levels=0)

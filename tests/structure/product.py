@@ -26,6 +26,16 @@ QUEUES: dict[str, dict[str, Any]] = {
     "values": {"kind": "last_value", "last_value_key": "key"},
     "grouped": {"grouping": "shared"},
 }
+#: Options that make no sense together.
+WITHOUT_SENSE = (
+    "--kind=last_value",
+    "--overflow=ring",
+    "--backoff-seconds=5",
+    "--backoff-cap-seconds=1",
+    "--ttl-seconds=5",
+    "--min-ttl-seconds=9",
+    "--max-ttl-seconds=5",
+)
 #: More messages than a claim reads at first.
 MANY = 201
 
@@ -91,8 +101,9 @@ def doors() -> None:
     for name, options in QUEUES.items():
         declare(shared_store("default"), name, **options)
     call_command("mq_queue", "create", "made", "--grouping", "shared", "--max-in-flight", "5", stdout=StringIO())
-    with suppress(CommandError):
-        call_command("mq_queue", "edit", "made", "--max-in-flight", "0")
+    for refused in (("edit", "made", "--max-in-flight", "0"), ("create", "other", *WITHOUT_SENSE)):
+        with suppress(CommandError):
+            call_command("mq_queue", *refused)
     for pattern in ("#.a.*", "b.#", "#"):
         bind("exchange", "tasks", exchange_type="topic", pattern=pattern, using="default")
     publish(exchange="exchange", routing_key="b.a.c", body="Reject")
@@ -156,6 +167,23 @@ def shared_handlers() -> None:
         publish("orders", number, priority=number)
     Worker(discover()["orders"], threads=2).run(until_empty=True)
     forget("orders")
+
+
+def steering(alias: str) -> None:
+    """Let an operator make a dead message ready again, give it another time, and remove it."""
+    from django_mq.engine.verdict import Verdict
+    from django_mq.stores.registry import private_store
+    from tests.stores.builders import claim, declare, open_session, publish, settle
+
+    store = private_store(alias)
+    declare(store, "steered")
+    number = publish(store, "steered", expires_at=datetime.now(UTC) + timedelta(days=1))
+    session = open_session(store)
+    settle(store, session, *claim(store, session, "steered"), Verdict.DEAD)
+    assert store.retry_dead([number]) == 1
+    assert store.reschedule([number], datetime.now(UTC) + timedelta(hours=1)) == 1
+    assert store.cancel([number]) == 1
+    store.close()
 
 
 def simulation() -> None:

@@ -57,6 +57,7 @@ def reached(kind: str) -> dict[str, list[int]]:
     with lines_run("engine") as run, database("sqlite" if kind == "memory" else kind):
         if kind == "memory":
             product.celery_message("django-mq:///:memory:")
+            product.steering(MEMORY)
             product.scenarios(MEMORY)
             product.histories(MEMORY, count=100)
         else:
@@ -65,6 +66,7 @@ def reached(kind: str) -> dict[str, list[int]]:
             if kind == "sqlite":  # the other databases run the same Python
                 product.shared_handlers()
                 product.simulation()
+                product.steering("default")
                 product.scenarios("default")
                 product.histories("default")
     return {path: sorted(lines) for path, lines in run.items()}
