@@ -229,7 +229,7 @@ class _Thought:
 
     def may_have(self, session: int, item: Candidate) -> bool:
         """Whether the session has, or could take, a slot, and no other session owns the message's group."""
-        owner = item.owner if self._situation.grouped else None
+        owner = item.owner if self._situation.assigned else None
         return self.serves(session) and may_share(owner, session)
 
     def goes_to_a_rival(self, item: Candidate) -> bool:

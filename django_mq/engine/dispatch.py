@@ -95,14 +95,18 @@ class Dispatch(Waking):
 
     def take(self, consumer: Consumer, entry: "Entry") -> None:
         """Claim a ready entry for a consumer whose credit is taken already."""
-        self.leave(entry)
-        entry.claim(consumer)
-        consumer.unsettled[entry] = entry.claim_number
+        self.hold(consumer, entry)
         if self.consumers.groups is not None:
             entry.opens_group = self.consumers.groups.taken(consumer, entry)
             if entry.opens_group and self.consumers.blocked:
                 self._unblock_outside()
         self._keep_pulling(consumer)
+
+    def hold(self, consumer: Consumer, entry: "Entry") -> None:
+        """Let the consumer hold a ready entry, as if the entry were of no group."""
+        self.leave(entry)
+        entry.claim(consumer)
+        consumer.unsettled[entry] = entry.claim_number
 
     def first_wanted(self, consumer: Consumer, now: float) -> "Entry | None":
         """The first entry that is for this consumer. What has expired on the way is taken out."""

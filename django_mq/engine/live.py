@@ -20,12 +20,15 @@ class LiveConsumers:
     When a live one leaves, the standby of the highest priority follows, among equals the
     oldest. A standby never drives a live one out, whatever its priority. The queue holds its
     lock around every call. Raises OutOfRange unless ``most`` is at least 1.
+
+    With ``lasting``, a live consumer is live until it leaves, and ``most`` may be None: no limit for now.
     """
 
-    __slots__ = ("_all", "_live", "most")
+    __slots__ = ("_all", "_lasting", "_live", "most")
 
-    def __init__(self, most: int) -> None:
-        self.most = _at_least_one(most)
+    def __init__(self, most: int, *, lasting: bool = False) -> None:
+        self.most: int | None = _at_least_one(most)
+        self._lasting = lasting
         self._all: dict[Consumer, None] = {}  # the oldest first
         self._live: set[Consumer] = set()
 
@@ -38,7 +41,11 @@ class LiveConsumers:
 
     def is_live(self, consumer: "Consumer") -> bool:
         """Whether the consumer may receive."""
-        return consumer in self._live
+        return consumer in self._live or (self._lasting and may_receive(consumer, self._live, self.most))
+
+    def live(self) -> "frozenset[Consumer]":
+        """Return the consumers that receive."""
+        return frozenset(self._live)
 
     def remove(self, consumer: "Consumer") -> "Consumer | None":
         """A consumer has left; who became live for it."""
@@ -46,14 +53,14 @@ class LiveConsumers:
         self._live.discard(consumer)
         return self._promote()
 
-    def resize(self, most: int) -> "list[Consumer]":
+    def resize(self, most: int | None) -> "list[Consumer]":
         """Set a new limit and answer who became live; raises OutOfRange as declared.
 
-        Too many live ones are cut at once: those of the lowest priority, among equals the
-        youngest, stand by again.
+        Too many live ones are cut at once unless they are lasting: those of the lowest priority,
+        among equals the youngest, stand by again.
         """
-        self.most = _at_least_one(most)
-        while len(self._live) > self.most:
+        self.most = None if most is None and self._lasting else _at_least_one(most or 0)
+        while not self._lasting and len(self._live) > (self.most or 0):
             self._live.remove(min(self._youngest_live(), key=_PRIORITY))
         return list(iter(self._promote, None))
 
@@ -61,7 +68,7 @@ class LiveConsumers:
         return (consumer for consumer in reversed(self._all) if consumer in self._live)
 
     def _promote(self) -> "Consumer | None":
-        if len(self._live) >= self.most:
+        if self.most is None or len(self._live) >= self.most:
             return None
         standing_by = (consumer for consumer in self._all if consumer not in self._live)
         first = max(standing_by, key=_PRIORITY, default=None)  # of equals the first met, the oldest

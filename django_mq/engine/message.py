@@ -31,6 +31,8 @@ class Message:
     content_type: str = ""
     correlation_id: str | None = None
     reply_to: str | None = None
+    #: The group that the publisher named; queues that read a header for it do not look here.
+    group: str | None = None
     #: Two messages with one of these are the same, however often it was published.
     duplicate_id: str | None = None
     #: Of the publisher, for consumers that do not want what they have published themselves.

@@ -7,6 +7,7 @@ from django_mq.engine.bounds import check_bounds
 from django_mq.engine.duplicates import DEFAULT_SIZE as DEFAULT_DUPLICATES
 from django_mq.engine.exclusivity import Exclusivity
 from django_mq.engine.expiry import UNBOUNDED, Lifetime
+from django_mq.engine.groups.assigned import AssignedGroups
 from django_mq.engine.levels import MOST_LEVELS, ONE_LEVEL, check_levels, levels_of
 from django_mq.engine.overflow import DEFAULT_RESUME_PERCENT, Limits, Overflow
 from django_mq.engine.placement import Placement
@@ -98,6 +99,8 @@ class Rules:
             duplicates_seconds=options.dedup_seconds,
             values_in_advance=options.values_in_advance,
             auto_delete=options.auto_delete,
+            groups=AssignedGroups if options.groups_stay else None,
+            max_live=options.seats,
         )
 
     @property

@@ -63,7 +63,7 @@ def test_what_a_rival_takes_in_thought_takes_its_slot_and_counts_in_flight() -> 
 
 def test_a_rival_takes_no_message_of_a_group_that_is_not_its_own() -> None:
     items = [Item("a", "x", ME), Item("b", "y", BEST), Item("c", "z"), Item("d", "x", ME), Item("e")]
-    situation = Situation(grouped=True, rivals=[Rival(BETTER, 1, 1)])
+    situation = Situation(grouped=True, assigned=True, rivals=[Rival(BETTER, 1, 1)])
 
     found = award(items, ME, 9, situation)
 

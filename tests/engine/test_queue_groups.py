@@ -6,6 +6,7 @@ from functools import partial
 
 from django_mq.engine.groups.assigned import AssignedGroups
 from django_mq.engine.groups.sole import SoleReceiver
+from django_mq.engine.policy import SHARED_TABLE
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from tests.engine.builders import drain, publish, subscribe
@@ -47,3 +48,20 @@ def test_other_rules_leave_groups_gates_and_owners_as_they_are() -> None:
     assert queue.group_owner("x") is first
     publish(queue, "b", headers={"g": "x"})
     assert drain(queue, first) == ["b"]
+
+
+def test_consumers_of_a_shared_table_keep_their_slots_and_groups_until_they_leave() -> None:
+    queue = Queue(rules=Rules(groups=AssignedGroups, max_live=2), policy=SHARED_TABLE)
+    consumers = [subscribe(queue, name) for name in ("first", "second", "third")]
+    publish(queue, "a", "b", group="x")
+    for entry, consumer in zip(list(queue.browse()), consumers, strict=False):
+        queue.take(entry, consumer)
+    assert queue.live_consumers() == set(consumers[:2])
+
+    for rules in (Rules(), Rules(groups=AssignedGroups, max_live=1)):
+        queue.change(rules)
+
+    assert queue.group_owner("x") is consumers[0]
+    assert [queue.take_slot(consumer) for consumer in consumers] == [True, True, False]
+    queue.remove_consumer(consumers[0])
+    assert (queue.group_owner("x"), queue.live_consumers()) == (None, {consumers[1]})

@@ -22,6 +22,7 @@ from django_mq.errors import QueueDeleted
 if TYPE_CHECKING:
     from django_mq.engine.departing import Cause, Listener
     from django_mq.engine.entry import Entry
+    from django_mq.engine.groups.base import Groups
     from django_mq.engine.queue import Queue
 
 #: Finds another queue by its name; None if there is none.
@@ -84,6 +85,8 @@ class Core:
         )
         self._admission = Admission(rules.exclusivity, rules.max_consumers)
         self._expired_unasked: list[Entry] = []
+        #: The groups with their owners, which may outlast that the queue has groups.
+        self._groups: Groups | None = None
         self._resolve = resolve
         self._follow(rules)
 
@@ -101,7 +104,7 @@ class Core:
         if old is None or old.groups is not rules.groups:
             self._regroup(rules)
         if old is None or old.max_live != rules.max_live:
-            self._dispatch.live = self._choose_live(rules.max_live)
+            self._limit_live(rules.max_live)
         self.placement = rules.placement
         self._afterlife = Afterlife(self.name, rules, self._resolve)
         if old is None or (old.consumers_before, old.delay_before) != (rules.consumers_before, rules.delay_before):
@@ -116,21 +119,22 @@ class Core:
         return type(self._dispatch.ready).forget is not EntryList.forget
 
     def _regroup(self, rules: Rules) -> None:
-        consumers = self._dispatch.consumers
-        waiting = None if consumers.groups is None else consumers.groups.reset()
-        consumers.groups = None if rules.groups is None else rules.groups(position=self._dispatch.ready.position)
-        self._dispatch.look_again(waiting)
+        old = self._groups
+        if old is None or not self.policy.owns_until_it_leaves:
+            self._groups = None if rules.groups is None else rules.groups(position=self._dispatch.ready.position)
+        self._dispatch.consumers.groups = None if rules.groups is None else self._groups
+        if old is not None and old is not self._groups:
+            self._dispatch.look_again(old.reset())
 
-    def _choose_live(self, most: int | None) -> LiveConsumers | None:
-        if most is None:
-            return None
-        if self._dispatch.live is not None:
-            self._dispatch.live.resize(most)
-            return self._dispatch.live
-        live = LiveConsumers(most)
-        for consumer in self._dispatch.consumers.all:
-            live.add(consumer)
-        return live
+    def _limit_live(self, most: int | None) -> None:
+        dispatch, lasting = self._dispatch, self.policy.owns_until_it_leaves
+        if dispatch.live is not None and (lasting or most is not None):
+            dispatch.live.resize(most)
+            return
+        dispatch.live = live = None if most is None else LiveConsumers(most, lasting=lasting)
+        if live is not None and not lasting:
+            for consumer in dispatch.consumers.all:
+                live.add(consumer)
 
     @property
     def _is_deserted(self) -> bool:

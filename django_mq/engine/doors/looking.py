@@ -48,6 +48,11 @@ class Looking(Timekeeping):
         with self.lock:
             return list(self._dispatch.consumers.all)
 
+    def live_consumers(self) -> "frozenset[Consumer]":
+        """The consumers that have a slot, where slots are few."""
+        with self.lock:
+            return frozenset() if self._dispatch.live is None else self._dispatch.live.live()
+
     def group_owners(self) -> "dict[str, Consumer]":
         """The message groups that have an owner."""
         with self.lock:

@@ -68,17 +68,20 @@ class Serving(Subscribing):
         """
         with self.lock:
             self._dispatch.take(consumer, entry)
+            if self.rules.max_live is not None:
+                self.take_slot(consumer)
             self._claimed(consumer, entry)
 
     def take_again(self, entry: Entry, consumer: Consumer, claim_number: int, *, attempts: int) -> None:
         """Let a consumer hold an entry again that was taken from it, under the claim that it had.
 
         The caller knows that nothing has become of the entry since; ``attempts`` are those before this delivery.
+        The consumer gets neither a slot nor the entry's group by that.
         """
         with self.lock:
             self._contents.lift(entry)
             entry.attempts, entry.claim_number = attempts, claim_number - 1
-            self._dispatch.take(consumer, entry)
+            self._dispatch.hold(consumer, entry)
             self._claimed(consumer, entry)
 
     def _refuse_stranger(self, consumer: Consumer) -> None:

@@ -41,13 +41,18 @@ class Subscribing(Settling):
             consumer.queue = cast("Queue", self)
             consumer.browser = consumer.browser or self.rules.nondestructive
             self._dispatch.subscribe(consumer)
-            if self._dispatch.live is not None:
-                self._dispatch.live.add(consumer)
+            if not self.policy.owns_until_it_leaves:
+                self.take_slot(consumer)
             if self._dispatch.groups is not None:
                 self._dispatch.look_again(self._dispatch.groups.joined(consumer))
             self._look_at_gate()
             self._dispatch.refresh(consumer)
             return True
+
+    def take_slot(self, consumer: Consumer) -> bool:
+        """Give the consumer a slot where they are few, or let it stand by for one; whether it may receive."""
+        with self.lock:
+            return self._dispatch.live is None or self._dispatch.live.add(consumer)
 
     def remove_consumer(
         self, consumer: Consumer, *, give_back: bool = True, failed: bool = False, now: float | None = None
@@ -111,8 +116,8 @@ class Subscribing(Settling):
             promoted = dispatch.live.remove(consumer)
             if promoted is not None:
                 dispatch.refresh(promoted)
-        if dispatch.groups is not None:
-            self._dispatch.look_again(dispatch.groups.left(consumer))
+        if self._groups is not None:
+            self._dispatch.look_again(self._groups.left(consumer))
         self._look_at_gate()
         return True
 

@@ -20,7 +20,8 @@ LAST_OF_GROUP: Final = -1
 class AssignedGroups(Groups):
     """The first consumer to take a message of a group owns the group until it leaves.
 
-    The group may run empty meanwhile. A message without the header ``key`` is of no group.
+    The group may run empty meanwhile. A message without the header ``key`` is of no group; without a
+    ``key``, the publisher has named the group.
 
     Without ``buckets``, every group ever seen is remembered until its owner leaves. With it,
     groups are hashed into so many buckets, and those that share a bucket share its owner;
@@ -36,7 +37,7 @@ class AssignedGroups(Groups):
 
     def __init__(
         self,
-        key: str,
+        key: str | None = None,
         buckets: int | None = None,
         rebalance: bool = False,
         *,
@@ -52,7 +53,7 @@ class AssignedGroups(Groups):
         self._sequence_key = sequence_key
 
     def group_of(self, message: "Message") -> str | None:
-        return header_text(message, self._key)
+        return message.group if self._key is None else header_text(message, self._key)
 
     def _slot(self, group: str) -> "Hashable":
         if self._buckets is None:

@@ -77,17 +77,17 @@ class Claiming(Runner):
         session, queue = self.broker.sessions.get(session_id), self._existing(name)
         if session is None:
             raise SessionLost
+        if queue.settings.exclusive and queue.in_slots() - {session_id}:
+            raise refusals.exclusive(name)
+        consumer = session.consumer_of(queue)  # so that it leaves the queue with its end
         if queue.settings.exclusive:
-            if queue.seated - {session_id}:
-                raise refusals.exclusive(name)
-            queue.seated.add(session_id)
-        session.consumer_of(queue)  # so that it leaves the queue with its end
+            queue.engine.take_slot(consumer)
 
     def _head(self, queue: BrokerQueue, record: QueueRecord, session: WorkerSession, credit: int) -> Head:
         situation = situation_of(
             record,
             session.number,
-            in_slots=frozenset(queue.seated),
+            in_slots=queue.in_slots(),
             claimed=queue.engine.counts()[CLAIMED],
             waiting=_waiting_groups(queue) if record.has_groups else frozenset(),
             subscriptions=self._subscriptions(queue, session) if record.priorities_differ else (),
@@ -109,7 +109,7 @@ def _waiting_groups(queue: BrokerQueue) -> frozenset[str]:
 def _candidate(queue: BrokerQueue, entry: Entry) -> Candidate:
     row = row_of(entry)
     group = row.message.group_key
-    return Candidate(row, entry.suspect, group, None if group is None else queue.owners.get(group))
+    return Candidate(row, entry.suspect, group, None if group is None else queue.owner_of(group))
 
 
 def _best(heads: list[Head], request: ClaimRequest) -> list[tuple[Head, Candidate]]:
@@ -121,10 +121,6 @@ def _best(heads: list[Head], request: ClaimRequest) -> list[tuple[Head, Candidat
 def _leased(head: Head, item: Candidate, session: WorkerSession, now: datetime) -> Claimed:
     """Lease a message to the session, and note what belongs to the session from now on."""
     row, queue = item.row, head.queue
-    if head.situation.takes_slot(session.number):
-        queue.seated.add(session.number)
-    if item.group is not None and head.situation.takes_group(item):
-        queue.owners[item.group] = session.number
     queue.engine.take(row.entry, session.consumer_of(queue))
     row.session_id, row.claimed_at, row.ended = session.number, now, None
     return row.claimed(now)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django_mq.engine.broker import Broker
+    from django_mq.engine.consumer import Consumer
     from django_mq.engine.options import QueueOptions
     from django_mq.engine.queue import Queue
     from django_mq.stores.memory.row import Row
@@ -33,9 +34,8 @@ class BrokerQueue:
         #: Messages that it has dropped because it was full.
         self.dropped = 0
         self.engine: Queue = broker.declare(name, Rules.of(settings))
-        #: Sessions that have a seat where seats are few, and the owner of each group that stays with one.
-        self.seated: set[int] = set()
-        self.owners: dict[str, int] = {}
+        #: The session of each consumer.
+        self.sessions: dict[Consumer, int] = {}
 
     @property
     def settings(self) -> QueueOptions:
@@ -65,10 +65,14 @@ class BrokerQueue:
         """Whether a message with this id is here."""
         return self.engine.find(str(message_id)) is not None
 
-    def left(self, session: int) -> None:
-        """Free what belongs to a session that is no more."""
-        self.seated.discard(session)
-        self.owners = {group: owner for group, owner in self.owners.items() if owner != session}
+    def in_slots(self) -> frozenset[int]:
+        """Return the sessions that have a slot where slots are few."""
+        return frozenset(self.sessions[consumer] for consumer in self.engine.live_consumers())
+
+    def owner_of(self, group: str) -> int | None:
+        """Return the session that owns a group."""
+        owner = self.engine.group_owner(group)
+        return None if owner is None else self.sessions[owner]
 
     def record(self, now: datetime, *, priorities_differ: bool = False) -> QueueRecord:
         """The queue as publishing and consuming see it."""

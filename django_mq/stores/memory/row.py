@@ -175,6 +175,7 @@ def engine_message(message: NewMessage, now: datetime, *, is_ruled: bool) -> Mes
         headers=headers,
         priority=message.priority,
         size=len(message.body),
+        group=message.group_key,
         duplicate_id=message.dedup_id if is_ruled else None,
         published_at=now.timestamp(),
         deliver_at=None if deliver_at is None else deliver_at.timestamp(),

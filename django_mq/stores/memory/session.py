@@ -36,6 +36,7 @@ class WorkerSession:
         consumer = self._consumers.get(queue)
         if consumer is None:
             consumer = self._consumers[queue] = Consumer(self.info.name)
+            queue.sessions[consumer] = self.number
             queue.engine.add_consumer(consumer)
         return consumer
 
@@ -62,7 +63,7 @@ class WorkerSession:
         """Leave every queue; what is still held goes back to its place, uncounted."""
         for queue, consumer in [*self._consumers.items()]:
             queue.engine.remove_consumer(consumer)
-            queue.left(self.number)
+            del queue.sessions[consumer]
         self._consumers.clear()
 
     def subscriptions(self, queue: BrokerQueue) -> list[Subscription]:

@@ -85,7 +85,8 @@ def outcomes(store: Store, queue: str) -> Counter[int]:
 def owners_of(store: Store, queue: str) -> dict[str, int]:
     """The groups of a queue that stay with a session, each with the number of that."""
     if isinstance(store, MemoryStore):
-        return dict(store.broker.queues[queue].owners)
+        known = store.broker.queues[queue]
+        return {group: known.sessions[owner] for group, owner in known.engine.group_owners().items()}
     number = Queue.objects.using(store.alias).get(name=queue).pk
     owners = Ownership.objects.using(store.alias).filter(queue_id=number, group_key__isnull=False)
     return dict(owners.values_list("group_key", "session_id"))

@@ -23,6 +23,7 @@ from tests.stores.builders import (
 
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
+    from tests.stores.conftest import EditQueue
 
 EITHER = pytest.mark.parametrize("grouping", ["assigned", "shared"])
 
@@ -198,6 +199,23 @@ def test_group_keys_are_told_apart_by_every_letter(store: Store, session: int) -
     published = [publish(store, group_key=key) for key in ("a", "A", "ä")]
 
     assert ids(claim(store, session)) == published
+
+
+def test_shared_groups_do_not_ask_for_the_owners_of_assigned_ones(
+    store: Store, session: int, other: int, edit_queue: EditQueue
+) -> None:
+    declare(store, grouping="assigned")
+    publish(store, group_key="a")
+    settle(store, session, *claim(store, session), Verdict.ACCEPT)
+
+    edit_queue("orders", grouping="shared")
+    second = publish(store, group_key="a")
+    [message] = claim(store, other)
+    settle(store, other, message, Verdict.ACCEPT)
+    edit_queue("orders", grouping="assigned")
+    third = publish(store, group_key="a")
+
+    assert (message.id, ids(claim(store, other)), ids(claim(store, session))) == (second, [], [third])
 
 
 def test_without_grouping_the_group_key_means_nothing(store: Store, orders: str, session: int) -> None:
