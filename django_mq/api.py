@@ -14,6 +14,7 @@ from django_mq.delivery.handlers import ReceivedMessage, consumer
 from django_mq.delivery.pausing import pause, resume
 from django_mq.delivery.publishing import Letter, apublish, apublish_many, publish, publish_many
 from django_mq.delivery.validation import existing
+from django_mq.engine.selectors.selector import Selector
 from django_mq.engine.states import State
 from django_mq.errors import Reject, Release, Retry
 from django_mq.stores.refusals import no_such_queue
@@ -49,34 +50,39 @@ def browse(
     queue: str,
     *,
     states: Sequence[State] = (State.READY,),
+    selector: str = "",
     limit: int | None = None,
     follow: bool = False,
     using: str | None = None,
 ) -> Iterator[Browsed]:
     """Yield the queue's messages, at most ``limit``, in delivery order without taking them.
 
+    A ``selector`` says which messages are wanted; the others are read and passed over.
     Pages are read one after the other, so messages that come or go meanwhile may or may
-    not be seen; none is seen twice. Raises UnknownQueue.
+    not be seen; none is seen twice. Raises UnknownQueue and MalformedSelector.
 
     With ``follow`` it never ends: it yields what is there, whatever its state, and then
     whatever arrives, each once and in the order of arrival, as soon as it is committed. What
     came and went between two looks is not seen; what an operator moved, or gave another
     priority, has arrived anew. Close the iterator when you have seen enough.
     """
-    queue = existing(queue)
-    if follow:
-        yield from islice(following.follow(queue, using=using), limit)
-        return
-    store = shared_store(using or conf.load().DATABASE)
-    if store.queue(queue) is None:
+    queue, wanted = existing(queue), Selector(selector)
+    using = using or conf.load().DATABASE
+    if not follow and shared_store(using).queue(queue) is None:
         raise no_such_queue(queue)
-    wanted = [int(state) for state in states]
-    left = float("inf") if limit is None else limit
+    page = PAGE if limit is None or selector else min(PAGE, limit)
+    found = following.follow(queue, using=using) if follow else _pages(queue, states, page, using)
+    if selector:
+        found = (message for message in found if wanted.matches(message.as_message()))
+    yield from islice(found, limit)
+
+
+def _pages(queue: str, states: Sequence[State], size: int, using: str) -> Iterator[Browsed]:
+    store, wanted = shared_store(using), [int(state) for state in states]
     last: Browsed | None = None
-    while page := store.browse(queue, states=wanted, limit=int(min(PAGE, left)), after=last) if left > 0 else []:
+    while page := store.browse(queue, states=wanted, limit=size, after=last):
         yield from page
         last = page[-1]
-        left -= len(page)
 
 
 def purge(queue: str, *, using: str | None = None) -> int:

@@ -41,8 +41,8 @@ FORMULA = frozenset("=+-@\t\r\n")
 FIELDS = {"id": "pk", "message_id": "message_id", "queue_name": "queue__name"} | {
     name: name
     for name in (
-        *("state", "priority", "attempts", "published_at", "deliver_at", "type", "correlation_id"),
-        *("content_type", "content_encoding", "dead_reason"),
+        *("state", "priority", "attempts", "published_at", "deliver_at", "expires_at", "type"),
+        *("correlation_id", "content_type", "content_encoding", "dead_reason"),
     )
 }
 #: Of the CSV: the keys of the JSON objects.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from django_mq.engine.groups.base import header_text
 from django_mq.engine.last_value import check_value
 from django_mq.engine.message import Message
+from django_mq.stores.values import headers_in
 
 if TYPE_CHECKING:
     from django_mq.stores.records import NewMessage
@@ -27,8 +27,4 @@ def value_key(message: NewMessage, header: str) -> str | None:
 
 def key_in(headers: str, header: str) -> str | None:
     """Return a header's text as the engine reads it; None if there is none, or null, or no scalar, or no JSON."""
-    try:
-        found = json.loads(headers)
-    except (ValueError, RecursionError):
-        return None  # a row that somebody wrote by hand; it must not keep others from being moved
-    return header_text(Message(id="", headers=found), header) if isinstance(found, dict) else None
+    return header_text(Message(id="", headers=headers_in(headers)), header)

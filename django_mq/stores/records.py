@@ -10,8 +10,10 @@ from uuid import UUID
 
 from django_mq.engine.claim import MOST_BYTES
 from django_mq.engine.conduct import Conduct
+from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.verdict import Verdict
+from django_mq.stores.values import headers_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -344,6 +346,7 @@ class Browsed:
     attempts: int
     published_at: datetime
     deliver_at: datetime | None
+    expires_at: datetime | None
     type: str
     correlation_id: str | None
     content_type: str
@@ -354,3 +357,20 @@ class Browsed:
     #: Where it stands; the next page begins beyond it, whether or not it is still there.
     level: int = 0
     place: int = 0
+
+    def as_message(self) -> Message:
+        """The message as the engine's selectors read it; the body is left out."""
+        due, end = self.deliver_at, self.expires_at
+        return Message(
+            id=str(self.message_id),
+            headers=headers_in(self.headers),
+            priority=self.priority,
+            size=len(self.body),
+            queue=self.queue_name,
+            type=self.type,
+            content_type=self.content_type,
+            correlation_id=self.correlation_id,
+            published_at=self.published_at.timestamp(),
+            deliver_at=None if due is None else due.timestamp(),
+            expires_at=None if end is None else end.timestamp(),
+        )

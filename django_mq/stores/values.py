@@ -6,9 +6,13 @@ refuses both, and a verdict that cannot be written would be tried for ever.
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -17,6 +21,15 @@ def time_of(value: Any) -> datetime:
     """Return the aware time that a column holds; SQLite's is a text."""
     time: datetime = datetime.fromisoformat(value) if isinstance(value, str) else value
     return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def headers_in(text: str) -> Mapping[str, object]:
+    """Return the headers that a stored text of JSON spells; none where it spells no object."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}  # a row that was not written by a publisher
+    return found if isinstance(found, dict) else {}
 
 
 def later(now: datetime, seconds: float) -> datetime:

@@ -188,3 +188,14 @@ def test_a_corrupt_message_is_shown_as_it_is(database: str, run: Run) -> None:
 )
 def test_a_span_is_shown_in_its_two_largest_units(seconds: float | None, shown: str) -> None:
     assert span(seconds) == shown
+
+
+def test_a_selector_says_which_messages_are_listed(run: Run) -> None:
+    publish("orders", "mine", headers={"colour": "red"})
+    publish("orders", "theirs")
+
+    listed = run("mq_browse", "orders", "--selector", "colour = 'red'")
+
+    assert ("mine" in listed, "theirs" in listed) == (True, False)
+    with pytest.raises(CommandError, match="position 0"):
+        run("mq_browse", "orders", "--selector", "'red")

@@ -36,6 +36,13 @@ WITHOUT_SENSE = (
     "--min-ttl-seconds=9",
     "--max-ttl-seconds=5",
 )
+#: Conditions of every kind, as users ask for them when they browse.
+SELECTORS = (
+    "JMSType = 'order.paid' AND (JMSPriority BETWEEN 4 AND 9 OR JMSCorrelationID IS NOT NULL)",
+    "key IN ('one', 'two') AND NOT (JMSMessageID LIKE '%-%\\_%' ESCAPE '\\' OR JMSDestination LIKE 'v_lues')",
+    "JMSExpiration = 0 AND JMSDeliveryTime - JMSTimestamp < 60 * 1000.0 AND -AMQSize + 8 / 2 <> 0x1F",
+    "\"key\" <> 'it''s' OR urgent = TRUE OR key NOT IN ('three') OR key NOT LIKE 'a%' OR AMQSize >= .5",
+)
 #: More messages than a claim reads at first.
 MANY = 201
 
@@ -121,6 +128,7 @@ def doors() -> None:
             publish_many([_letter(name)] * 3)
     for value in (1, 2):
         publish("values", value, headers={"key": "one"})
+    _browse_by_selectors("values", "full", "plain")
     for refused in ({"headers": {"key": "one"}, "delay": 5}, {"headers": {"key": "o" * 300}}):
         with suppress(InvalidMessage):
             publish("values", **refused)
@@ -130,6 +138,17 @@ def doors() -> None:
     _publish_many_alike("plain", "bounded", "lasting")
     handle_all("tasks", _Endings())
     _one_group_before_another()
+
+
+def _browse_by_selectors(*queues: str) -> None:
+    from django_mq.api import browse
+    from django_mq.errors import MalformedSelector
+
+    for selector in SELECTORS:
+        for queue in queues:
+            list(browse(queue, selector=selector))
+    with suppress(MalformedSelector):
+        list(browse(queues[0], selector="key = = 'one'"))
 
 
 def _one_group_before_another() -> None:

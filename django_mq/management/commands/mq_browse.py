@@ -34,13 +34,20 @@ class Command(MQCommand):
         super().add_arguments(parser)
         parser.add_argument("queue", metavar="QUEUE")
         parser.add_argument("--state", choices=STATES, default="ready")
+        parser.add_argument("--selector", default="", metavar="TEXT", help="Which messages: \"colour = 'red'\".")
         parser.add_argument("--limit", type=at_least_one, default=20, help="How many; 20 without it.")
         parser.add_argument(
             "--json", action="store_true", help="Print one JSON object a line, with the whole body."
         )
 
     def run(self, alias: str, **options: Any) -> None:
-        found = browse(options["queue"], states=STATES[options["state"]], limit=options["limit"], using=alias)
+        found = browse(
+            options["queue"],
+            states=STATES[options["state"]],
+            selector=options["selector"],
+            limit=options["limit"],
+            using=alias,
+        )
         if options["json"]:
             for message in found:
                 self.stdout.write(as_json(message))

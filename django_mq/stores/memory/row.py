@@ -12,7 +12,7 @@ from django_mq.engine.expiry import is_expired
 from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.message import Message
 from django_mq.stores.records import EPOCH, Browsed, Claimed
-from django_mq.stores.values import LAST, later
+from django_mq.stores.values import LAST, headers_in, later
 from django_mq.stores.waiting import WaitingMessage
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class Row:
             attempts=self.attempts,
             published_at=self.published_at,
             deliver_at=self.deliver_at,
+            expires_at=self.expires_at,
             type=message.type,
             correlation_id=message.correlation_id,
             content_type=message.content_type,
@@ -168,7 +169,7 @@ def engine_message(message: NewMessage, now: datetime, *, is_ruled: bool) -> Mes
     """Return a new message as the engine has it, with its row; a duplicate id counts where it ``is_ruled``."""
     deliver_at = _time(message.deliver_at, message.delay_seconds, now)
     expires_at = _time(message.expires_at, message.ttl_seconds, now)
-    headers = _headers(message.headers)
+    headers = headers_in(message.headers)
     return Message(
         id=str(message.message_id),
         body=Row(message=message, published_at=now, deliver_at=deliver_at, headers=headers),
@@ -189,16 +190,7 @@ def _time(at: datetime | None, seconds: float | None, now: datetime) -> datetime
 
 def entry_of(browsed: Browsed) -> Entry:
     """Return an entry that stands where a message stood when it was looked at."""
-    message = Message(id=str(browsed.message_id), headers=_headers(browsed.headers))
-    return Entry(message, browsed.level, browsed.place, browsed.id)
-
-
-def _headers(text: str) -> Mapping[str, object]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}  # nothing but what it says itself can be read from it
-    return found if isinstance(found, dict) else {}
+    return Entry(browsed.as_message(), browsed.level, browsed.place, browsed.id)
 
 
 def moment(seconds: float) -> datetime:

@@ -229,7 +229,7 @@ class SQLiteStore(SQLStore):
 
     def _browsed(self, row: tuple[Any, ...]) -> Browsed:
         id_, message_id, *middle = row
-        middle[4:6] = time_of(middle[4]), time_of(middle[5])
+        middle[4:7] = map(time_of, middle[4:7])
         return Browsed(id_, UUID(hex=message_id), *middle)
 
     # The volatile lane.

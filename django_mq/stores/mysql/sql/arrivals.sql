@@ -2,8 +2,8 @@
 -- Locks: nothing. Index: the primary key; passes what has arrived in other queues.
 -- Returns: the columns of Browsed.
 SELECT
-    m.id, m.message_id, q.name, m.state, m.priority, m.attempts, m.published_at, m.deliver_at, m.type,
-    m.correlation_id, m.content_type, m.content_encoding, m.headers, m.body, m.dead_reason, m.level, m.place
+    m.id, m.message_id, q.name, m.state, m.priority, m.attempts, m.published_at, m.deliver_at,
+    m.expires_at, m.type, m.correlation_id, m.content_type, m.content_encoding, m.headers, m.body, m.dead_reason, m.level, m.place
 FROM django_mq_message m FORCE INDEX (PRIMARY)
 CROSS JOIN (SELECT id, name FROM django_mq_queue WHERE name = %(queue)s) q
 WHERE m.id > %(after)s AND m.queue_id = q.id

@@ -2,8 +2,8 @@
 -- Locks: nothing. Index: django_mq_message_ready, which begins with queue and state.
 -- Returns: the columns of Browsed.
 SELECT
-    m.id, m.message_id, %(queue)s, m.state, m.priority, m.attempts, m.published_at, m.deliver_at, m.type,
-    m.correlation_id, m.content_type, m.content_encoding, m.headers, m.body, m.dead_reason, m.level, m.place
+    m.id, m.message_id, %(queue)s, m.state, m.priority, m.attempts, m.published_at, m.deliver_at,
+    m.expires_at, m.type, m.correlation_id, m.content_type, m.content_encoding, m.headers, m.body, m.dead_reason, m.level, m.place
 FROM (
     (SELECT m.id FROM django_mq_message m FORCE INDEX (django_mq_message_ready)
      WHERE m.state = 0 AND m.queue_id = (SELECT id FROM django_mq_queue WHERE name = %(queue)s)

@@ -3,8 +3,8 @@
 -- m.queue_id + 0 keeps the walk on it, whatever the queue's share of the table.
 -- Returns: the columns of Browsed.
 SELECT
-    m.id, m.message_id, q.name, m.state, m.priority, m.attempts, m.published_at, m.deliver_at, m.type,
-    m.correlation_id, m.content_type, m.content_encoding, m.headers::text, m.body, m.dead_reason, m.level, m.place
+    m.id, m.message_id, q.name, m.state, m.priority, m.attempts, m.published_at, m.deliver_at,
+    m.expires_at, m.type, m.correlation_id, m.content_type, m.content_encoding, m.headers::text, m.body, m.dead_reason, m.level, m.place
 FROM django_mq_message m
 CROSS JOIN (SELECT id, name FROM django_mq_queue WHERE name = %(queue)s) q
 WHERE m.id > %(after)s AND m.queue_id + 0 = q.id

@@ -22,8 +22,8 @@ WITH q AS (
      ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s)
 )
 SELECT
-    m.id, m.message_id, q.name, m.state, m.priority, m.attempts, m.published_at, m.deliver_at, m.type,
-    m.correlation_id, m.content_type, m.content_encoding, m.headers, m.body, m.dead_reason, m.level, m.place
+    m.id, m.message_id, q.name, m.state, m.priority, m.attempts, m.published_at, m.deliver_at,
+    m.expires_at, m.type, m.correlation_id, m.content_type, m.content_encoding, m.headers, m.body, m.dead_reason, m.level, m.place
 FROM head
 CROSS JOIN q
 JOIN django_mq_message m ON m.id = head.id
