@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from django_mq import conf
@@ -74,13 +75,15 @@ class Certainty:
         # Again when no statement of the lost connection can run any more: it may claim after the first look.
         self._resync_at = [now(), now() + 2 * conf.load().STATEMENT_TIMEOUT_SECONDS]
 
-    def resync_is_due(self) -> bool:
-        """Return whether to give back, now, what such a claim may have taken."""
-        return bool(self._resync_at) and now() >= self._resync_at[0]
+    def resync_due(self) -> float | None:
+        """Return since when to give back what such a claim may have taken, None if that is not due."""
+        due = self._resync_at[:1]
+        return due[0] if due and now() >= due[0] else None
 
-    def resynced(self) -> None:
-        """Take note that it was given back."""
-        del self._resync_at[0]
+    def resynced(self, due: float) -> None:
+        """Take note that it was given back. Two threads may have done it at once."""
+        with suppress(ValueError):
+            self._resync_at.remove(due)
 
 
 def revive(store: Store, session_id: int, info: SessionInfo, held: set[Receipt]) -> set[Receipt] | None:

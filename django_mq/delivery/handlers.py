@@ -301,6 +301,11 @@ def carries_task(claimed: Claimed) -> bool:
         return False
 
 
+def is_over(claimed: Claimed) -> bool:
+    """Whether a message has expired and is not to be handled; a Celery task is, for its worker to revoke it."""
+    return claimed.expired and not carries_task(claimed)
+
+
 def pause_seconds(claimed: Claimed, now: datetime) -> float:
     """Return for how long to leave a task to other workers: twice as long each time, so that many cost little."""
     age = now - claimed.published_at

@@ -148,10 +148,11 @@ class Session:
 
     def resync(self, store: Store) -> None:
         """Give back what an exchange of unknown outcome may have claimed. Raises StoreError."""
-        if not self.certainty.resync_is_due():
+        due = self.certainty.resync_due()
+        if due is None:
             return
         released = store.resync(self._id(), sorted(id_ for id_, _ in list(self._held)))
-        self.certainty.resynced()
+        self.certainty.resynced(due)
         if released:
             logger.warning("Gave back %s messages whose claim never arrived", released)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.feeding import MARKER_SECONDS, Feeder, Polls, Standby, poll_seconds
-from django_mq.delivery.handlers import carries_task, check_transactions, pause_seconds
+from django_mq.delivery.handlers import carries_task, check_transactions, is_over, pause_seconds
 from django_mq.delivery.ownerless import unknown_slots
 from django_mq.delivery.policies import Admission, Policies
 from django_mq.delivery.pool import Pool
@@ -244,7 +244,7 @@ class Worker:
         """Return whether a handler is to get the message; settle it if not."""
         if carries_task(message):
             self._leave_to_celery(message)
-        elif message.expired:
+        elif is_over(message):
             self.session.expire(message)
         else:
             return True

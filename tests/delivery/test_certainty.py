@@ -12,7 +12,9 @@ import pytest
 from django_mq.api import publish_many
 from django_mq.delivery import keeper
 from django_mq.delivery.declaring import declare
+from django_mq.delivery.session import Session
 from django_mq.models import Message
+from django_mq.notifications.base import Wake
 from django_mq.stores.registry import private_store, shared_store
 from tests.delivery.builders import a_handler, running
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -117,3 +119,21 @@ def test_the_heartbeat_of_a_lost_session_confirms_nothing_and_tells_its_worker_n
 
         assert told == []
         assert "is confirmed again" not in caplog.text
+
+
+def test_two_threads_that_give_back_at_once_leave_the_later_look(
+    alias: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Wake()) as wake, closing(Session(alias, kind="native", wake=wake)) as session:
+        certainty = session.certainty
+        certainty.miss_claim()
+        first, second = certainty.resync_due(), certainty.resync_due()
+        assert first is not None
+        assert second is not None
+
+        certainty.resynced(first)
+        certainty.resynced(second)
+
+        assert certainty.resync_due() is None
+        monkeypatch.setattr("django_mq.delivery.certainty.now", lambda: float("inf"))
+        assert certainty.resync_due() is not None

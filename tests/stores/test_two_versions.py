@@ -146,7 +146,7 @@ def test_an_old_worker_handles_what_a_new_process_has_declared_and_published(old
 
 
 def test_an_old_process_changes_rows_and_leaves_alone_what_it_does_not_know(old: OldVersion, new: Store) -> None:
-    declare(new, max_in_flight=3, overflow="ring")
+    declare(new, max_in_flight=3, overflow="ring", backoff_ticks_per_second=1000)
     queue = old.rows("Queue").get(name="orders")
 
     queue.paused = True
@@ -155,6 +155,7 @@ def test_an_old_process_changes_rows_and_leaves_alone_what_it_does_not_know(old:
 
     row = models.Queue.objects.using(new.alias).get(name="orders")
     assert (row.paused, row.max_in_flight, row.overflow) == (True, 3, "ring")
+    assert row.options.backoff_ticks_per_second == 1000
     assert models.Attempt.objects.using(new.alias).count() == 1
 
 

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.handlers import carries_task
+from django_mq.delivery.handlers import carries_task, is_over
 from django_mq.engine.verdict import ending_of, verdict
 from django_mq.errors import CorruptMessage
 from django_mq.integrations.celery.ahead import STALE_SECONDS
@@ -88,6 +88,8 @@ class Handover:
                 return True
 
     def _hand_over(self, claimed: Claimed) -> bool:
+        if self.ends(claimed):
+            return False
         native = self._transport.native.get(claimed.queue_name)
         if native is not None and not carries_task(claimed):
             native.take(claimed)
@@ -95,14 +97,19 @@ class Handover:
         callback = self._transport.callback(claimed.queue_name) if native is None else native.take_task
         if callback is None:
             self._transport.intake.session.release(claimed)  # cancelled while the database answered
-        elif claimed.expired and not claimed.type:
-            self._transport.intake.session.expire(claimed)
         else:
             payload = self.payload(claimed)
             if payload is not None:
                 callback(payload)
                 return True
         return False
+
+    def ends(self, claimed: Claimed) -> bool:
+        """Settle the message if it has expired and is not to be handled; return whether it has."""
+        if not is_over(claimed):
+            return False
+        self._transport.intake.session.expire(claimed)
+        return True
 
     def payload(self, claimed: Claimed) -> dict[str, Any] | None:
         """Return the Kombu message, or dead-letter a row that is none."""

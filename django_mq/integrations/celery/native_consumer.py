@@ -45,12 +45,8 @@ class NativeConsumer:
 
     def take(self, claimed: Claimed) -> None:
         """Hand a claimed message to Celery's own strategy, as any task message."""
-        session = self._transport.intake.session
-        if claimed.expired:
-            session.expire(claimed)
-            return
         channel = self.channel
-        message = NativeMessage(claimed, session, self._handler, channel)
+        message = NativeMessage(claimed, self._transport.intake.session, self._handler, channel)
         tag = str(message.delivery_tag)
         channel.qos.append(message, tag)
         self._tags.add(tag)

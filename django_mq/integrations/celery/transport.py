@@ -264,6 +264,8 @@ class Transport(virtual.Transport):
             return next((_tagged(message) for _, message in self.lane.take([queue], limit=1)), None)
         request = ClaimRequest(queues=(queue,), credit=1)
         while claimed := self.intake.session.exchange(request).claimed:
+            if self.handover.ends(claimed[0]):
+                continue
             self.declarations.refresh([queue])
             payload = self.handover.payload(claimed[0])
             if payload is not None:

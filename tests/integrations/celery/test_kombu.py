@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connections, transaction
+from django.utils import timezone
 from kombu import Connection, Consumer, Producer, Queue
 from kombu.exceptions import ChannelError
 
+from django_mq import api as native
 from django_mq.models import History, Message
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -375,3 +378,18 @@ def test_a_consumer_may_have_rabbitmqs_priority(connection: Connection, channel:
     assert [info.priority for info in connection.transport._describe()] == [7]
     with pytest.raises(ChannelError, match="whole number"):
         channel.basic_consume("things", arguments={"x-priority": "high"})
+
+
+def test_an_expired_message_is_not_delivered_whatever_its_type(
+    connection: Connection, channel: Channel, committed_database: str
+) -> None:
+    native.publish("things", 1, type="invoice", ttl=60, using=committed_database)
+    native.publish("others", 1, type="invoice", ttl=60, using=committed_database)
+    past = timezone.now() - timedelta(hours=1)
+    Message.objects.using(committed_database).update(expires_at=past)
+
+    assert channel.basic_get("others") is None
+    inbox = Inbox(channel, THINGS)
+    drain(connection)
+
+    assert not inbox.messages
