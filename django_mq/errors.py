@@ -181,12 +181,12 @@ class UnsupportedDatabase(StoreError):
     """There is no store for this database; use PostgreSQL, MariaDB, MySQL or SQLite."""
 
 
-class UnsupportedRule(StoreError):
-    """This store does not know the rule; leave it out, or use queues in memory."""
-
-
 class DriverMissing(UnsupportedDatabase):
     """The driver that the store for this database needs cannot be imported; on PostgreSQL it is psycopg 3."""
+
+
+class UnsupportedRule(StoreError):
+    """This store does not know the rule; leave it out, or use queues in memory."""
 
 
 class SessionLost(StoreError):

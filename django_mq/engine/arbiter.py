@@ -9,7 +9,7 @@ not kept for them. The in-process queue asks the same functions about its consum
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from django_mq.engine.options import QueueOptions
 
@@ -22,6 +22,11 @@ LEFT_SECONDS = 0.5
 
 
 R = TypeVar("R")
+
+
+def _anything(_: object) -> bool:
+    """The wish of a consumer that takes every message."""
+    return True
 
 
 def may_receive(receiver: object, receiving: Collection[object], slots: int | None) -> bool:
@@ -57,7 +62,7 @@ class Subscription(NamedTuple):
     """One consumer of the queue as of its session's last heartbeat, and what the session holds of the queue.
 
     A ``credit`` of 0 is no limit. ``used`` is what all queues together use of a credit that they share.
-    ``full``: the session has no free slot.
+    ``full``: the session has no free slot. ``wants`` is asked with a candidate.
     """
 
     session: int
@@ -67,15 +72,20 @@ class Subscription(NamedTuple):
     stopping: bool
     held: int
     full: bool = False
+    wants: Callable[[Any], bool] = _anything
 
 
 class Rival(NamedTuple):
-    """A session of higher priority, how many more messages it has credit for, and whether it has no free slot."""
+    """A session of higher priority, how many more messages it has credit for, and whether it has no free slot.
+
+    One of ``wants`` says whether a candidate is for a consumer of the session.
+    """
 
     session: int
     priority: int
     credit: int
     full: bool = False
+    wants: Sequence[Callable[[Any], bool]] = (_anything,)
 
 
 def rivals_of(session: int, subscriptions: Iterable[Subscription]) -> list[Rival]:
@@ -87,7 +97,13 @@ def rivals_of(session: int, subscriptions: Iterable[Subscription]) -> list[Rival
         if item.session != session and item.priority > mine and not item.stopping:
             others.setdefault(item.session, []).append(item)
     rivals = [
-        Rival(other, max(item.priority for item in told), _free(told), any(item.full for item in told))
+        Rival(
+            other,
+            max(item.priority for item in told),
+            _free(told),
+            any(item.full for item in told),
+            tuple(dict.fromkeys(item.wants for item in told)),
+        )
         for other, told in others.items()
     ]
     return sorted(rivals, key=lambda rival: (-rival.priority, rival.session))
@@ -209,6 +225,7 @@ class _Thought:
         #: Groups of which no message is offered.
         self.waiting = set(situation.waiting)
         self._credit = {rival.session: rival.credit for rival in situation.rivals}
+        self._wants = {rival.session: rival.wants for rival in situation.rivals}
         # Sessions that can take no suspect: it needs a free slot.
         self._full = {rival.session for rival in situation.rivals if rival.full}
 
@@ -243,7 +260,13 @@ class _Thought:
 
     def _could_have(self, rival: int, item: Candidate) -> bool:
         can_begin = not (item.suspect and rival in self._full)
-        return can_begin and self._credit[rival] > 0 and self.may_have(rival, item)
+        has_credit = self._credit[rival] > 0
+        return (
+            can_begin
+            and has_credit
+            and self.may_have(rival, item)
+            and any(wants(item) for wants in self._wants[rival])
+        )
 
     def take(self, session: int) -> None:
         """Note what a message that goes to the session takes from the others."""

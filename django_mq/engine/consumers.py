@@ -219,6 +219,11 @@ class Consumers:
         for rank in self._ranks:
             yield from rank.interested
 
+    @property
+    def priorities_differ(self) -> bool:
+        """Whether some have a higher priority than others."""
+        return len(self._ranks) > 1
+
     def in_turn(self) -> Iterator[Consumer]:
         """Those that compete for entries, by priority, equals in turn."""
         for rank in self._ranks:

@@ -86,7 +86,7 @@ class Departing:
         policy: QueuePolicy = IN_PROCESS,
     ) -> None:
         self.policy = policy
-        self.dispatch = Dispatch(ready, self.expire_entry)
+        self.dispatch = Dispatch(ready, self.expire_entry, delivers_expired=policy.delivers_expired)
         self.calendar = Calendar()
         self.holding = Holding(ready)
         self.claimed = 0

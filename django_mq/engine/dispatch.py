@@ -22,14 +22,18 @@ if TYPE_CHECKING:
 class Dispatch(Waking):
     """Gives ready entries to those who pull.
 
-    ``expire`` is called with a ready entry whose time has passed, and takes it out.
+    ``expire`` is called with a ready entry whose time has passed, and takes it out; not where they
+    are delivered.
     """
 
-    __slots__ = ("_expire",)
+    __slots__ = ("_delivers_expired", "_expire")
 
-    def __init__(self, ready: "EntryList", expire: "Callable[[Entry], None]") -> None:
+    def __init__(
+        self, ready: "EntryList", expire: "Callable[[Entry], None]", *, delivers_expired: bool = False
+    ) -> None:
         super().__init__(ready)
         self._expire = expire
+        self._delivers_expired = delivers_expired
 
     def subscribe(self, consumer: Consumer) -> bool:
         """Add a consumer, with a position if it needs one; False if it is subscribed already."""
@@ -84,7 +88,7 @@ class Dispatch(Waking):
         if entry is None or (
             consumer.priority < self.consumers.top_priority and self.consumers.above(consumer, entry)
         ):
-            self._stop_pulling(consumer)
+            self.stop_pulling(consumer)
             return None
         if not consumer.credit.take(entry.message.size):
             self.consumers.block(consumer, entry)
@@ -109,14 +113,15 @@ class Dispatch(Waking):
         consumer.unsettled[entry] = entry.claim_number
 
     def first_wanted(self, consumer: Consumer, now: float) -> "Entry | None":
-        """The first entry that is for this consumer. What has expired on the way is taken out."""
+        """The first entry that is for this consumer. What has expired on the way is taken out, or may be had."""
         entry = self._candidate(consumer)
-        while entry is not None and is_expired(entry, now):
+        while entry is not None and not self._delivers_expired and is_expired(entry, now):
             self._expire(entry)
             entry = self._candidate(consumer)
         return entry
 
-    def _stop_pulling(self, consumer: Consumer) -> None:
+    def stop_pulling(self, consumer: Consumer) -> None:
+        """Note that a consumer was given nothing, and let another be woken in its stead."""
         if consumer.interest is NOTIFIED:
             self.consumers.become_interested(consumer)
         self.hand_over()

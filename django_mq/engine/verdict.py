@@ -39,6 +39,8 @@ class Verdict(Enum):
     DEAD = "dead"
     EXPIRE = "expire"
     CANCEL = "cancel"
+    #: Back for the others; this consumer is not given the message again.
+    DECLINE = "decline"
 
 
 # Plain names for what every message meets: Python 3.11 takes as long to look a member up on its class

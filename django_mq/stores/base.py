@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from django_mq.engine.verdict import Verdict
+from django_mq.stores import refusals
 from django_mq.stores.chores import Chores
 from django_mq.stores.records import Exchange, Settlement
 from django_mq.stores.space import Spacious
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django_mq.engine.conduct import Conduct
+    from django_mq.engine.consumer import Consumer
     from django_mq.stores.features import Features
     from django_mq.stores.records import (
         Browsed,
@@ -170,10 +172,13 @@ class Store(Volatile, Spacious, ABC):
         """Give back, uncounted, what the session still holds, and forget it. Returns how many were given back."""
 
     @abstractmethod
-    def subscribe(self, session_id: int, name: str) -> None:
+    def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
         """Give the session an exclusive queue before it takes a message; where all are welcome, do nothing.
 
-        Raises AccessRefused while another session has the queue, UnknownQueue, and SessionLost.
+        A ``consumer`` is the session's from now on, until the session ends: claims for it bring what its selector
+        wants and its credit allows, and it is woken. Subscribe it again after its credit was changed or it was
+        paused. Raises AccessRefused while another session has the queue, another SubscriptionRefused as the
+        engine's queues do, UnknownQueue, SessionLost, and UnsupportedRule where the store serves no consumers.
         """
 
     # Consuming.
@@ -197,8 +202,18 @@ class Store(Volatile, Spacious, ABC):
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
         """Promote what is due in these queues, then lease ready messages to the session, in strict order.
 
-        A paused queue yields nothing. Raises SessionLost if the session was reaped.
+        A paused queue yields nothing. Raises SessionLost if the session was reaped, and UnsupportedRule for a
+        consumer where the store serves none.
         """
+
+    def refuse_consumers(self, consumer: Consumer | None, settlements: Sequence[Settlement] = ()) -> None:
+        """Raise UnsupportedRule for what a consumer asks, unless the store serves consumers."""
+        if self.features.serves_consumers:
+            return
+        if consumer is not None:
+            raise refusals.unsupported("a consumer with a selector, credit for bytes or wake-ups")
+        if any(item.verdict is Verdict.DECLINE for item in settlements):
+            raise refusals.unsupported("the verdict DECLINE")
 
     @abstractmethod
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
@@ -206,7 +221,7 @@ class Store(Volatile, Spacious, ABC):
 
         A message that was given back because the session's deadline had passed is settled all the same,
         even after the session's end, as long as it carries the token of the session's claim: it was not
-        claimed, moved or cancelled since.
+        claimed, moved or cancelled since. Raises UnsupportedRule for DECLINE where the store serves no consumers.
         """
 
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:

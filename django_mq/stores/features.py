@@ -29,5 +29,7 @@ class Features:
     has_schemas: bool = False
     #: May an open connection be inherited over a fork, if only to be abandoned there?
     crosses_forks: bool = True
+    #: May a consumer ask for some messages only (by a selector, by credit for bytes), decline one, and be woken?
+    serves_consumers: bool = False
     #: Does the renewal of a session say whether something waits for it, so that it need not ask apart?
     looks_when_renewed: bool = False

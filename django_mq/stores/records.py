@@ -18,6 +18,7 @@ from django_mq.stores.values import headers_in
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from django_mq.engine.consumer import Consumer
     from django_mq.engine.verdict import Decision
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -196,6 +197,9 @@ class ClaimRequest:
     the question; the answer's ``next_due_seconds`` is 0 if that was wrong. A store may begin where the session
     has come to in a queue; ``whole`` makes it begin at the head. The bodies have at most ``max_bytes`` bytes
     together, unless the first one alone has more.
+
+    A claim for a ``consumer`` names one queue, and brings what the consumer wants and has credit for: see
+    ``Store.subscribe``.
     """
 
     queues: tuple[str, ...]
@@ -206,6 +210,7 @@ class ClaimRequest:
     whole: bool = False
     max_bytes: int = MOST_BYTES
     limits: Mapping[str, int] = field(default_factory=dict)
+    consumer: Consumer | None = None
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from django_mq.errors import (
     QueueClosed,
     QueueFull,
     QueueInUse,
+    StoreError,
     StoreUnavailable,
     UnknownQueue,
     UnsupportedRule,
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 def unsupported(rule: str) -> UnsupportedRule:
     """The store does not know a rule that other stores know."""
     return UnsupportedRule(f"This store does not know {rule}; leave it out, or use queues in memory.")
+
+
+def several_queues() -> StoreError:
+    """A consumer of one queue is to claim from several."""
+    return StoreError("A claim for a consumer names the one queue of that consumer; claim for each queue apart.")
 
 
 def exclusive(name: str) -> AccessRefused:

@@ -60,6 +60,9 @@ def reached(kind: str) -> dict[str, list[int]]:
             product.steering(MEMORY)
             product.scenarios(MEMORY)
             product.histories(MEMORY, count=100)
+            from tests.structure import consumers
+
+            consumers.play(MEMORY)
         else:
             for program in (product.native_message, product.celery_message, product.doors):
                 program()

@@ -43,6 +43,11 @@ class Looking(Timekeeping):
         with self.lock:
             return list(self._calendar.schedule)
 
+    @property
+    def priorities_differ(self) -> bool:
+        """Whether its consumers have different priorities."""
+        return self._dispatch.consumers.priorities_differ
+
     def consumers(self) -> "list[Consumer]":
         """Who is subscribed, the oldest first."""
         with self.lock:

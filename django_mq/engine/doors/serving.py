@@ -61,6 +61,17 @@ class Serving(Subscribing):
         finally:
             self._release()
 
+    def first_for(self, consumer: Consumer, now: float) -> Entry | None:
+        """The first entry that is for this consumer, be its credit for it or not; nothing is claimed."""
+        with self.lock:
+            self._tell_time(now)
+            return self._dispatch.first_wanted(consumer, now)
+
+    def found_nothing(self, consumer: Consumer) -> None:
+        """Note that a store has found nothing for the consumer: what comes next may wake the consumer again."""
+        with self.lock:
+            self._dispatch.stop_pulling(consumer)
+
     def take(self, entry: Entry, consumer: Consumer) -> None:
         """Claim this very entry, which is ready, for a consumer: the caller has chosen. Credit is not asked.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.engine.arbiter import LEFT_SECONDS, award, situation_of
@@ -15,9 +16,11 @@ from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.records import Exchange
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from django_mq.engine.arbiter import Award, Situation, Subscription
+    from django_mq.engine.consumer import Consumer
     from django_mq.engine.entry import Entry
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.memory.row import Row
@@ -38,8 +41,17 @@ class Head(NamedTuple):
     """What the session may have of one queue."""
 
     queue: BrokerQueue
+    consumer: Consumer
     situation: Situation
     award: Award[Candidate]
+
+
+class Found(NamedTuple):
+    """What was claimed, how many could have been, and whether better sessions were left something."""
+
+    claimed: list[Claimed]
+    seen: int = 0
+    left: bool = False
 
 
 class Claiming(Runner):
@@ -47,9 +59,7 @@ class Claiming(Runner):
 
     @locked
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
-        session = self.broker.sessions.get(session_id)
-        if session is None:
-            raise SessionLost
+        session = self._claimant(session_id, request)
         # One moment for all of it: what becomes due meanwhile must not come in between.
         now = self._now()
         named = (self.broker.queues.get(name) for name in request.queues)
@@ -57,43 +67,66 @@ class Claiming(Runner):
         for queue in queues:
             queue.engine.promote(now.timestamp())
         records = {queue: self.broker.record_of(queue) for queue in queues}
-        limits = {queue: limit_of(request, queue.name) for queue, record in records.items() if not record.paused}
-        heads = [self._head(queue, records[queue], session, limit) for queue, limit in limits.items()]
-        seen = _best(heads, request)
-        line = ((item.suspect, len(item.row.message.body)) for _, item in seen)
-        chosen = seen[: fitting(line, request.slots, request.max_bytes)]
+        consumers = {queue: session.consumer_of(queue, request.consumer) for queue in queues}
+        opened = {queue: consumers[queue] for queue in queues if not records[queue].paused}
+        asking = request.consumer
+        if asking is None or (any(record.has_rules for record in records.values()) and not asking.browser):
+            heads = [self._head(queue, records[queue], session, each, request) for queue, each in opened.items()]
+            found = _awarded(heads, session, request, now)
+        else:
+            found = _delivered(opened, session, request, now)
         times = [_seconds_until_due(queues, now)]
-        if any(head.award.left for head in heads):
+        if found.left:
             times.append(LEFT_SECONDS)
         return Exchange(
-            claimed=[_leased(head, item, session, now) for head, item in chosen],
-            left=left_behind(request, [head.queue.name for head, _ in chosen], len(seen)),
+            claimed=found.claimed,
+            left=left_behind(request, [item.queue_name for item in found.claimed], found.seen),
             next_due_seconds=min((time for time in times if time is not None), default=None),
             ruled=any(record.has_rules for record in records.values()),
         )
 
-    @locked
-    def subscribe(self, session_id: int, name: str) -> None:
-        session, queue = self.broker.sessions.get(session_id), self._existing(name)
+    def _claimant(self, session_id: int, request: ClaimRequest) -> WorkerSession:
+        """Return the session. Raises what a claim of it may."""
+        if request.consumer is not None and len(request.queues) > 1:
+            raise refusals.several_queues()
+        return self._living(session_id)
+
+    def _living(self, session_id: int) -> WorkerSession:
+        session = self.broker.sessions.get(session_id)
         if session is None:
             raise SessionLost
+        return session
+
+    @locked
+    def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
+        session, queue = self._living(session_id), self._existing(name)
         if queue.settings.exclusive and queue.in_slots() - {session_id}:
             raise refusals.exclusive(name)
-        consumer = session.consumer_of(queue)  # so that it leaves the queue with its end
+        # Also without a consumer of its own, so that the session leaves the queue with its end.
+        consumer = session.consumer_of(queue) if consumer is None else session.subscribed(queue, consumer)
         if queue.settings.exclusive:
             queue.engine.take_slot(consumer)
 
-    def _head(self, queue: BrokerQueue, record: QueueRecord, session: WorkerSession, credit: int) -> Head:
+    def _head(
+        self,
+        queue: BrokerQueue,
+        record: QueueRecord,
+        session: WorkerSession,
+        consumer: Consumer,
+        request: ClaimRequest,
+    ) -> Head:
+        priorities_differ = record.priorities_differ or queue.engine.priorities_differ
         situation = situation_of(
             record,
             session.number,
             in_slots=queue.in_slots(),
             claimed=queue.engine.counts()[CLAIMED],
             waiting=_waiting_groups(queue) if record.has_groups else frozenset(),
-            subscriptions=self._subscriptions(queue, session) if record.priorities_differ else (),
+            subscriptions=self._subscriptions(queue, session) if priorities_differ else (),
         )
-        candidates = (_candidate(queue, entry) for entry in queue.engine.browse())
-        return Head(queue, situation, award(candidates, session.number, credit, situation))
+        candidates = (_candidate(queue, entry) for entry in queue.engine.browse() if consumer.wants(entry))
+        found = award(candidates, session.number, limit_of(request, queue.name), situation)
+        return Head(queue, consumer, situation, found)
 
     def _subscriptions(self, queue: BrokerQueue, session: WorkerSession) -> list[Subscription]:
         now = self._now()
@@ -112,6 +145,42 @@ def _candidate(queue: BrokerQueue, entry: Entry) -> Candidate:
     return Candidate(row, entry.suspect, group, None if group is None else queue.owner_of(group))
 
 
+def _awarded(heads: list[Head], session: WorkerSession, request: ClaimRequest, now: datetime) -> Found:
+    """Claim what the arbiter awards the session of all the queues together; a consumer has credit for it."""
+    seen = _best(heads, request)
+    line = ((item.suspect, len(item.row.message.body)) for _, item in seen)
+    chosen = seen[: fitting(line, request.slots, request.max_bytes)]
+    consumer = request.consumer
+    if consumer is not None:
+        sizes = ((pair, pair[1].row.entry.message.size) for pair in chosen if not consumer.paused)
+        chosen = [pair for pair, _ in takewhile(lambda each: consumer.credit.take(each[1]), sizes)]
+    for head in heads if not chosen else ():
+        head.queue.engine.found_nothing(head.consumer)
+    claimed = [_leased(head, item, session, now) for head, item in chosen]
+    return Found(claimed, len(seen), any(head.award.left for head in heads))
+
+
+def _delivered(
+    consumers: Mapping[BrokerQueue, Consumer], session: WorkerSession, request: ClaimRequest, now: datetime
+) -> Found:
+    """Claim what the engine delivers to the consumer; no other session is to be asked."""
+    claimed: list[Claimed] = []
+    for queue, consumer in consumers.items():
+        engine, at = queue.engine, now.timestamp()
+        while len(claimed) < limit_of(request, queue.name):
+            first = engine.first_for(consumer, at)
+            line = [(item.suspect, len(item.body)) for item in claimed]
+            line += [] if first is None else [(first.suspect, first.message.size)]
+            if fitting(line, request.slots, request.max_bytes) < len(line):
+                return Found(claimed, len(line))
+            entry = engine.deliver(consumer, at)
+            if entry is None:
+                break
+            row = row_of(entry)
+            claimed.append(row.claimed(now) if consumer.browser else _held(row, session, now))
+    return Found(claimed, len(claimed))
+
+
 def _best(heads: list[Head], request: ClaimRequest) -> list[tuple[Head, Candidate]]:
     """Return the first messages of all queues together, as many as there is credit."""
     found = [[((head, item), item.row.message.priority) for item in head.award.chosen] for head in heads]
@@ -121,7 +190,12 @@ def _best(heads: list[Head], request: ClaimRequest) -> list[tuple[Head, Candidat
 def _leased(head: Head, item: Candidate, session: WorkerSession, now: datetime) -> Claimed:
     """Lease a message to the session, and note what belongs to the session from now on."""
     row, queue = item.row, head.queue
-    queue.engine.take(row.entry, session.consumer_of(queue))
+    queue.engine.take(row.entry, head.consumer)
+    return _held(row, session, now)
+
+
+def _held(row: Row, session: WorkerSession, now: datetime) -> Claimed:
+    """Note that the session holds the message."""
     row.session_id, row.claimed_at, row.ended = session.number, now, None
     return row.claimed(now)
 

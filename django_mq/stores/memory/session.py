@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.arbiter import Subscription
 from django_mq.engine.consumer import Consumer
+from django_mq.engine.credit import WindowCredit
 from django_mq.stores.memory.row import row_of
 from django_mq.stores.records import Instructions
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class WorkerSession:
-    """A worker, which for the engine is one consumer of each queue that it has claimed from."""
+    """A worker, which for the engine is one consumer, or several, of each queue that it claims from."""
 
     def __init__(self, number: int, info: SessionInfo, opened_at: datetime, deadline: datetime) -> None:
         self.number = number
@@ -29,22 +30,33 @@ class WorkerSession:
         self.heartbeat_at = opened_at
         self.heartbeat: Heartbeat | None = None
         self.instructions = Instructions()
-        self._consumers: dict[BrokerQueue, Consumer] = {}
+        #: All of them, each with its queue; and those that take whatever a claim gives.
+        self._consumers: dict[Consumer, BrokerQueue] = {}
+        self._own: dict[BrokerQueue, Consumer] = {}
 
-    def consumer_of(self, queue: BrokerQueue) -> Consumer:
-        """Return its consumer of the queue, subscribed. The credit is the claim's own limit."""
-        consumer = self._consumers.get(queue)
+    def consumer_of(self, queue: BrokerQueue, given: Consumer | None = None) -> Consumer:
+        """Return a consumer of the queue, subscribed: the given one, or one that takes what it is told to."""
+        consumer = given or self._own.get(queue)
         if consumer is None:
-            consumer = self._consumers[queue] = Consumer(self.info.name)
-            queue.sessions[consumer] = self.number
+            # Without credit no arrival wakes it: how much it takes, the claim says.
+            consumer = self._own[queue] = Consumer(self.info.name, WindowCredit(0))
+        if consumer not in self._consumers:
             queue.engine.add_consumer(consumer)
+            self._consumers[consumer] = queue
+            queue.sessions[consumer] = self.number
         return consumer
+
+    def subscribed(self, queue: BrokerQueue, consumer: Consumer) -> Consumer:
+        """Return the consumer, which is subscribed, or was and has been changed."""
+        if consumer in self._consumers:
+            queue.engine.refresh(consumer)
+        return self.consumer_of(queue, consumer)
 
     def held(self) -> list[Row]:
         """Return what it holds, but for what an open transaction settles."""
         return [
             row_of(entry)
-            for consumer in self._consumers.values()
+            for consumer in self._consumers
             for entry in consumer.unsettled
             if entry not in consumer.settling
         ]
@@ -53,7 +65,7 @@ class WorkerSession:
         """Leave every queue, as it has died; return what it held, and what became of that."""
         lost = [
             (row_of(entry), fate)
-            for queue, consumer in [*self._consumers.items()]
+            for consumer, queue in [*self._consumers.items()]
             for entry, fate in queue.engine.lose_consumer(consumer, now)
         ]
         self.unsubscribe()
@@ -61,20 +73,21 @@ class WorkerSession:
 
     def unsubscribe(self) -> None:
         """Leave every queue; what is still held goes back to its place, uncounted."""
-        for queue, consumer in [*self._consumers.items()]:
+        for consumer, queue in [*self._consumers.items()]:
             queue.engine.remove_consumer(consumer)
             del queue.sessions[consumer]
         self._consumers.clear()
+        self._own.clear()
 
     def subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
         """Its consumers of the queue, as of its last heartbeat."""
         consumers = () if self.heartbeat is None else self.heartbeat.consumers
         # Celery's tasks of all queues share one credit; what they use of it is known from the last heartbeat.
         shared = self.info.kind == "celery"
-        consumer = self._consumers.get(queue)
-        held = 0 if consumer is None else len(consumer.unsettled)
+        held = sum(len(consumer.unsettled) for consumer, of in self._consumers.items() if of is queue)
         busy, slots = (None, None) if self.heartbeat is None else (self.heartbeat.busy, self.heartbeat.slots)
-        return [
+        served = [one for one, of in self._consumers.items() if of is queue and one is not self._own.get(queue)]
+        return [self._subscription(consumer) for consumer in served] + [
             Subscription(
                 session=self.number,
                 priority=info.priority,
@@ -88,6 +101,26 @@ class WorkerSession:
             if info.queue_name == queue.name
         ]
 
+    def _subscription(self, consumer: Consumer) -> Subscription:
+        """A consumer of the engine's, which knows what it wants and has credit for."""
+        return Subscription(
+            session=self.number,
+            priority=consumer.priority,
+            credit=consumer.credit.free or 0,
+            used=0,
+            stopping=not consumer.desires_work or consumer.browser,
+            held=0,
+            wants=lambda item: consumer.could_take(item.row.entry),
+        )
+
+    def saw(self, id_: int) -> None:
+        """A browser has done with a message that it was shown, and has its credit again."""
+        for consumer, queue in self._consumers.items():
+            if consumer.browser:
+                for entry in [entry for entry in consumer.unsettled if entry.arrival == id_]:
+                    queue.engine.accept(entry, consumer)
+
     def forget(self, queue: BrokerQueue) -> None:
         """The queue is no more."""
-        self._consumers.pop(queue, None)
+        self._own.pop(queue, None)
+        self._consumers = {consumer: of for consumer, of in self._consumers.items() if of is not queue}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.departing import Cause
 from django_mq.engine.verdict import Verdict
-from django_mq.errors import SessionLost
 from django_mq.stores.memory.claiming import Claiming
 from django_mq.stores.memory.runner import locked
 from django_mq.stores.memory.steering import Steering
@@ -24,7 +23,9 @@ if TYPE_CHECKING:
     from django_mq.stores.records import ClaimRequest, Exchange
 
 #: Verdicts over one message that come together: the first of these counts.
-ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DEAD)
+ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
+#: With these the message stays, and no session holds it any more.
+LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
 
 
 class Settling(Claiming, Steering):
@@ -34,9 +35,9 @@ class Settling(Claiming, Steering):
     def exchange(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> Exchange:
-        # Nothing can be rolled back, so what fails is asked first: only a lost session does.
-        if request is not None and session_id not in self.broker.sessions:
-            raise SessionLost
+        # Nothing can be rolled back, so what fails is asked first.
+        if request is not None:
+            self._claimant(session_id, request)
         return super().exchange(session_id, settlements, request)
 
     @locked
@@ -99,8 +100,9 @@ class Settling(Claiming, Steering):
         row = self._held(session, settlement)
         owner = None if row is None else row.entry.owner
         if row is None or owner is None:
+            session.saw(settlement.id)
             return False
-        if settlement.verdict in {Verdict.RELEASE, Verdict.DEAD}:
+        if settlement.verdict in LEAVING:
             self._record_failure(row, settlement, session)
             row.let_go()
         self._end(row, settlement, owner)
@@ -111,6 +113,8 @@ class Settling(Claiming, Steering):
         match settlement.verdict:
             case Verdict.ACCEPT:
                 engine.accept(entry, consumer)
+            case Verdict.DECLINE:
+                engine.decline(entry, consumer)
             case Verdict.CANCEL:
                 engine.remove(entry, Cause.CANCELLED)
             case Verdict.EXPIRE:

@@ -14,4 +14,4 @@ class MemoryStore(Appending, Settling, Upkeep, Looking, Volatile):
     """A handle of the broker of its name; any thread may use it."""
 
     # Nobody outside the process commits here, and hints reach everybody inside it.
-    features = Features(durable=False, concurrent_claims=True, notices_changes=False)
+    features = Features(durable=False, concurrent_claims=True, serves_consumers=True)

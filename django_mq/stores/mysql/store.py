@@ -24,13 +24,13 @@ from django_mq.stores.mysql.values import time_of
 from django_mq.stores.records import Browsed, Claimed, Counts, Exchange
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.space import Space
-from django_mq.stores.sql.ruling import PROMOTE_LIMIT
 from django_mq.stores.sql.steering import FINISHING, REPLACED
 from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from django_mq.engine.consumer import Consumer
     from django_mq.stores.records import (
         ClaimRequest,
         Heartbeat,
@@ -139,15 +139,7 @@ class MySQLStore(Acting):
 
     @retried
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
-        if self._has_rules(request.queues):
-            return self._claim_by_rules(session_id, request)[0]
-        with self._transaction():
-            self._check_alive(session_id)
-            if request.promote:
-                self._rows("promote_due", queues=list(request.queues), limit=PROMOTE_LIMIT)
-            rows = self._claim_rows(session_id, request)
-            due = self._rows("next_due", queues=list(request.queues))[0][0]
-        return self._exchange_of(rows, request, due)
+        return super().claim(session_id, request)
 
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> list[tuple[Any, ...]]:
         name, params = self._claim_statement(session_id, request)
@@ -194,8 +186,8 @@ class MySQLStore(Acting):
         return claimed
 
     @retried
-    def subscribe(self, session_id: int, name: str) -> None:
-        super().subscribe(session_id, name)
+    def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
+        super().subscribe(session_id, name, consumer)
 
     @retried
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:

@@ -248,6 +248,7 @@ class PostgreSQLStore(Deleting):
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> Exchange:
         accepted = all(item.verdict is ACCEPT and item.failure is None for item in settlements)
+        self.refuse_consumers(None if request is None else request.consumer, () if accepted else settlements)
         if not accepted and any(item.verdict is RELEASE for item in settlements):
             self._pointers.clear()  # what is given back stands at a place that was passed
         # Verdicts that write more than the message's own row need answers in between.

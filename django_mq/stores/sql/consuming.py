@@ -20,6 +20,7 @@ from django_mq.stores.values import storable, told
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from django_mq.engine.consumer import Consumer
     from django_mq.stores.records import ClaimRequest, Settlement
 
 
@@ -33,20 +34,24 @@ class Consuming(Sessions, Steering, Ruling):
     def exchange(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> Exchange:
+        self.refuse_consumers(None if request is None else request.consumer, settlements)
         with self._transaction():
             return super().exchange(session_id, settlements, request)
 
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+        self.refuse_consumers(request.consumer)
         if self._has_rules(request.queues):
             return self._claim_by_rules(session_id, request)[0]
         with self._transaction():
             self._check_alive(session_id)
-            self._rows("promote_due", queues=list(request.queues), limit=PROMOTE_LIMIT)
+            if request.promote:
+                self._rows("promote_due", queues=list(request.queues), limit=PROMOTE_LIMIT)
             rows = self._claim_rows(session_id, request)
             due = self._rows("next_due", queues=list(request.queues))[0][0]
         return self._exchange_of(rows, request, due)
 
-    def subscribe(self, session_id: int, name: str) -> None:
+    def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
+        self.refuse_consumers(consumer)
         with self._transaction():
             for statement, params in self._locking([name]):
                 self._rows(statement, **params)
@@ -105,6 +110,7 @@ class Consuming(Sessions, Steering, Ruling):
         return Claimed(*row[:SEEN_COLUMN])
 
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
+        self.refuse_consumers(None, settlements)
         with self._transaction():
             done = self._settle_held(session_id, settlements)
             late = [item for item in settlements if item.id not in done]

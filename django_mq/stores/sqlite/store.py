@@ -156,6 +156,7 @@ class SQLiteStore(SQLStore):
         return self.claim(session_id, request)
 
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+        self.refuse_consumers(request.consumer)
         return self._idle(session_id, request) or super().claim(session_id, request)
 
     def _idle(self, session_id: int, request: ClaimRequest) -> Exchange | None:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.executing import Attempt
 from django_mq.delivery.handlers import Handler
-from django_mq.engine.consumer import DEFAULT_CONSUMER_PRIORITY
+from django_mq.engine.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import Reject, Release
-from django_mq.stores.records import ClaimRequest, Heartbeat, SessionInfo
+from django_mq.stores.records import ClaimRequest, Heartbeat, SessionInfo, Settlement
 from tests.scenarios.errors import UnfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.engine.credit import Credit
-    from django_mq.stores.records import Claimed, QueueRecord, Settlement
+    from django_mq.stores.records import Claimed, QueueRecord
     from tests.scenarios.stored.entry import StoredEntry
     from tests.scenarios.stored.queue import StoredQueue
     from tests.scenarios.stored.site import Site
@@ -35,10 +35,15 @@ ENGINE_ONLY: dict[str, Any] = {
     "stealable": False,
     "no_local": False,
 }
+#: What of it a store that serves consumers has no form for, either.
+STORED_NOWHERE: dict[str, Any] = {name: ENGINE_ONLY[name] for name in ("stealable", "no_local")}
 
 
 class StoredConsumer:
-    """Claims one message at a time, if its credit allows, and settles it."""
+    """Claims one message at a time, if its credit allows, and settles it.
+
+    In a store that serves consumers it is one of the engine's, and the store asks its selector and its credit.
+    """
 
     def __init__(
         self,
@@ -49,9 +54,9 @@ class StoredConsumer:
         auto_accept: bool = False,
         **options: Any,
     ) -> None:
-        for option, usual in ENGINE_ONLY.items():
-            if options.get(option, usual) != usual:
-                raise UnfitError(f"a consumer of a stored queue has no {option}")
+        self._options = options
+        #: By queue: the engine's consumer, in a store that serves consumers.
+        self._served: dict[str, Consumer] = {}
         self.name = name
         self.credit = credit
         self.priority = priority
@@ -66,8 +71,23 @@ class StoredConsumer:
 
     def open(self, site: Site, queues: tuple[str, ...]) -> None:
         """Open its worker session."""
+        unserved = STORED_NOWHERE if site.store.features.serves_consumers else ENGINE_ONLY
+        for option, usual in unserved.items():
+            if self._options.get(option, usual) != usual:
+                raise UnfitError(f"a consumer of a stored queue has no {option}")
         info = SessionInfo(name=self.name, kind="native", host="host", pid=1, version="1", queues=queues)
         self.session_id = site.store.open_session(info, deadline_seconds=DEADLINE_SECONDS)
+
+    def subscribe(self, queue: StoredQueue) -> None:
+        """Subscribe to a queue, or tell it that the credit was changed or the consumer paused."""
+        store, known = queue.site.store, self._served.get(queue.name)
+        if store.features.serves_consumers and known is None:
+            options = {name: value for name, value in self._options.items() if name not in STORED_NOWHERE}
+            known = Consumer(self.name, self.credit, priority=self.priority, **options)
+            self._served[queue.name] = known
+        if known is not None:
+            known.paused = self.paused
+        store.subscribe(self.session_id, queue.name, known)
 
     @property
     def unsettled(self) -> list[StoredEntry]:
@@ -77,15 +97,14 @@ class StoredConsumer:
     @property
     def can_take(self) -> bool:
         """Whether a worker would claim for it."""
-        return not self.departed and not self.paused and self.credit.is_open
+        return not self.departed and (bool(self._served) or (not self.paused and self.credit.is_open))
 
     def claim(self, queues: dict[str, StoredQueue], now: float) -> StoredEntry | None:
         """The next message of these queues that has not expired; None if there is none for it."""
         while self.can_take:
             site = next(iter(queues.values())).site
             site.move_clock(now)
-            request = ClaimRequest(queues=tuple(queues), credit=1)
-            found = site.store.claim(self.session_id, request).claimed
+            found = self._claimed(site, queues)
             if not found:
                 return None
             if not found[0].expired:
@@ -93,9 +112,18 @@ class StoredConsumer:
             self._settle_at_once(queues[found[0].queue_name], found[0], Verdict.EXPIRE)
         return None
 
+    def _claimed(self, site: Site, queues: dict[str, StoredQueue]) -> list[Claimed]:
+        if not self._served:
+            return site.store.claim(self.session_id, ClaimRequest(queues=tuple(queues), credit=1)).claimed
+        for name in queues:
+            request = ClaimRequest(queues=(name,), credit=1, consumer=self._served[name])
+            if found := site.store.claim(self.session_id, request).claimed:
+                return found
+        return []
+
     def _hold(self, queue: StoredQueue, claimed: Claimed) -> StoredEntry:
         entry = queue.entry_of(claimed)
-        if not self.credit.take(entry.message.size):
+        if not self._served and not self.credit.take(entry.message.size):
             raise UnfitError("a worker's credit counts messages")
         self.held[claimed.id] = entry
         if self.auto_accept:
@@ -103,9 +131,18 @@ class StoredConsumer:
             self._let_go(entry)
         return entry
 
-    def _settle_at_once(self, queue: StoredQueue, claimed: Claimed, verdict: Verdict) -> None:
-        from django_mq.stores.records import Settlement
+    def decline(self, queue: StoredQueue, entry: StoredEntry) -> bool:
+        """Give back for the others what is not for this consumer; False if it had lost it."""
+        claimed = entry.receipt
+        if not queue.site.store.features.serves_consumers:
+            raise UnfitError("a stored queue remembers no consumer that has declined")
+        if claimed is None or self.held.get(claimed.id) is not entry:
+            return False
+        self._let_go(entry)
+        settlement = Settlement(claimed.id, claimed.claim, Verdict.DECLINE)
+        return not queue.site.store.settle(self.session_id, [settlement])
 
+    def _settle_at_once(self, queue: StoredQueue, claimed: Claimed, verdict: Verdict) -> None:
         queue.site.store.settle(self.session_id, [Settlement(claimed.id, claimed.claim, verdict)])
 
     def settle(self, queue: StoredQueue, entry: StoredEntry, error: BaseException | None) -> Settlement | None:
@@ -121,7 +158,8 @@ class StoredConsumer:
     def _let_go(self, entry: StoredEntry) -> None:
         assert entry.receipt is not None
         del self.held[entry.receipt.id]
-        self.credit.give_back(entry.message.size)
+        if not self._served:
+            self.credit.give_back(entry.message.size)
 
     def settled(self, entry: StoredEntry) -> None:
         """What it held was settled by another hand."""
@@ -165,7 +203,8 @@ ERRORS: dict[str, Callable[[], BaseException | None]] = {
 class StoredTarget:
     """One consumer of several queues: a session that claims from all of them."""
 
-    def __init__(self, credit: Credit, *, name: str, **_: Any) -> None:
+    def __init__(self, credit: Credit, *, name: str, wake: Callable[[Any], None], **_: Any) -> None:
+        self._wake = wake
         self.credit = credit
         self.name = name
         self._queues: dict[str, StoredQueue] = {}
@@ -181,6 +220,7 @@ class StoredTarget:
         """Read a queue, too."""
         if self._consumer is None:
             options.pop("name")
+            options["wake"] = self._wake
             self._consumer = StoredConsumer(self.name, self.credit, **options)
             self._consumer.paused = self._paused
         self._queues[queue.name] = queue
@@ -212,9 +252,13 @@ class StoredTarget:
         self._paused = paused
         for consumer in self.consumers:
             consumer.paused = paused
+        self.credit_changed()
 
     def credit_changed(self) -> None:
-        """Nothing: it is looked at when it pulls."""
+        """Tell the queues."""
+        for queue in self._queues.values():
+            for consumer in self.consumers:
+                queue.refresh(consumer)
 
     def close(self) -> None:
         """Close the session."""

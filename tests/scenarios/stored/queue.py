@@ -108,7 +108,7 @@ class StoredQueue:
             consumer.queue = self
             consumer.open(self.site, (self.name,))
             self.broker.sessions[consumer.session_id] = consumer
-        self.site.store.subscribe(consumer.session_id, self.name)
+        consumer.subscribe(self)
         self._consumers.append(consumer)
 
     def forget_consumer(self, consumer: StoredConsumer) -> None:
@@ -138,7 +138,9 @@ class StoredQueue:
         return list(self._consumers)
 
     def refresh(self, consumer: StoredConsumer) -> None:
-        """Nothing: a consumer's credit is looked at when it claims."""
+        """Its credit was changed, or it was paused."""
+        if not consumer.departed and not self.deleted:
+            consumer.subscribe(self)
 
     def deliver_next(self, now: float) -> tuple[StoredConsumer, StoredEntry] | None:
         """Let the consumers claim: those of the highest priority in turn."""
@@ -172,7 +174,7 @@ class StoredQueue:
 
     def decline(self, entry: StoredEntry, consumer: StoredConsumer) -> Fate:
         """Not for this consumer."""
-        raise UnfitError("a stored queue remembers nobody who has declined")
+        return Fate.RETURNED if consumer.decline(entry.queue, entry) else Fate.VOID
 
     def begin_settle(self, entry: StoredEntry, consumer: StoredConsumer) -> bool:
         """From now on it cannot be stolen: nothing can."""

@@ -33,6 +33,7 @@ LEFT_OUT: Final = (
         """
             own_qpid-Q37-auto-close-keeps-what-it-holds own_qpid-Q38-auto-close-only-at-the-tail
         """,
+        SQL,
     ),
     Left(
         "a consumer of a stored queue has no browser",
@@ -43,6 +44,7 @@ LEFT_OUT: Final = (
             own_qpid-Q61-browser-sees-what-it-has-not-passed qpid-S16-browser-does-not-consume
             qpid-S17-browser-not-sent-requeues qpid-S18-start-at-tail qpid-S31-auto-close-at-tail
         """,
+        SQL,
     ),
     Left(
         "a consumer of a stored queue has no exclusive",
@@ -50,12 +52,14 @@ LEFT_OUT: Final = (
             own_qpid-Q36-exclusive-refuses-browsers own_qpid-Q42-multi-queue-refused
             qpid-S30-exclusive-consumer
         """,
+        SQL,
     ),
     Left(
         "a consumer of a stored queue has no from_tail",
         """
             own_qpid-Q24-tail-for-one-who-takes
         """,
+        SQL,
     ),
     Left(
         "a consumer of a stored queue has no no_local",
@@ -67,11 +71,11 @@ LEFT_OUT: Final = (
         "a consumer of a stored queue has no selector",
         """
             artemis-S33 own_artemis-A16 own_artemis-A17 own_qpid-Q27-nobody-is-woken-in-vain
-            own_qpid-Q54-immediate-and-taken own_qpid-Q57-unequal-selector
-            own_qpid-Q62-a-browser-is-woken-for-what-it-wants own_qpid-Q64-nobody-is-woken-who-must-wait
-            own_qpid-Q65-who-comes-forward-is-told-itself qpid-S14-selector-skips-without-removing
-            qpid-S27-consumer-priority-not-interested
+            own_qpid-Q57-unequal-selector own_qpid-Q62-a-browser-is-woken-for-what-it-wants
+            own_qpid-Q64-nobody-is-woken-who-must-wait own_qpid-Q65-who-comes-forward-is-told-itself
+            qpid-S14-selector-skips-without-removing qpid-S27-consumer-priority-not-interested
         """,
+        SQL,
     ),
     Left(
         "a dead letter without a dead-letter queue stays in its queue",
@@ -160,7 +164,8 @@ LEFT_OUT: Final = (
     Left(
         "a stored message is claimed, not handed over",
         """
-            own_qpid-Q55-immediate-and-returned qpid-S49-immediate-without-consumer
+            own_qpid-Q54-immediate-and-taken own_qpid-Q55-immediate-and-returned
+            qpid-S49-immediate-without-consumer
         """,
     ),
     Left(
@@ -175,6 +180,7 @@ LEFT_OUT: Final = (
             own_qpid-Q51-counts own_qpid-Q63-nobody-is-woken-for-what-it-declined
             qpid-S15-decline-hides-from-one-consumer
         """,
+        SQL,
     ),
     Left(
         "a stored queue has no auto_delete",
@@ -224,8 +230,7 @@ LEFT_OUT: Final = (
     Left(
         "a stored queue never exceeds its limit: the publisher waits, or is refused",
         """
-            own_qpid-Q07-a-stopped-producer own_qpid-Q08-flow-control-of-bytes
-            qpid-S45-producer-flow-control
+            own_qpid-Q07-a-stopped-producer own_qpid-Q08-flow-control-of-bytes qpid-S45-producer-flow-control
         """,
     ),
     Left(
@@ -241,6 +246,7 @@ LEFT_OUT: Final = (
             qpid-S23-byte-credit-other-consumer-takes-blocker qpid-S24-combined-message-and-byte-credit
             qpid-S29-handover-when-notified-consumer-cannot
         """,
+        SQL,
     ),
     Left(
         "an exclusive queue belongs to one worker session, not to the sessions of one connection",
@@ -253,6 +259,7 @@ LEFT_OUT: Final = (
         """
             qpid-S26-consumer-priority
         """,
+        SQL,
     ),
     Left(
         "every stored message is durable",
@@ -266,6 +273,7 @@ LEFT_OUT: Final = (
             own_qpid-Q25-pausing-hands-over own_qpid-Q26-spent-credit-hands-over
             own_qpid-Q29-closing-hands-over qpid-S28-wake-only-as-many-as-needed
         """,
+        SQL,
     ),
     Left(
         "maintenance visits all queues together",

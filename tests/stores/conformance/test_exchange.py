@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.consumer import Consumer
 from django_mq.engine.verdict import Verdict
-from django_mq.errors import SessionLost
+from django_mq.errors import SessionLost, UnsupportedRule
 from django_mq.stores.records import ClaimRequest, Failure
 from tests.stores.builders import claim, declare, ids, lose_worker, pass_time, publish, verdict
 
@@ -161,3 +162,28 @@ def test_an_exchange_tells_when_the_next_message_is_due(
     result = store.exchange(session, [], ClaimRequest(queues=(orders,), credit=5, promote=promote))
 
     assert result.next_due_seconds == pytest.approx(60, abs=15)
+
+
+def test_a_store_that_serves_no_consumers_refuses_them_before_it_writes(
+    store: Store, orders: str, session: int
+) -> None:
+    if store.features.serves_consumers:
+        pytest.skip("features.serves_consumers")
+    publish(store)
+    [held] = claim(store, session)
+    publish(store)
+    request = ClaimRequest(queues=(orders,), credit=1, consumer=Consumer("plain"))
+
+    with pytest.raises(UnsupportedRule, match="selector"):
+        store.subscribe(session, orders, Consumer("plain"))
+    with pytest.raises(UnsupportedRule, match="selector"):
+        store.claim(session, request)
+    with pytest.raises(UnsupportedRule, match="selector"):
+        store.exchange(session, [verdict(held, Verdict.ACCEPT)], request)
+    with pytest.raises(UnsupportedRule, match="DECLINE"):
+        store.exchange(session, [verdict(held, Verdict.DECLINE)], None)
+    with pytest.raises(UnsupportedRule, match="DECLINE"):
+        store.settle(session, [verdict(held, Verdict.DECLINE)])
+
+    counts = store.counts()[orders]
+    assert (counts.ready, counts.claimed) == (1, 1)

@@ -1,0 +1,222 @@
+"""Consumers with a selector, a credit for bytes and a wake-up, and messages that they decline."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from django_mq.engine.consumer import Consumer
+from django_mq.engine.credit import PrefetchCredit, SpendingCredit, WindowCredit
+from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.verdict import Verdict
+from django_mq.errors import ExclusiveConsumerExists, StoreError
+from django_mq.stores.records import Heartbeat
+from tests.stores.builders import (
+    claim,
+    declare,
+    ids,
+    lose_worker,
+    open_session,
+    publish,
+    settle,
+    verdict,
+)
+from tests.stores.conftest import memory_store
+
+if TYPE_CHECKING:
+    from django_mq.stores.base import Store
+    from django_mq.stores.records import Claimed
+
+#: The stores that serve consumers; the others refuse them, see ``test_exchange.py``.
+SERVING = [pytest.param(memory_store, id="memory")]
+pytestmark = [pytest.mark.usefixtures("orders"), pytest.mark.parametrize("store", SERVING, indirect=True)]
+
+
+@pytest.fixture
+def other(store: Store) -> int:
+    """A second worker session."""
+    return open_session(store, "other")
+
+
+def selecting(text: str, **options: Any) -> Consumer:
+    return Consumer("selecting", selector=Selector(text), **options)
+
+
+def publish_in(store: Store, *regions: str) -> list[int]:
+    """Publish a message for each region."""
+    return [publish(store, headers=json.dumps({"region": region})) for region in regions]
+
+
+def claim_for(store: Store, session: int, consumer: Consumer, **given: Any) -> list[Claimed]:
+    return claim(store, session, consumer=consumer, **given)
+
+
+# Selectors
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "region = 'eu'",
+        "JMSPriority > 4",
+        "JMSType LIKE 'order.%'",
+        "JMSCorrelationID IS NOT NULL AND AMQSize BETWEEN 1 AND 2 * 10",
+        "JMSDestination IN ('orders') AND NOT region <> 'eu'",
+    ],
+)
+def test_a_selector_is_asked_of_headers_and_properties(store: Store, session: int, text: str) -> None:
+    publish_in(store, "us")
+    headers = json.dumps({"region": "eu"})
+    wanted = publish(store, headers=headers, priority=5, type="order.paid", correlation_id="c", body=b"body")
+    publish_in(store, "us")
+
+    assert ids(claim_for(store, session, selecting(text))) == [wanted]
+
+
+def test_what_a_selector_passes_over_stays_for_others_in_its_place(store: Store, session: int) -> None:
+    first, wanted, last = publish_in(store, "us", "eu", "us")
+    consumer = selecting("region = 'eu'")
+
+    assert ids(claim_for(store, session, consumer)) == [wanted]
+    assert claim_for(store, session, consumer) == []
+    assert ids(claim(store, session)) == [first, last]
+
+
+def test_a_selector_chooses_among_what_groups_allow(store: Store, session: int, other: int) -> None:
+    declare(store, "grouped", grouping="shared")
+    eu, us = json.dumps({"region": "eu"}), json.dumps({"region": "us"})
+    first = publish(store, "grouped", headers=eu, group_key="a")
+    publish(store, "grouped", headers=eu, group_key="a")
+    publish(store, "grouped", headers=us, group_key="b")
+    third = publish(store, "grouped", headers=eu, group_key="c")
+
+    found = claim(store, session, "grouped", consumer=selecting("region = 'eu'"))
+
+    assert ids(found) == [first, third]
+
+
+def test_a_better_consumer_is_left_only_what_it_wants(store: Store, session: int, other: int) -> None:
+    better = selecting("region = 'eu'", priority=1)
+    store.subscribe(other, "orders", better)
+    first, kept, last = publish_in(store, "us", "eu", "us")
+
+    assert ids(claim(store, session)) == [first, last]
+    assert ids(claim_for(store, other, better)) == [kept]
+
+
+# Credit
+
+
+def test_a_message_too_large_for_the_credit_holds_up_what_stands_behind(store: Store, session: int) -> None:
+    published = [publish(store, body=b"x" * size) for size in (8, 5, 1)]
+    consumer = Consumer("bytes", WindowCredit(None, 10))
+
+    [large] = claim_for(store, session, consumer)
+    settle(store, session, large, Verdict.ACCEPT)
+
+    assert large.id == published[0]
+    assert ids(claim_for(store, session, consumer)) == published[1:]
+
+
+def test_prefetch_lets_one_message_of_any_size_through(store: Store, session: int) -> None:
+    published = [publish(store, body=b"x" * 100) for _ in range(2)]
+
+    assert ids(claim_for(store, session, Consumer("bytes", PrefetchCredit(5, 10)))) == published[:1]
+
+
+def test_credit_that_is_spent_ends_a_claim(store: Store, session: int) -> None:
+    published = [publish(store, body=b"x" * 4) for _ in range(4)]
+    consumer = Consumer("both", SpendingCredit(3, 8))
+
+    assert ids(claim_for(store, session, consumer)) == published[:2]
+    consumer.credit.add(0, 100)
+    store.subscribe(session, "orders", consumer)
+    assert ids(claim_for(store, session, consumer)) == published[2:3]
+
+
+def test_what_a_worker_died_of_travels_alone_to_a_consumer_too(store: Store, session: int, other: int) -> None:
+    declare(store, "few", max_attempts=2)
+    [suspect, *_] = [publish(store, "few") for _ in range(3)]
+    claim(store, session, "few", credit=1)
+    store.renew(other, Heartbeat(deadline_seconds=1000.0))
+    lose_worker(store, session)
+    survivor = open_session(store, "survivor")
+    consumer = Consumer("plain")
+
+    assert claim(store, survivor, "few", consumer=consumer, slots=0) == []
+    assert ids(claim(store, survivor, "few", consumer=consumer)) == [suspect]
+
+
+# Declining
+
+
+def test_what_a_session_declines_is_for_others(store: Store, session: int, other: int) -> None:
+    published = [publish(store) for _ in range(2)]
+    [first] = claim(store, session, credit=1)
+
+    assert settle(store, session, first, Verdict.DECLINE) == frozenset()
+    assert ids(claim(store, session)) == published[1:]
+    [again] = claim(store, other)
+    assert (again.id, again.attempts, again.redelivered) == (first.id, 0, True)
+
+
+def test_a_consumer_is_not_woken_for_what_it_has_declined(store: Store, session: int) -> None:
+    woken: list[Consumer] = []
+    consumer = Consumer("picky", WindowCredit(1), wake=woken.append)
+    publish(store)
+
+    [found] = claim_for(store, session, consumer)
+    settle(store, session, found, Verdict.DECLINE)
+
+    assert (claim_for(store, session, consumer), woken) == ([], [consumer])
+
+
+# Waking, looking, leaving
+
+
+def test_an_arrival_wakes_one_consumer_that_wants_it(store: Store, session: int, other: int) -> None:
+    woken: list[Consumer] = []
+    eu, us = (selecting(f"region = '{region}'", wake=woken.append) for region in ("eu", "us"))
+    store.subscribe(session, "orders", eu)
+    store.subscribe(other, "orders", us)
+
+    publish_in(store, "us", "us", "asia")
+
+    assert woken == [us]
+
+
+def test_a_browsing_consumer_is_shown_each_message_once_and_takes_none(store: Store, session: int) -> None:
+    published = [publish(store) for _ in range(3)]
+    browser = Consumer("browser", WindowCredit(2), browser=True)
+
+    first = claim_for(store, session, browser)
+    void = store.settle(session, [verdict(item, Verdict.ACCEPT) for item in first])
+    second = claim_for(store, session, browser)
+
+    assert (ids(first), void, ids(second)) == (published[:2], frozenset(published[:2]), published[2:])
+    assert store.counts()["orders"].ready == 3
+
+
+def test_a_consumer_that_wants_the_queue_for_itself_keeps_others_out(
+    store: Store, session: int, other: int
+) -> None:
+    store.subscribe(session, "orders", Consumer("alone", exclusive=True))
+
+    with pytest.raises(ExclusiveConsumerExists):
+        store.subscribe(other, "orders", Consumer("late"))
+
+
+def test_what_its_consumers_hold_goes_back_with_the_session(store: Store, session: int, other: int) -> None:
+    published = publish_in(store, "eu", "us")
+    claim_for(store, session, selecting("region = 'us'"))
+    claim(store, session)
+
+    assert store.close_session(session) == 2
+    assert ids(claim(store, other)) == published
+
+
+def test_a_claim_for_a_consumer_names_one_queue(store: Store, session: int) -> None:
+    with pytest.raises(StoreError, match="names the one queue"):
+        claim(store, session, "orders", "orders", consumer=Consumer("plain"))
