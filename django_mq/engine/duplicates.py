@@ -97,9 +97,6 @@ class DuplicateIds:
         if not self._at_least:
             self._overwrite()
 
-    def __contains__(self, duplicate_id: Hashable) -> bool:
-        return duplicate_id in self._ids
-
     def __iter__(self) -> Iterator[Hashable]:
         """The ids, the oldest first: added in this order to another ring, they make it equal."""
         return iter(self._ids)

@@ -71,8 +71,8 @@ def handle_all(queue: str, function: Callable[[Any], object]) -> None:
     forget(queue)
 
 
-def celery_message(url: str = "django-mq://") -> None:
-    """Publish a Celery task, start a worker that runs it, and stop the worker."""
+def celery_message(url: str = "django-mq://", *, countdown: float | None = None) -> None:
+    """Publish a Celery task, start a worker that runs it when it is due, and stop the worker."""
     from celery import Celery, signals
 
     from django_mq.integrations.celery.alias import register
@@ -88,7 +88,7 @@ def celery_message(url: str = "django-mq://") -> None:
 
     worker = app.Worker(pool="solo", without_mingle=True, without_gossip=True, loglevel="ERROR")
     signals.task_postrun.connect(lambda **_: worker.stop(), weak=False)
-    note.delay(1)
+    note.apply_async((1,), countdown=countdown)
     with suppress(SystemExit):
         worker.start()
     assert run == [1]
@@ -189,16 +189,19 @@ def shared_handlers() -> None:
 
 
 def steering(alias: str) -> None:
-    """Let an operator make a dead message ready again, give it another time, and remove it."""
+    """Publish in a transaction of the store; make a dead message ready, give it another time, remove it."""
     from django_mq.engine.verdict import Verdict
     from django_mq.stores.registry import private_store
     from tests.stores.builders import claim, declare, open_session, publish, settle
 
     store = private_store(alias)
     declare(store, "steered")
-    number = publish(store, "steered", expires_at=datetime.now(UTC) + timedelta(days=1))
+    with store.transaction(), store.transaction():
+        publish(store, "steered", expires_at=datetime.now(UTC) + timedelta(days=1))
     session = open_session(store)
-    settle(store, session, *claim(store, session, "steered"), Verdict.DEAD)
+    [message] = claim(store, session, "steered")
+    number = message.id
+    settle(store, session, message, Verdict.DEAD)
     assert store.retry_dead([number]) == 1
     assert store.reschedule([number], datetime.now(UTC) + timedelta(hours=1)) == 1
     assert store.cancel([number]) == 1

@@ -56,7 +56,7 @@ def reached(kind: str) -> dict[str, list[int]]:
     # What runs while the engine is imported counts: the table of options is made then.
     with lines_run("engine") as run, database("sqlite" if kind == "memory" else kind):
         if kind == "memory":
-            product.celery_message("django-mq:///:memory:")
+            product.celery_message("django-mq:///:memory:", countdown=0.3)
             product.steering(MEMORY)
             product.scenarios(MEMORY)
             product.histories(MEMORY, count=100)
