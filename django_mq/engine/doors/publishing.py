@@ -94,7 +94,11 @@ class Publishing(Serving):
                 if message.duplicate_id in used:
                     raise used_before(self.name, message.duplicate_id, used[message.duplicate_id])
                 used[message.duplicate_id] = message.id
-            return self._room.admit_all(self.name, [message.size for message in messages])
+            welcome = self._room.admit_all(self.name, [message.size for message in messages])
+            for message, is_welcome in zip(messages, welcome, strict=True):
+                if not is_welcome:
+                    self._forget_id(message)
+            return welcome
 
     def check_ids(self, messages: "Sequence[Message]") -> None:
         """Raise DuplicateMessage for an id that is here, or comes twice, where an id stands once."""
@@ -172,8 +176,7 @@ class Publishing(Serving):
         """The reserved message does not come."""
         with self.lock:
             self._room.unreserve(message)
-            if message.duplicate_id is not None:
-                self._duplicates.forget(message.duplicate_id)
+            self._forget_id(message)
 
     def publish_reserved(self, message: "Message", now: float) -> "Entry":
         """As ``publish``, for a reserved message."""
@@ -211,9 +214,12 @@ class Publishing(Serving):
         """Whether it is to be dropped; then its duplicate id is as good as new."""
         if not self._is_deserted and self._room.admit(message):
             return False
+        self._forget_id(message)
+        return True
+
+    def _forget_id(self, message: "Message") -> None:
         if message.duplicate_id is not None:
             self._duplicates.forget(message.duplicate_id)
-        return True
 
     def _reserve(self, entry: "Entry", now: float) -> bool:
         """Claim the entry for a consumer that would be given it if it pulled now."""
