@@ -14,7 +14,6 @@ class Selector:
 
     A text of nothing but space wants every message. Raises MalformedSelector if the text
     cannot be read, is longer than 16,384 characters or is nested more than 50 deep.
-    Two selectors are equal if their texts are.
     """
 
     __slots__ = ("_condition", "text")
@@ -26,12 +25,3 @@ class Selector:
     def matches(self, message: Message) -> bool:
         """Whether the condition is true, and not merely unknown. Never raises."""
         return self._condition(message) is True
-
-    def __eq__(self, other: object) -> bool:
-        return self.text == other.text if isinstance(other, Selector) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __repr__(self) -> str:
-        return f"Selector({self.text!r})"

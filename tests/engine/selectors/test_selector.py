@@ -26,15 +26,3 @@ def test_a_condition_that_is_no_truth_matches_nothing(condition: str) -> None:
 @pytest.mark.parametrize("text", ["", "  ", "\n\t"])
 def test_a_blank_selector_wants_every_message(text: str) -> None:
     assert Selector(text).matches(message())
-
-
-def test_selectors_are_equal_if_their_texts_are() -> None:
-    assert Selector("a = 1") == Selector("a = 1")
-    assert len({Selector("a = 1"), Selector("a = 1"), Selector("a  = 1")}) == 2
-    assert Selector("a = 1") != "a = 1"
-
-
-def test_a_selector_shows_its_text() -> None:
-    selector = Selector("a = 'b'")
-
-    assert (selector.text, repr(selector)) == ("a = 'b'", """Selector("a = 'b'")""")
