@@ -31,6 +31,11 @@ class Overflow(Enum):
     #: The message is kept, and its producer is stopped until the queue has been emptied a little.
     FLOW = "flow"
 
+    @classmethod
+    def _missing_(cls, value: object) -> "Overflow | None":
+        """Take the word of a later version for the policy that loses nothing."""
+        return cls.REJECT if isinstance(value, str) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -130,6 +130,21 @@ def test_a_queue_without_limit_has_room(store: Store, orders: str) -> None:
     assert len(set(add(store, 120))) == 120
 
 
+def test_a_policy_of_a_later_version_refuses_and_stops_nothing_else(store: Store, edit_queue: EditQueue) -> None:
+    declare(store, "target", max_messages=1)
+    for name in ("orders", "others"):
+        declare(store, name, expiry_queue="target")
+        add(store, queue=name, ttl_seconds=0.0)
+    edit_queue("target", overflow="tomorrow")
+    pass_time(store, 1)
+
+    run_upkeep(store)
+
+    assert (store.counts()["orders"].total, store.counts()["others"].total) == (0, 0)
+    with pytest.raises(QueueFull):
+        add(store, queue="target")
+
+
 def test_the_other_reasons_to_refuse_are_given_as_well(store: Store, edit_queue: EditQueue) -> None:
     declare(store, max_messages=9)
     message = a_message()
