@@ -389,6 +389,10 @@ class QueueOptions:
         False,
         "Whether the queue goes with the last worker that receives from it; what is left becomes dead letters.",
     )
+    nondestructive: bool = _in_memory(
+        False,
+        "Whether consumers only look: each is shown every message, and none is taken.",
+    )
 
     # What follows from them.
 

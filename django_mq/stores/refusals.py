@@ -29,6 +29,11 @@ def several_queues() -> StoreError:
     return StoreError("A claim for a consumer names the one queue of that consumer; claim for each queue apart.")
 
 
+def only_shown(name: str) -> StoreError:
+    """A claim without a consumer names a queue that gives nothing away."""
+    return StoreError(f"Queue {name!r} shows its messages and gives none away; claim for a consumer of the queue.")
+
+
 def exclusive(name: str) -> AccessRefused:
     """Another session has the queue to itself."""
     return AccessRefused(f"Queue {name!r} is exclusive, and another worker has it; wait until that one leaves.")

@@ -89,6 +89,10 @@ class Claiming(Runner):
         """Return the session. Raises what a claim of it may."""
         if request.consumer is not None and len(request.queues) > 1:
             raise refusals.several_queues()
+        for name in request.queues if request.consumer is None else ():
+            queue = self.broker.queues.get(name)
+            if queue is not None and queue.settings.nondestructive:
+                raise refusals.only_shown(name)
         return self._living(session_id)
 
     def _living(self, session_id: int) -> WorkerSession:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 ENGINE_ONLY: dict[str, Any] = {
     "max_consumers": None,
     "consumers_before": 0,
-    "nondestructive": False,
     "purge_on_no_consumers": False,
 }
 
@@ -42,6 +41,7 @@ def read_options(rules: Rules, scale: float, *, in_memory: bool) -> dict[str, An
         last_value_key=(rules.key or "") if rules.kind == "last_value" else "",
         values_in_advance=rules.kind == "last_value" and in_memory,
         auto_delete=rules.auto_delete,
+        nondestructive=rules.nondestructive,
         dedup_count=rules.duplicates,
         grouping=_grouping(rules),
         exclusive=rules.exclusivity is not Exclusivity.NONE,

@@ -207,6 +207,7 @@ LEFT_OUT: Final = (
             artemis-S36 own_artemis-A62 own_artemis-A63 own_qpid-Q58-nondestructive-purge
             qpid-S19-nondestructive-queue
         """,
+        SQL,
     ),
     Left(
         "a stored queue has no purge_on_no_consumers",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from django_mq.engine.consumer import Consumer
 from django_mq.engine.options import MEMORY_OPTIONS
-from django_mq.errors import UnsupportedRule
+from django_mq.errors import StoreError, UnsupportedRule
 from tests.stores.builders import a_message, claim, declare, ids, lose_worker, open_session, pass_time, publish
 from tests.stores.conftest import memory_store
 
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 SORTED: dict[str, Any] = {"kind": "fifo", "sort_key": "due"}
 IN_ADVANCE: dict[str, Any] = {"kind": "last_value", "last_value_key": "due", "values_in_advance": True}
 #: A queue with each of them.
-QUEUES = {"sort_key": SORTED, "values_in_advance": IN_ADVANCE, "auto_delete": {"auto_delete": True}}
+QUEUES: dict[str, dict[str, Any]] = {
+    "sort_key": SORTED,
+    "values_in_advance": IN_ADVANCE,
+    "auto_delete": {"auto_delete": True},
+    "nondestructive": {"nondestructive": True},
+}
 
 
 @pytest.fixture
@@ -114,3 +120,17 @@ def test_a_queue_goes_with_a_session_that_has_died(in_memory: Store, session: in
     lose_worker(in_memory, session)
 
     assert (in_memory.queue("orders"), in_memory.bindings("news"), in_memory.occupied()) == (None, [], [])
+
+
+def test_every_consumer_of_a_queue_that_only_shows_sees_all(in_memory: Store, session: int) -> None:
+    declare(in_memory, nondestructive=True)
+    sent = [publish(in_memory), publish(in_memory)]
+
+    for _ in range(2):
+        consumer = Consumer("reader")
+        in_memory.subscribe(session, "orders", consumer)
+        assert ids(claim(in_memory, session, consumer=consumer)) == sent
+    with pytest.raises(StoreError, match="gives none away"):
+        claim(in_memory, session)
+
+    assert ids(in_memory.browse("orders", states=[1])) == sent
