@@ -176,9 +176,10 @@ class Store(Volatile, Spacious, ABC):
         """Give the session an exclusive queue before it takes a message; where all are welcome, do nothing.
 
         A ``consumer`` is the session's from now on, until the session ends: claims for it bring what its selector
-        wants and its credit allows, and it is woken. Subscribe it again after its credit was changed or it was
-        paused. Raises AccessRefused while another session has the queue, another SubscriptionRefused as the
-        engine's queues do, UnknownQueue, SessionLost, and UnsupportedRule where the store serves no consumers.
+        wants and its credit allows, and it is woken. Where slots are few, it takes one, or stands by for one.
+        Subscribe it again after its credit was changed or it was paused. Raises AccessRefused while another
+        session has the queue, another SubscriptionRefused as the engine's queues do, UnknownQueue, SessionLost,
+        and UnsupportedRule where the store serves no consumers.
         """
 
     # Consuming.

@@ -79,8 +79,7 @@ class Serving(Subscribing):
         """
         with self.lock:
             self._dispatch.take(consumer, entry)
-            if self.rules.max_live is not None:
-                self.take_slot(consumer)
+            self.take_slot(consumer)
             self._claimed(consumer, entry)
 
     def take_again(self, entry: Entry, consumer: Consumer, claim_number: int, *, attempts: int) -> None:

@@ -52,7 +52,8 @@ class Subscribing(Settling):
     def take_slot(self, consumer: Consumer) -> bool:
         """Give the consumer a slot where they are few, or let it stand by for one; whether it may receive."""
         with self.lock:
-            return self._dispatch.live is None or self._dispatch.live.add(consumer)
+            live = self._dispatch.live
+            return live is None or self.rules.max_live is None or live.add(consumer)
 
     def remove_consumer(
         self, consumer: Consumer, *, give_back: bool = True, failed: bool = False, now: float | None = None

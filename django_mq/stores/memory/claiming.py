@@ -107,9 +107,9 @@ class Claiming(Runner):
         if queue.settings.exclusive and queue.in_slots() - {session_id}:
             raise refusals.exclusive(name)
         # Also without a consumer of its own, so that the session leaves the queue with its end.
-        consumer = session.consumer_of(queue) if consumer is None else session.subscribed(queue, consumer)
-        if queue.settings.exclusive:
-            queue.engine.take_slot(consumer)
+        own = session.consumer_of(queue) if consumer is None else session.subscribed(queue, consumer)
+        if queue.settings.exclusive or consumer is not None:
+            queue.engine.take_slot(own)
 
     def _head(
         self,

@@ -138,7 +138,7 @@ LEFT_OUT: Final = (
     Left(
         "a store delivers one message of a group at a time",
         """
-            artemis-S28 own_artemis-A08 own_qpid-Q30-standard-group-passes-on
+            artemis-S28 own_artemis-A08 own_artemis-A09 own_artemis-A10 own_qpid-Q30-standard-group-passes-on
             own_qpid-Q31-shared-default-group own_qpid-Q32-shared-group-stays-while-one-is-held
             qpid-S37-standard-groups
         """,
@@ -147,12 +147,6 @@ LEFT_OUT: Final = (
         "a stored delay is not cut to whole ticks",
         """
             own_artemis-A29
-        """,
-    ),
-    Left(
-        "a stored group keeps its owner as long as the owner's session lives",
-        """
-            own_artemis-A09 own_artemis-A10
         """,
     ),
     Left(
@@ -299,6 +293,7 @@ LEFT_OUT: Final = (
         """
             own_qpid-Q34-standby-of-the-highest-priority qpid-S50-live-consumer-limit
         """,
+        SQL,
     ),
     Left(
         "the history tells cancelled messages from accepted ones",

@@ -187,6 +187,26 @@ def test_an_arrival_wakes_one_consumer_that_wants_it(store: Store, session: int,
     assert woken == [us]
 
 
+def test_a_consumer_that_subscribes_takes_a_slot_or_is_woken_when_one_is_free(
+    store: Store, session: int, other: int
+) -> None:
+    declare(store, "limited", max_consumers=1)
+    woken: list[Consumer] = []
+    sessions = (session, other, open_session(store, "third"))
+    first, old, high = (Consumer("c", priority=priority, wake=woken.append) for priority in (5, 3, 7))
+    for number, consumer in zip(sessions, (first, old, high), strict=True):
+        store.subscribe(number, "limited", consumer)
+    woken.clear()
+
+    published = publish(store, "limited")
+    assert claim(store, sessions[2], "limited", consumer=high) == []
+    store.close_session(session)
+
+    assert woken == [first, high]
+    assert claim(store, other, "limited", consumer=old) == []
+    assert ids(claim(store, sessions[2], "limited", consumer=high)) == [published]
+
+
 def test_a_browsing_consumer_is_shown_each_message_once_and_takes_none(store: Store, session: int) -> None:
     published = [publish(store) for _ in range(3)]
     browser = Consumer("browser", WindowCredit(2), browser=True)
