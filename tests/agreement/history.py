@@ -181,7 +181,12 @@ class _Author:
         amount = 1 if self._random.random() < 0.6 else self._random.randint(2, 6)
         first = self._queue()
         names = [first if self._random.random() < 0.8 else self._queue() for _ in range(amount)]
-        return {"messages": [self._message(name) for name in names]}
+        messages = [self._message(name) for name in names]
+        # Ids that come together are forgotten in the order of the ids, in which publishers lock them.
+        ids = iter(sorted(message["dedup"] for message in messages if "dedup" in message))
+        return {
+            "messages": [message | ({"dedup": next(ids)} if "dedup" in message else {}) for message in messages]
+        }
 
     def _publish_alike(self) -> dict[str, Any]:
         message = self._message(self._queue())
