@@ -136,6 +136,8 @@ def test_a_frozen_workers_late_settlements_are_void(place: Place) -> None:
 
     other = place.start("consume")
     wait_until(lambda: session not in place.sessions(), place.story)
+    # What nothing has become of yet, the session would be given again.
+    wait_until(lambda: not place.count(State.READY, State.CLAIMED, State.SCHEDULED), place.story)
     frozen.signal(signal.SIGCONT)
     wait_until(lambda: "beginning anew" in place.said, place.story)
 
