@@ -189,22 +189,31 @@ def shared_handlers() -> None:
 
 
 def steering(alias: str) -> None:
-    """Publish in a transaction of the store; make a dead message ready, give it another time, remove it."""
+    """Publish in a transaction of the store, and steer a message, its queue and a ring of few bytes."""
     from django_mq.engine.verdict import Verdict
+    from django_mq.errors import DuplicateMessage
     from django_mq.stores.registry import private_store
-    from tests.stores.builders import claim, declare, open_session, publish, settle
+    from tests.stores.builders import a_message, claim, declare, open_session, publish, settle
 
     store = private_store(alias)
     declare(store, "steered")
     with store.transaction(), store.transaction():
         publish(store, "steered", expires_at=datetime.now(UTC) + timedelta(days=1))
     session = open_session(store)
+    store.set_paused("steered", paused=True)
+    assert claim(store, session, "steered") == []
+    store.set_paused("steered", paused=False)
     [message] = claim(store, session, "steered")
     number = message.id
     settle(store, session, message, Verdict.DEAD)
     assert store.retry_dead([number]) == 1
     assert store.reschedule([number], datetime.now(UTC) + timedelta(hours=1)) == 1
     assert store.cancel([number]) == 1
+    with suppress(DuplicateMessage):
+        store.append_many([a_message("steered")] * 2)
+    declare(store, "ring of bytes", max_bytes=5, overflow="ring")
+    for _ in range(3):
+        publish(store, "ring of bytes")
     store.close()
 
 

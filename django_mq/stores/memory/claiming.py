@@ -66,9 +66,10 @@ class Claiming(Runner):
         queues = [queue for queue in named if queue is not None]
         for queue in queues:
             queue.engine.promote(now.timestamp())
+            queue.end_pause(now)
         records = {queue: self.broker.record_of(queue) for queue in queues}
         consumers = {queue: session.consumer_of(queue, request.consumer) for queue in queues}
-        opened = {queue: consumers[queue] for queue in queues if not records[queue].paused}
+        opened = {queue: consumers[queue] for queue in queues if not queue.engine.paused}
         asking = request.consumer
         if asking is None or (any(record.has_rules for record in records.values()) and not asking.browser):
             heads = [self._head(queue, records[queue], session, each, request) for queue, each in opened.items()]

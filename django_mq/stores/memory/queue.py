@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 
 class BrokerQueue:
-    """A queue of a broker: the engine's, and what a table would say besides. The pause is set from outside."""
+    """A queue of a broker: the engine's, and what a table would say besides."""
 
     def __init__(self, number: int, name: str, settings: QueueOptions, broker: Broker) -> None:
         self.number = number
         self.name = name
         self._settings = settings
-        self.paused = False
         self.paused_reason = ""
         self.paused_until: datetime | None = None
         #: Messages that it has dropped because it was full.
@@ -74,13 +73,18 @@ class BrokerQueue:
         owner = self.engine.group_owner(group)
         return None if owner is None else self.sessions[owner]
 
+    def end_pause(self, now: datetime) -> None:
+        """Deliver again if the pause has an end that has passed."""
+        if self.engine.paused and not is_paused(True, self.paused_until, now):
+            self.engine.resume()
+
     def record(self, now: datetime, *, priorities_differ: bool = False) -> QueueRecord:
         """The queue as publishing and consuming see it."""
         return QueueRecord(
             id=self.number,
             name=self.name,
             closed=self.closed,
-            paused=is_paused(self.paused, self.paused_until, now),
+            paused=is_paused(self.engine.paused, self.paused_until, now),
             priorities_differ=priorities_differ,
             **{item.name: getattr(self.settings, item.name) for item in fields(self.settings)},
         )

@@ -115,9 +115,12 @@ class Steering(Sessions):
     @locked
     def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
         queue = self._existing(name)
-        queue.paused = paused
         queue.paused_reason = storable(reason, 200)
         queue.paused_until = None if seconds is None else later(self._now(), seconds)
+        if paused:
+            queue.engine.pause()
+        else:
+            queue.engine.resume()
 
     def _record(self, row: Row, failure: Failure, worker: str) -> None:
         """Remember that the delivery of a row which a session holds has failed."""

@@ -38,8 +38,10 @@ class Upkeep(Steering):
 
     @locked
     def promote(self, limit: int = 1000) -> int:
-        now = self._now().timestamp()
-        return sum(len(queue.engine.promote(now, limit)) for queue in self.broker.queues.values())
+        now = self._now()
+        for queue in self.broker.queues.values():
+            queue.end_pause(now)
+        return sum(len(queue.engine.promote(now.timestamp(), limit)) for queue in self.broker.queues.values())
 
     @locked
     def reap(self, *, spare: int = 0) -> list[Reaped]:

@@ -176,6 +176,17 @@ def test_a_consumer_is_not_woken_for_what_it_has_declined(store: Store, session:
 # Waking, looking, leaving
 
 
+def test_a_pause_wakes_no_consumer_and_its_end_wakes_one(store: Store, session: int) -> None:
+    woken: list[Consumer] = []
+    consumer = Consumer("c", wake=woken.append)
+    store.subscribe(session, "orders", consumer)
+    store.set_paused("orders", paused=True)
+    publish(store)
+    assert woken == []
+    store.set_paused("orders", paused=False)
+    assert woken == [consumer]
+
+
 def test_an_arrival_wakes_one_consumer_that_wants_it(store: Store, session: int, other: int) -> None:
     woken: list[Consumer] = []
     eu, us = (selecting(f"region = '{region}'", wake=woken.append) for region in ("eu", "us"))
