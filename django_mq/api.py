@@ -67,6 +67,7 @@ def browse(
     priority, has arrived anew. Close the iterator when you have seen enough.
     """
     queue, wanted = existing(queue), Selector(selector)
+    limit = limit if limit is None else max(0, limit)
     using = using or conf.load().DATABASE
     if not follow and shared_store(using).queue(queue) is None:
         raise no_such_queue(queue)

@@ -12,6 +12,7 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from django_mq import conf
+from django_mq.engine.options import MEMORY_OPTIONS
 from django_mq.errors import (
     ConfigurationError,
     ContradictoryOptions,
@@ -46,7 +47,23 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
         return [_error(str(error), hint, "E006")]
     except (ConfigurationError, TypeError) as error:
         return [_error(str(error), "See docs/reference/settings.md for the values allowed.", "E003")]
-    return [*_check_mask(), *_check_store(), *_check_autocommit()]
+    return [*_check_mask(), *_check_store(), *_check_autocommit(), *_check_memory_options()]
+
+
+def _check_memory_options() -> list[checks.CheckMessage]:
+    """W003: options of a queue that a database refuses to declare."""
+    queues = conf.raw().get("QUEUES", {})
+    named = [
+        f"QUEUES[{queue!r}][{option!r}]"
+        for queue in queues
+        for option in MEMORY_OPTIONS
+        if option in queues[queue]
+    ]
+    if not named:
+        return []
+    hint = "Leave them out, unless the queue is declared in memory only (django-mq:///:memory:)."
+    problem = f"A database refuses to declare queues with these options of DJANGO_MQ: {', '.join(named)}."
+    return [checks.Warning(problem, hint=hint, id="django_mq.W003")]
 
 
 def _check_autocommit() -> list[checks.CheckMessage]:

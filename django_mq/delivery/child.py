@@ -28,6 +28,6 @@ def _interpreter() -> str:
 
     Where a program embeds Python, as uWSGI does, ``sys.executable`` is that program, or nothing.
     """
-    if sys.executable and "py" in Path(sys.executable).name.lower():
+    if sys.executable and Path(sys.executable).name.startswith(("python", "pypy", "graalpy")):
         return sys.executable
-    return f"{sys.exec_prefix}/bin/python{sys.version_info.major}"
+    return f"{sys.exec_prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"

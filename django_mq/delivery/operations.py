@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_mq.delivery")
 
 #: The longest time until the next process where each one fails, in seconds.
-LONGEST_PAUSE_SECONDS: Final = 3600.0
+LONGEST_PAUSE_SECONDS: Final = 600.0
 
 
 class TakeOver:

@@ -19,7 +19,7 @@ Where to look
 
 Locks
     One lock per queue, or one for all queues of a broker; every door takes it, and nothing
-    else in the package does but ``Drain`` and ``Timer``, which have their own. A consumer's
+    else in the package does but ``Timer``, which has its own. A consumer's
     ``wake`` is called under it and must not call the queue.
 
 States (the table is in ``states``)::

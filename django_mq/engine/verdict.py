@@ -47,6 +47,7 @@ class Verdict(Enum):
 # as to make the whole settlement.
 ACCEPT: Final = Verdict.ACCEPT
 RELEASE: Final = Verdict.RELEASE
+DECLINE: Final = Verdict.DECLINE
 RETURNED: Final = Ending.RETURNED
 #: The reason of a dead letter whose time to live is over.
 BY_EXPIRY: Final = "expired"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from django_mq.engine.verdict import Verdict
+from django_mq.engine.verdict import DECLINE, Verdict
 from django_mq.stores import refusals
 from django_mq.stores.chores import Chores
 from django_mq.stores.records import Exchange, Settlement
@@ -91,8 +91,8 @@ class Store(Volatile, Spacious, ABC):
 
         Raises UnknownQueue, QueueClosed, QueueFull or DuplicateMessage, having written
         nothing. With ``again`` (the retry of a publish whose commit was ambiguous) a live
-        message with the same id counts as written and 0 is returned. So it is in a transaction
-        of the memory store, where messages arrive with the commit.
+        message with the same id counts as written and 0 is returned. A transaction of the memory
+        store returns 0, too, as its messages arrive with the commit.
         """
 
     @abstractmethod
@@ -213,7 +213,7 @@ class Store(Volatile, Spacious, ABC):
             return
         if consumer is not None:
             raise refusals.unsupported("a consumer with a selector, credit for bytes or wake-ups")
-        if any(item.verdict is Verdict.DECLINE for item in settlements):
+        if any(item.verdict is DECLINE for item in settlements):
             raise refusals.unsupported("the verdict DECLINE")
 
     @abstractmethod

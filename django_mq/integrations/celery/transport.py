@@ -89,6 +89,8 @@ class Transport(virtual.Transport):
         self._loop: Any = None
         self._poll_timer: Any = None
         self._timer = Timer(self._set_timer)
+        #: What the timer has set in the loop.
+        self._alarm: Any = None
         # Whether something was delivered that the pool may not have written to its processes yet.
         self._pool_is_next = False
         self._driver: int | None = None
@@ -378,8 +380,10 @@ class Transport(virtual.Transport):
             self._turn_again()
 
     def _set_timer(self, when: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
         if self._loop is not None:
-            self._loop.call_later(max(0.0, when - time.monotonic()), self._on_time)
+            self._alarm = self._loop.call_later(max(0.0, when - time.monotonic()), self._on_time)
 
     def _on_time(self) -> None:
         """Let the loop turn, which is all that is wanted."""

@@ -62,6 +62,7 @@ class Command(MQCommand):
         if left:
             ids = ", ".join(map(str, left))
             self.stderr.write(f"Left, because another version of django_mq has begun them: {ids}.")
+        if left and not taken:
             raise SystemExit(1)
 
     def _stop(self, ids: list[int], alias: str, *, as_json: bool) -> None:
