@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -24,6 +25,7 @@ from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     import pytest
+    from pytest_django import Settings
 
     from django_mq.stores.base import Store
     from tests.delivery.conftest import Ear
@@ -218,7 +220,11 @@ def test_settings_without_a_module_cannot_be_given_to_another_process(
     assert caplog.text.count("run manage.py mq_operations --take-over") == 1
 
 
-def test_where_processes_fail_the_next_one_is_begun_later_each_time(caplog: pytest.LogCaptureFixture) -> None:
+def test_where_processes_fail_the_next_one_is_begun_later_each_time(
+    caplog: pytest.LogCaptureFixture, settings: Settings
+) -> None:
+    # Settings that a fixture of the session has overridden say no module.
+    settings.SETTINGS_MODULE = os.environ["DJANGO_SETTINGS_MODULE"]
     now = [0.0]
     take_over = TakeOver("elsewhere", clock=lambda: now[0])
 
