@@ -34,7 +34,6 @@ class Consuming(Sessions, Steering, Ruling):
     def exchange(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> Exchange:
-        self.refuse_consumers(None if request is None else request.consumer, settlements)
         with self._transaction():
             return super().exchange(session_id, settlements, request)
 
