@@ -39,7 +39,7 @@ class QueuePolicy:
     #: What was settled in a unit of work that is rolled back is held as before; else it has failed.
     holds_on_rollback: bool = False
     #: A consumer takes a slot with its first message, or when it asks for one, and keeps its slot and its groups
-    #: until it leaves, whatever the queue's options become; else it takes a slot when it comes, too many are cut
+    #: until it leaves, even if the queue's options change; else it takes a slot when it comes, too many are cut
     #: at once, and other groups begin without owners.
     owns_until_it_leaves: bool = False
     #: Duplicate ids are remembered at least so long, and forgotten by maintenance; else exactly so long.

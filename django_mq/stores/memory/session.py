@@ -30,7 +30,7 @@ class WorkerSession:
         self.heartbeat_at = opened_at
         self.heartbeat: Heartbeat | None = None
         self.instructions = Instructions()
-        #: All of them, each with its queue; and those that take whatever a claim gives.
+        #: All of them, each with its queue; and those that take what a claim gives them.
         self._consumers: dict[Consumer, BrokerQueue] = {}
         self._own: dict[BrokerQueue, Consumer] = {}
 
