@@ -9,7 +9,7 @@ with a lock for each queue two threads could both take the last of it, and two q
 refresh each other's consumers could wait for each other for ever.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED, REMOVED, Consumer
 from django_mq.errors import AlreadySubscribed, MQError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from django_mq.engine.credit import Credit
     from django_mq.engine.entry import Entry
     from django_mq.engine.queue import Queue
+
+Found = TypeVar("Found")
 
 
 def _pulls_unasked(_: "Target") -> None:
@@ -59,16 +61,30 @@ class Target:
     def subscribe(self, queue: "Queue", **options: Any) -> Consumer:
         """Read a queue too; answer the consumer that stands there for this target.
 
-        ``options`` are those of a consumer, but for its credit and ``wake``. Raises
-        AlreadySubscribed if it reads the queue, and whatever the queue's ``add_consumer`` does.
+        ``options`` are those of ``consumer``. Raises as ``read``.
+        """
+        consumer = self.consumer(options.pop("name", f"{self.name} in {queue.name}"), **options)
+        self.read(queue, consumer)
+        return consumer
+
+    def consumer(self, name: str, **options: Any) -> Consumer:
+        """Return a new consumer that shares this credit and is to ``read`` one queue.
+
+        ``options`` are those of a consumer, but for its credit and ``wake``.
+        """
+        consumer = Consumer(name, self.credit, wake=self._wake, **options)
+        consumer.target, consumer.paused = self, self.paused
+        consumer.plain = False  # what it is sent concerns the others, too
+        return consumer
+
+    def read(self, queue: "Queue", consumer: Consumer) -> None:
+        """Read a queue by a consumer of this target.
+
+        Raises AlreadySubscribed if it reads the queue, and whatever the queue's ``add_consumer`` does.
         """
         self._forget_departed()
         if any(queue is known for known, _ in self._subscriptions):
             raise AlreadySubscribed
-        name = options.pop("name", f"{self.name} in {queue.name}")
-        consumer = Consumer(name, self.credit, wake=self._wake, **options)
-        consumer.target, consumer.paused = self, self.paused
-        consumer.plain = False  # what it is sent concerns the others, too
         # Before it can be woken: a pull that did not know the queue would answer None.
         self._subscriptions += ((queue, consumer),)
         try:
@@ -76,7 +92,6 @@ class Target:
         except MQError:
             self._forget_departed()
             raise
-        return consumer
 
     def _wake(self, _: Consumer) -> None:
         self.wake(self)
@@ -111,10 +126,14 @@ class Target:
         round, then every queue once; one that is refused ends there, and the next begins with
         the first queue.
         """
+        return self.ask(lambda queue, consumer: queue.deliver(consumer, now))
+
+    def ask(self, claim: "Callable[[Queue, Consumer], Found | None]") -> "tuple[Consumer, Found] | None":
+        """Ask the queues in turn as ``pull`` does; answer what ``claim`` finds first, and for which consumer."""
         for queue, consumer in self._in_turn():
-            entry = queue.deliver(consumer, now)
-            if entry is not None:
-                return consumer, entry
+            found = claim(queue, consumer)
+            if found is not None:
+                return consumer, found
         return None
 
     def _in_turn(self) -> "Iterator[tuple[Queue, Consumer]]":

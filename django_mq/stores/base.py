@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.conduct import Conduct
     from django_mq.engine.consumer import Consumer
+    from django_mq.engine.target import Target
     from django_mq.stores.features import Features
     from django_mq.stores.records import (
         Browsed,
@@ -177,7 +178,9 @@ class Store(Volatile, Spacious, ABC):
 
         A ``consumer`` is the session's from now on, until the session ends: claims for it bring what its selector
         wants and its credit allows, and it is woken. Where slots are few, it takes one, or stands by for one.
-        Subscribe it again after its credit was changed or it was paused. Raises AccessRefused while another
+        Subscribe it again after its credit was changed or it was paused. The consumers of a target
+        (``Target.consumer``) read several queues on one credit. Raises AlreadySubscribed if the target
+        reads the queue by another consumer, AccessRefused while another
         session has the queue, another SubscriptionRefused as the engine's queues do, UnknownQueue, SessionLost,
         and UnsupportedRule where the store serves no consumers.
         """
@@ -207,7 +210,7 @@ class Store(Volatile, Spacious, ABC):
         consumer where the store serves none.
         """
 
-    def refuse_consumers(self, consumer: Consumer | None, settlements: Sequence[Settlement] = ()) -> None:
+    def refuse_consumers(self, consumer: Consumer | Target | None, settlements: Sequence[Settlement] = ()) -> None:
         """Raise UnsupportedRule for what a consumer asks, unless the store serves consumers."""
         if self.features.serves_consumers:
             return

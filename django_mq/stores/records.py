@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from django_mq.engine.consumer import Consumer
+    from django_mq.engine.target import Target
     from django_mq.engine.verdict import Decision
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -199,7 +200,7 @@ class ClaimRequest:
     together, unless the first one alone has more.
 
     A claim for a ``consumer`` names one queue, and brings what the consumer wants and has credit for: see
-    ``Store.subscribe``.
+    ``Store.subscribe``. A claim for a target names no queue: the queues that the target reads take turns.
     """
 
     queues: tuple[str, ...]
@@ -210,7 +211,7 @@ class ClaimRequest:
     whole: bool = False
     max_bytes: int = MOST_BYTES
     limits: Mapping[str, int] = field(default_factory=dict)
-    consumer: Consumer | None = None
+    consumer: Consumer | Target | None = None
 
 
 @dataclass(slots=True)

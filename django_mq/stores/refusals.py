@@ -29,6 +29,11 @@ def several_queues() -> StoreError:
     return StoreError("A claim for a consumer names the one queue of that consumer; claim for each queue apart.")
 
 
+def queues_of_target() -> StoreError:
+    """A target is to claim from queues that are named."""
+    return StoreError("A claim for a target names no queue: it brings messages of all that the target reads.")
+
+
 def only_shown(name: str) -> StoreError:
     """A claim without a consumer names a queue that gives nothing away."""
     return StoreError(f"Queue {name!r} shows its messages and gives none away; claim for a consumer of the queue.")

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import OverdraftCredit, PrefetchCredit, SpendingCredit, WindowCredit
 from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.target import Target
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import MalformedSelector, UncountedUnit
-from django_mq.stores.records import Heartbeat
+from django_mq.stores.records import ClaimRequest, Heartbeat
 from django_mq.stores.registry import private_store
 from tests.stores.builders import claim, declare, open_session, publish, settle
 
@@ -57,14 +58,17 @@ def play(alias: str, count: int = 3, steps: int = 400) -> None:
     for number in range(count):
         random = Random(f"structure {number}")
         declare(store, "choosing", kind=("priority", "fifo")[number % 2], max_attempts=3)
-        chosen = [_Choosing(store, random, index) for index in range(6)]
+        declare(store, "other", grouping=("none", "shared")[number % 2])
+        chosen: list[_Choosing | _Reading] = [_Choosing(store, random, index) for index in range(6)]
+        chosen += [_Reading(store, random) for _ in range(2)]
         for _ in range(steps):
             if random.random() < 0.5:
-                publish(store, "choosing", **_any_message(random))
+                publish(store, random.choice(["choosing", "other"]), **_any_message(random))
             random.choice(chosen).act()
         for each in chosen:
             each.leave()
         store.purge("choosing")
+        store.purge("other")
     store.close()
 
 
@@ -83,6 +87,7 @@ def _any_message(random: Random) -> dict[str, Any]:
         "priority": random.randrange(10),
         "body": b"x" * random.randrange(50),
         "delay_seconds": random.choice([None, None, 0.001]),
+        "group_key": random.choice(["one", "another"]),
     }
 
 
@@ -139,3 +144,40 @@ class _Choosing:
         else:
             self._store.renew(self._session, Heartbeat(deadline_seconds=-1))
             self._store.reap()
+
+
+class _Reading:
+    """A target that reads two queues on one credit, with a session, and what it holds."""
+
+    def __init__(self, store: Store, random: Random) -> None:
+        self._store, self._random = store, random
+        self._arrive()
+
+    def _arrive(self) -> None:
+        self._session = open_session(self._store)
+        self._held: list[Claimed] = []
+        self._woken: list[Target] = []
+        self._target = Target(
+            self._random.choice([WindowCredit(2), SpendingCredit(9, 200)]), wake=self._woken.append
+        )
+        for queue in ("choosing", "other"):
+            self._store.subscribe(self._session, queue, self._target.consumer(queue))
+
+    def act(self) -> None:
+        """Claim, settle, pause or go on, or go and come again."""
+        what = self._random.random()
+        if what < 0.5:
+            request = ClaimRequest(queues=(), credit=self._random.randrange(1, 5), consumer=self._target)
+            self._held += self._store.claim(self._session, request).claimed
+        elif what < 0.9 and self._held:
+            message = self._held.pop(self._random.randrange(len(self._held)))
+            settle(self._store, self._session, message, self._random.choice([*Verdict]))
+        elif what < 0.97:
+            (self._target.resume if self._target.paused else self._target.pause)()
+        else:
+            self.leave()
+            self._arrive()
+
+    def leave(self) -> None:
+        """End the session; what it holds goes back."""
+        self._store.close_session(self._session)

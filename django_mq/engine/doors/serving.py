@@ -81,6 +81,7 @@ class Serving(Subscribing):
             self._dispatch.take(consumer, entry)
             self.take_slot(consumer)
             self._claimed(consumer, entry)
+            self._spent(consumer)
 
     def take_again(self, entry: Entry, consumer: Consumer, claim_number: int, *, attempts: int) -> None:
         """Let a consumer hold an entry again that was taken from it, under the claim that it had.
@@ -111,11 +112,14 @@ class Serving(Subscribing):
             self._note_look(consumer, entry, now)
         elif entry is not None:
             self._claimed(consumer, entry)
-        if entry is None:
-            return None
+        if entry is not None:
+            self._spent(consumer)
+        return entry
+
+    def _spent(self, consumer: Consumer) -> None:
+        """The consumer has less credit, which it may share with consumers of other queues."""
         if consumer.target is not None:
             consumer.target.credit_changed(consumer)
-        return entry
 
     def _note_look(self, browser: Consumer, entry: Entry | None, now: float) -> None:
         if browser.view is None or self._dispatch.halted:

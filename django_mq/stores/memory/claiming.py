@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_mq.engine.arbiter import LEFT_SECONDS, award, situation_of
 from django_mq.engine.claim import fitting, left_behind, limit_of
+from django_mq.engine.consumer import Consumer
 from django_mq.engine.merge import merged
 from django_mq.engine.states import CLAIMED
+from django_mq.engine.target import Target
 from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.memory.row import row_of
@@ -16,12 +19,12 @@ from django_mq.stores.memory.runner import Runner, locked
 from django_mq.stores.records import Exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from django_mq.engine.arbiter import Award, Situation, Subscription
-    from django_mq.engine.consumer import Consumer
     from django_mq.engine.entry import Entry
+    from django_mq.engine.queue import Queue
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.session import WorkerSession
@@ -61,21 +64,19 @@ class Claiming(Runner):
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
         session = self._claimant(session_id, request)
         # One moment for all of it: what becomes due meanwhile must not come in between.
-        now = self._now()
-        named = (self.broker.queues.get(name) for name in request.queues)
-        queues = [queue for queue in named if queue is not None]
+        now, target = self._now(), request.consumer
+        if isinstance(target, Target):
+            names = [queue.name for _, queue in session.reading(target)]
+            request = replace(request, queues=tuple(names))
+        queues = [queue for name in request.queues if (queue := self.broker.queues.get(name)) is not None]
         for queue in queues:
             queue.engine.promote(now.timestamp())
             queue.end_pause(now)
-        records = {queue: self.broker.record_of(queue) for queue in queues}
-        consumers = {queue: session.consumer_of(queue, request.consumer) for queue in queues}
-        opened = {queue: consumers[queue] for queue in queues if not queue.engine.paused}
-        asking = request.consumer
-        if asking is None or (any(record.has_rules for record in records.values()) and not asking.browser):
-            heads = [self._head(queue, records[queue], session, each, request) for queue, each in opened.items()]
-            found = _awarded(heads, session, request, now)
+        if isinstance(target, Target):
+            found = self._in_turn(target, session, request, now)
         else:
-            found = _delivered(opened, session, request, now)
+            opened = {queue: session.consumer_of(queue, target) for queue in queues}
+            found = self._found(opened, session, request, now)
         times = [_seconds_until_due(queues, now)]
         if found.left:
             times.append(LEFT_SECONDS)
@@ -83,12 +84,51 @@ class Claiming(Runner):
             claimed=found.claimed,
             left=left_behind(request, [item.queue_name for item in found.claimed], found.seen),
             next_due_seconds=min((time for time in times if time is not None), default=None),
-            ruled=any(record.has_rules for record in records.values()),
+            ruled=any(self.broker.record_of(queue).has_rules for queue in queues),
         )
+
+    def _found(
+        self,
+        consumers: Mapping[BrokerQueue, Consumer],
+        session: WorkerSession,
+        request: ClaimRequest,
+        now: datetime,
+        before: Sequence[Claimed] = (),
+    ) -> Found:
+        """Claim for these consumers, each of its queue; ``before`` is what the same claim has brought already."""
+        opened = {queue: each for queue, each in consumers.items() if not queue.engine.paused}
+        records = {queue: self.broker.record_of(queue) for queue in opened}
+        asking = request.consumer
+        if asking is None or any(records[queue].has_rules and not each.browser for queue, each in opened.items()):
+            heads = [self._head(queue, records[queue], session, each, request) for queue, each in opened.items()]
+            return _awarded(heads, session, request, now, before)
+        return _delivered(opened, session, request, now, before)
+
+    def _in_turn(self, target: Target, session: WorkerSession, request: ClaimRequest, now: datetime) -> Found:
+        """Claim one message after the other, each for the consumer whose turn it is."""
+        queues = dict(session.reading(target))
+        single = replace(request, credit=1, limits={})
+        found = Found([])
+
+        def claim(_: Queue, consumer: Consumer) -> Found | None:
+            nonlocal found
+            queue = queues.get(consumer)  # None: it has been deleted
+            if queue is None or _reached(limit_of(request, queue.name), queue, found.claimed):
+                return None
+            more = self._found({queue: consumer}, session, replace(single, consumer=consumer), now, found.claimed)
+            found = Found(found.claimed + more.claimed, found.seen + more.seen, found.left or more.left)
+            return more if more.claimed else None
+
+        while len(found.claimed) < request.credit and target.ask(claim) is not None:
+            pass
+        return found
 
     def _claimant(self, session_id: int, request: ClaimRequest) -> WorkerSession:
         """Return the session. Raises what a claim of it may."""
-        if request.consumer is not None and len(request.queues) > 1:
+        if isinstance(request.consumer, Target):
+            if request.queues:
+                raise refusals.queues_of_target()
+        elif request.consumer is not None and len(request.queues) > 1:
             raise refusals.several_queues()
         for name in request.queues if request.consumer is None else ():
             queue = self.broker.queues.get(name)
@@ -150,13 +190,15 @@ def _candidate(queue: BrokerQueue, entry: Entry) -> Candidate:
     return Candidate(row, entry.suspect, group, None if group is None else queue.owner_of(group))
 
 
-def _awarded(heads: list[Head], session: WorkerSession, request: ClaimRequest, now: datetime) -> Found:
+def _awarded(
+    heads: list[Head], session: WorkerSession, request: ClaimRequest, now: datetime, before: Sequence[Claimed]
+) -> Found:
     """Claim what the arbiter awards the session of all the queues together; a consumer has credit for it."""
     seen = _best(heads, request)
-    line = ((item.suspect, len(item.row.message.body)) for _, item in seen)
-    chosen = seen[: fitting(line, request.slots, request.max_bytes)]
+    line = _line(before) + [(item.suspect, len(item.row.message.body)) for _, item in seen]
+    chosen = seen[: max(0, fitting(line, request.slots, request.max_bytes) - len(before))]
     consumer = request.consumer
-    if consumer is not None:
+    if isinstance(consumer, Consumer):
         sizes = ((pair, pair[1].row.entry.message.size) for pair in chosen if not consumer.paused)
         chosen = [pair for pair, _ in takewhile(lambda each: consumer.credit.take(each[1]), sizes)]
     for head in heads if not chosen else ():
@@ -166,7 +208,11 @@ def _awarded(heads: list[Head], session: WorkerSession, request: ClaimRequest, n
 
 
 def _delivered(
-    consumers: Mapping[BrokerQueue, Consumer], session: WorkerSession, request: ClaimRequest, now: datetime
+    consumers: Mapping[BrokerQueue, Consumer],
+    session: WorkerSession,
+    request: ClaimRequest,
+    now: datetime,
+    before: Sequence[Claimed],
 ) -> Found:
     """Claim what the engine delivers to the consumer; no other session is to be asked."""
     claimed: list[Claimed] = []
@@ -174,16 +220,25 @@ def _delivered(
         engine, at = queue.engine, now.timestamp()
         while len(claimed) < limit_of(request, queue.name):
             first = engine.first_for(consumer, at)
-            line = [(item.suspect, len(item.body)) for item in claimed]
+            line = _line([*before, *claimed])
             line += [] if first is None else [(first.suspect, first.message.size)]
             if fitting(line, request.slots, request.max_bytes) < len(line):
-                return Found(claimed, len(line))
+                return Found(claimed, len(claimed) + 1)
             entry = engine.deliver(consumer, at)
             if entry is None:
                 break
             row = row_of(entry)
             claimed.append(row.claimed(now) if consumer.browser else _held(row, session, now))
     return Found(claimed, len(claimed))
+
+
+def _reached(limit: int, queue: BrokerQueue, claimed: Sequence[Claimed]) -> bool:
+    """Whether a claim has as many messages of the queue as it may have."""
+    return sum(item.queue_name == queue.name for item in claimed) >= limit
+
+
+def _line(claimed: Sequence[Claimed]) -> list[tuple[object, int]]:
+    return [(item.suspect, len(item.body)) for item in claimed]
 
 
 def _best(heads: list[Head], request: ClaimRequest) -> list[tuple[Head, Candidate]]:

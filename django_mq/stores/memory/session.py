@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django_mq.engine.fate import Fate
+    from django_mq.engine.target import Target
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.memory.row import Row
     from django_mq.stores.records import Heartbeat, SessionInfo
@@ -41,7 +42,10 @@ class WorkerSession:
             # Without credit no arrival wakes it: how much it takes, the claim says.
             consumer = self._own[queue] = Consumer(self.info.name, WindowCredit(0))
         if consumer not in self._consumers:
-            queue.engine.add_consumer(consumer)
+            if consumer.target is None:
+                queue.engine.add_consumer(consumer)
+            else:
+                consumer.target.read(queue.engine, consumer)
             self._consumers[consumer] = queue
             queue.sessions[consumer] = self.number
         return consumer
@@ -50,7 +54,13 @@ class WorkerSession:
         """Return the consumer, which is subscribed, or was and has been changed."""
         if consumer in self._consumers:
             queue.engine.refresh(consumer)
+            if consumer.target is not None:
+                consumer.target.credit_changed(consumer)
         return self.consumer_of(queue, consumer)
+
+    def reading(self, target: Target) -> list[tuple[Consumer, BrokerQueue]]:
+        """Return the consumers of a target, each with its queue, in order of subscription."""
+        return [(each, self._consumers[each]) for each in target.consumers if each in self._consumers]
 
     def held(self) -> list[Row]:
         """Return what it holds, but for what an open transaction settles."""
@@ -63,6 +73,8 @@ class WorkerSession:
 
     def lose(self, now: float) -> list[tuple[Row, Fate]]:
         """Leave every queue, as it has died; return what it held, and what became of that."""
+        for target in self._targets():
+            target.pause()  # or credit that one queue gives back would wake the session in the next
         lost = [
             (row_of(entry), fate)
             for consumer, queue in [*self._consumers.items()]
@@ -73,11 +85,16 @@ class WorkerSession:
 
     def unsubscribe(self) -> None:
         """Leave every queue; what is still held goes back to its place, uncounted."""
+        for target in self._targets():
+            target.close()
         for consumer, queue in [*self._consumers.items()]:
             queue.engine.remove_consumer(consumer)
             del queue.sessions[consumer]
         self._consumers.clear()
         self._own.clear()
+
+    def _targets(self) -> list[Target]:
+        return [*{one.target: None for one in self._consumers if one.target is not None}]
 
     def subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
         """Its consumers of the queue, as of its last heartbeat."""

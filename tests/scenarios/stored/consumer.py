@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.delivery.executing import Attempt
 from django_mq.delivery.handlers import Handler
 from django_mq.engine.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
+from django_mq.engine.target import Target
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import Reject, Release
 from django_mq.stores.records import ClaimRequest, Heartbeat, SessionInfo, Settlement
@@ -52,9 +53,12 @@ class StoredConsumer:
         *,
         priority: int = DEFAULT_CONSUMER_PRIORITY,
         auto_accept: bool = False,
+        target: Target | None = None,
         **options: Any,
     ) -> None:
         self._options = options
+        #: The engine's target that it reads its queues for; None: it reads one queue.
+        self._target = target
         #: By queue: the engine's consumer, in a store that serves consumers.
         self._served: dict[str, Consumer] = {}
         self.name = name
@@ -83,11 +87,15 @@ class StoredConsumer:
         store, known = queue.site.store, self._served.get(queue.name)
         if store.features.serves_consumers and known is None:
             options = {name: value for name, value in self._options.items() if name not in STORED_NOWHERE}
-            known = Consumer(self.name, self.credit, priority=self.priority, **options)
-            self._served[queue.name] = known
+            known = self._served[queue.name] = self._new_consumer(priority=self.priority, **options)
         if known is not None:
             known.paused = self.paused
         store.subscribe(self.session_id, queue.name, known)
+
+    def _new_consumer(self, **options: Any) -> Consumer:
+        if self._target is None:
+            return Consumer(self.name, self.credit, **options)
+        return self._target.consumer(self.name, **options)
 
     @property
     def unsettled(self) -> list[StoredEntry]:
@@ -115,11 +123,10 @@ class StoredConsumer:
     def _claimed(self, site: Site, queues: dict[str, StoredQueue]) -> list[Claimed]:
         if not self._served:
             return site.store.claim(self.session_id, ClaimRequest(queues=tuple(queues), credit=1)).claimed
-        for name in queues:
-            request = ClaimRequest(queues=(name,), credit=1, consumer=self._served[name])
-            if found := site.store.claim(self.session_id, request).claimed:
-                return found
-        return []
+        request = ClaimRequest(queues=(), credit=1, consumer=self._target)
+        if self._target is None:
+            request = ClaimRequest(queues=tuple(queues), credit=1, consumer=next(iter(self._served.values())))
+        return site.store.claim(self.session_id, request).claimed
 
     def _hold(self, queue: StoredQueue, claimed: Claimed) -> StoredEntry:
         entry = queue.entry_of(claimed)
@@ -204,7 +211,8 @@ class StoredTarget:
     """One consumer of several queues: a session that claims from all of them."""
 
     def __init__(self, credit: Credit, *, name: str, wake: Callable[[Any], None], **_: Any) -> None:
-        self._wake = wake
+        #: For stores that serve consumers; the others read several queues by one session.
+        self._target = Target(credit, wake=wake, name=name)
         self.credit = credit
         self.name = name
         self._queues: dict[str, StoredQueue] = {}
@@ -220,8 +228,7 @@ class StoredTarget:
         """Read a queue, too."""
         if self._consumer is None:
             options.pop("name")
-            options["wake"] = self._wake
-            self._consumer = StoredConsumer(self.name, self.credit, **options)
+            self._consumer = StoredConsumer(self.name, self.credit, target=self._target, **options)
             self._consumer.paused = self._paused
         self._queues[queue.name] = queue
         queue.add_consumer(self._consumer)
@@ -249,7 +256,7 @@ class StoredTarget:
         self._set_paused(False)
 
     def _set_paused(self, paused: bool) -> None:
-        self._paused = paused
+        self._paused = self._target.paused = paused
         for consumer in self.consumers:
             consumer.paused = paused
         self.credit_changed()

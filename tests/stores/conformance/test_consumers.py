@@ -10,9 +10,10 @@ import pytest
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import PrefetchCredit, SpendingCredit, WindowCredit
 from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.target import Target
 from django_mq.engine.verdict import Verdict
-from django_mq.errors import ExclusiveConsumerExists, StoreError
-from django_mq.stores.records import Heartbeat
+from django_mq.errors import AlreadySubscribed, ExclusiveConsumerExists, StoreError
+from django_mq.stores.records import ClaimRequest, Heartbeat
 from tests.stores.builders import (
     claim,
     declare,
@@ -26,6 +27,7 @@ from tests.stores.builders import (
 from tests.stores.conftest import memory_store
 
 if TYPE_CHECKING:
+    from django_mq.engine.credit import Credit
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed
 
@@ -251,3 +253,134 @@ def test_what_its_consumers_hold_goes_back_with_the_session(store: Store, sessio
 def test_a_claim_for_a_consumer_names_one_queue(store: Store, session: int) -> None:
     with pytest.raises(StoreError, match="names the one queue"):
         claim(store, session, "orders", "orders", consumer=Consumer("plain"))
+
+
+# Targets: several queues on one credit
+
+
+@pytest.fixture
+def letters(store: Store, orders: str) -> str:
+    """A second queue."""
+    return declare(store, "letters")
+
+
+def reading(store: Store, session: int, *queues: str, credit: Credit | None = None, **options: Any) -> Target:
+    """Return a target of the session that reads these queues."""
+    target = Target(credit or WindowCredit(), **options)
+    for queue in queues:
+        store.subscribe(session, queue, target.consumer(queue))
+    return target
+
+
+def claim_all(store: Store, session: int, target: Target, **given: Any) -> list[Claimed]:
+    return store.claim(session, ClaimRequest(queues=(), consumer=target, **{"credit": 100, **given})).claimed
+
+
+@pytest.mark.usefixtures("letters")
+def test_the_queues_of_a_target_take_turns(store: Store, session: int) -> None:
+    orders = [publish(store) for _ in range(3)]
+    letter = publish(store, "letters")
+    target = reading(store, session, "orders", "letters")
+
+    assert ids(claim_all(store, session, target, credit=2)) == [orders[0], letter]
+    assert ids(claim_all(store, session, target)) == orders[1:]
+
+
+@pytest.mark.usefixtures("letters")
+@pytest.mark.parametrize("options", [{}, {"grouping": "shared"}], ids=["plain", "grouped"])
+def test_a_target_has_one_credit_for_all_its_queues(store: Store, session: int, options: dict[str, Any]) -> None:
+    woken: list[Target] = []
+    declare(store, "other", **options)
+    target = reading(store, session, "other", "letters", credit=WindowCredit(1), wake=woken.append)
+    first, second = publish(store, "other", group_key="one"), publish(store, "letters")
+    [claimed] = claim_all(store, session, target)
+    woken.clear()
+    assert (claimed.id, claim_all(store, session, target), woken) == (first, [], [])
+
+    settle(store, session, claimed, Verdict.ACCEPT)
+
+    assert woken == [target]
+    assert ids(claim_all(store, session, target)) == [second]
+
+
+@pytest.mark.usefixtures("letters")
+def test_a_target_gets_nothing_of_a_paused_queue_and_no_more_than_a_limit(store: Store, session: int) -> None:
+    declare(store, "other")
+    for queue in ("orders", "letters", "letters", "other", "other"):
+        publish(store, queue)
+    target = reading(store, session, "orders", "letters", "other")
+    store.set_paused("orders", paused=True)
+
+    claimed = claim_all(store, session, target, limits={"letters": 1})
+
+    assert [item.queue_name for item in claimed] == ["letters", "other", "other"]
+
+
+@pytest.mark.usefixtures("letters")
+@pytest.mark.parametrize("grouping", ["none", "shared"])
+def test_the_bytes_of_a_claim_for_a_target_are_bounded_over_its_queues(
+    store: Store, session: int, grouping: str
+) -> None:
+    declare(store, "other", grouping=grouping)
+    for queue in ("letters", "other", "letters"):
+        publish(store, queue, body=b"x" * 10)
+    target = reading(store, session, "letters", "other")
+
+    request = ClaimRequest(queues=(), credit=100, max_bytes=20, consumer=target)
+    found = [store.claim(session, request) for _ in range(3)]
+
+    assert [(len(each.claimed), each.more) for each in found] == [(2, True), (1, False), (0, False)]
+
+
+@pytest.mark.usefixtures("letters")
+def test_a_suspect_comes_to_a_target_alone(store: Store, session: int) -> None:
+    suspect, letter = publish(store), publish(store, "letters")
+    claim(store, session)
+    lose_worker(store, session)
+    session = open_session(store)
+    target = reading(store, session, "letters", "orders")
+
+    assert [ids(claim_all(store, session, target)) for _ in range(2)] == [[letter], [suspect]]
+
+
+@pytest.mark.usefixtures("letters")
+@pytest.mark.parametrize("ends", ["closes", "dies"])
+def test_what_a_target_holds_goes_back_with_its_session(store: Store, session: int, ends: str) -> None:
+    woken: list[Target] = []
+    published = [publish(store), publish(store, "letters")]
+    target = reading(store, session, "orders", "letters", credit=WindowCredit(2), wake=woken.append)
+    claim_all(store, session, target)
+    woken.clear()
+
+    if ends == "closes":
+        store.close_session(session)
+    else:
+        lose_worker(store, session)
+
+    assert (target.consumers, target.credit.free, woken) == ((), 2, [])
+    session = open_session(store)
+    again = reading(store, session, "orders", "letters")
+    assert [ids(claim_all(store, session, again, credit=1)) for _ in range(2)] == [[id_] for id_ in published]
+
+
+def test_a_target_reads_a_queue_once(store: Store, session: int) -> None:
+    target = reading(store, session, "orders")
+
+    with pytest.raises(AlreadySubscribed):
+        store.subscribe(session, "orders", target.consumer("again"))
+
+
+def test_a_target_goes_on_when_one_of_its_queues_is_deleted(store: Store, session: int, letters: str) -> None:
+    target = reading(store, session, "orders", letters)
+    letter = publish(store, letters)
+
+    store.delete_queue("orders")
+
+    assert ids(claim_all(store, session, target)) == [letter]
+
+
+def test_a_claim_for_a_target_names_no_queue(store: Store, session: int) -> None:
+    target = reading(store, session, "orders")
+
+    with pytest.raises(StoreError, match="names no queue"):
+        claim(store, session, "orders", consumer=target)
