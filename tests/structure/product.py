@@ -217,6 +217,36 @@ def steering(alias: str) -> None:
     store.close()
 
 
+def transactions(alias: str) -> None:
+    """Publish and settle in transactions of a store in memory, which end in every way."""
+    from django_mq.engine.verdict import Verdict
+    from django_mq.errors import PublishError
+    from django_mq.stores.registry import private_store
+    from tests.stores.builders import claim, declare, open_session, publish, settle
+
+    store = private_store(alias)
+    declare(store, "first")
+    declare(store, "second")
+    session = open_session(store)
+    for _ in range(3):
+        publish(store, "first")
+    one, other, last = claim(store, session, "first")
+    with store.transaction():
+        settle(store, session, one, Verdict.ACCEPT)
+        assert settle(store, session, one, Verdict.ACCEPT)
+        publish(store, "second")
+    with suppress(ZeroDivisionError), store.transaction():
+        publish(store, "second", dedup_id="once")
+        settle(store, session, other, Verdict.DEAD)
+        raise ZeroDivisionError
+    store.purge("second")
+    with suppress(PublishError), store.transaction():
+        settle(store, session, last, Verdict.RELEASE)
+        publish(store, "second")
+        store.delete_queue("second")
+    store.close()
+
+
 def simulation() -> None:
     """Ask what would have been with other consumers, as the pipeline does."""
     from django_mq.pipeline.whatif.scenario import Scenario

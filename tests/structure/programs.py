@@ -58,6 +58,7 @@ def reached(kind: str) -> dict[str, list[int]]:
         if kind == "memory":
             product.celery_message("django-mq:///:memory:", countdown=0.3)
             product.steering(MEMORY)
+            product.transactions(MEMORY)
             product.scenarios(MEMORY)
             product.histories(MEMORY, count=100)
             from tests.structure import consumers

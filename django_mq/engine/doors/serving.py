@@ -82,6 +82,7 @@ class Serving(Subscribing):
             self.take_slot(consumer)
             self._claimed(consumer, entry)
             self._spent(consumer)
+            self._handed(consumer, entry)
 
     def take_again(self, entry: Entry, consumer: Consumer, claim_number: int, *, attempts: int) -> None:
         """Let a consumer hold an entry again that was taken from it, under the claim that it had.

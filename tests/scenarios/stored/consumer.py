@@ -87,7 +87,9 @@ class StoredConsumer:
         store, known = queue.site.store, self._served.get(queue.name)
         if store.features.serves_consumers and known is None:
             options = {name: value for name, value in self._options.items() if name not in STORED_NOWHERE}
-            known = self._served[queue.name] = self._new_consumer(priority=self.priority, **options)
+            known = self._served[queue.name] = self._new_consumer(
+                priority=self.priority, auto_accept=self.auto_accept, **options
+            )
         if known is not None:
             known.paused = self.paused
         store.subscribe(self.session_id, queue.name, known)
@@ -132,10 +134,11 @@ class StoredConsumer:
         entry = queue.entry_of(claimed)
         if not self._served and not self.credit.take(entry.message.size):
             raise UnfitError("a worker's credit counts messages")
-        self.held[claimed.id] = entry
-        if self.auto_accept:
+        if not self.auto_accept:
+            self.held[claimed.id] = entry
+        elif not self._served:
             self._settle_at_once(queue, claimed, Verdict.ACCEPT)
-            self._let_go(entry)
+            self.credit.give_back(entry.message.size)
         return entry
 
     def decline(self, queue: StoredQueue, entry: StoredEntry) -> bool:

@@ -255,6 +255,18 @@ def test_a_claim_for_a_consumer_names_one_queue(store: Store, session: int) -> N
         claim(store, session, "orders", "orders", consumer=Consumer("plain"))
 
 
+@pytest.mark.parametrize("grouping", ["none", "shared"])
+def test_what_a_consumer_accepts_with_the_delivery_is_done(store: Store, session: int, grouping: str) -> None:
+    declare(store, "other", grouping=grouping)
+    published = [publish(store, "other", group_key="one") for _ in range(2)]
+    consumer = Consumer("trusting", WindowCredit(1), auto_accept=True)
+
+    claimed = [claim(store, session, "other", credit=1, consumer=consumer) for _ in range(2)]
+
+    assert [ids(each) for each in claimed] == [[id_] for id_ in published]
+    assert (store.close_session(session), store.counts()["other"].ready) == (0, 0)
+
+
 # Targets: several queues on one credit
 
 
