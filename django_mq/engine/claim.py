@@ -26,7 +26,7 @@ def fitting(line: Iterable[tuple[object, int]], slots: int, most_bytes: int) -> 
     """Return how many of the first messages a claim brings; given is of each whether it is suspect, and its size.
 
     As many as have ``most_bytes`` together come, and the first in any case. A suspect comes alone, and only
-    if a slot is free. PostgreSQL's ``_fits.sql`` and SQLite's ``claim_across.sql`` compute the same.
+    if a slot is free. PostgreSQL's ``_fits`` and SQLite's ``claim_across`` compute the same.
     """
     number = total = 0
     for suspect, size in line:

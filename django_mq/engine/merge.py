@@ -1,4 +1,4 @@
-"""The order of a claim from several queues. SQLite and PostgreSQL compute the same in ``claim_across.sql``."""
+"""The order of a claim from several queues. SQLite and PostgreSQL compute the same in ``claim_across``."""
 
 from __future__ import annotations
 

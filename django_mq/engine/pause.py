@@ -13,6 +13,6 @@ Moment = TypeVar("Moment", float, "datetime")
 def is_paused(paused: bool, paused_until: Moment | None, now: Moment) -> bool:
     """Return whether a queue is paused at ``now``.
 
-    A pause with an end is over at that instant; its flag stays. SQL has the same rule in ``_paused.sql``.
+    A pause with an end is over at that instant; its flag stays. SQL has the same rule in ``_paused``.
     """
     return paused and (paused_until is None or now < paused_until)

@@ -1,9 +1,10 @@
-"""Loads the hand-written statements: one per file, the file named as the store method or step.
+"""Loads the hand-written statements, which are kept by subject: ``claim.sql`` has all that a claim runs.
 
-A statement that databases share stands in ``stores/sql/sql``; the folder of a database has its own form of
-the others. ``{now}`` in a file stands for the store's one time expression, ``{option_columns}`` and its like for
-columns of a queue's options, ``{name}`` for the fragment in ``_name.sql``. Values never enter the text: they are
-always parameters.
+A statement begins with a line ``-- name: claim_alone.`` and its comment: what it locks, which index serves it,
+what it returns. What databases share stands in ``stores/sql/sql``; a database's folder has its own form of the
+others. ``{now}`` in a statement stands for the store's one time expression, ``{option_columns}`` and its like for
+columns of a queue's options, ``{name}`` for the fragment ``_name``, and ``{name:argument}`` for that fragment
+with the argument in place of its ``{it}``. Values never enter the text: they are always parameters.
 """
 
 from __future__ import annotations
@@ -16,34 +17,74 @@ from typing import TYPE_CHECKING
 from django_mq.stores import option_columns
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
+    from collections.abc import Iterator, Mapping
 
 #: The package whose ``sql`` folder has what all databases share.
 SHARED = "django_mq.stores.sql"
-#: The only thing that is ever put into a statement's text, and only from this package.
-PLACEHOLDER = re.compile(r"\{(\w+)\}")
+#: The only thing that is ever put into a statement's text, and only from this package; its argument may have some.
+PLACEHOLDER = re.compile(r"\{(\w+)(?::((?:[^{}]|\{[^{}]*\})*))?\}")
 #: Where a value stands in a statement's text, by its name.
 PARAMETER = re.compile(r"%\((\w+)\)s")
+#: The first line of a statement; its comment may begin there.
+HEADING = re.compile(r"^-- name: (\w+)", re.MULTILINE)
 
 
 @cache
 def statement(package: str, name: str, now: str) -> str:
     """Return the text of ``name`` for the database of ``package``, placeholders filled, comments dropped.
 
-    Raises FileNotFoundError for a name without a file: a programming error.
+    Raises LookupError for a name or placeholder without a heading, and ValueError for a heading that stands twice
+    in a folder or has no text: programming errors.
     """
+    texts = _own_and_shared(package)
+    if name not in texts:
+        raise LookupError(f"{package} has no statement {name}, nor has {SHARED}.")
+    return _filled(texts, texts[name], {"now": now, **option_columns.texts()}, f"{package}, {name}").strip()
 
+
+def _filled(texts: Mapping[str, str], text: str, given: Mapping[str, str], place: str) -> str:
     def fill(match: re.Match[str]) -> str:
-        word = match.group(1)
-        return given[word] if word in given else statement(package, f"_{word}", now)
+        word, argument = match.groups(default="")
+        if word in given:
+            return given[word]
+        if (fragment := f"_{word}") not in texts:
+            raise LookupError(f"{place}: no heading defines {fragment}, for {match[0]}.")
+        return _filled(texts, texts[fragment].replace("{it}", argument), given, f"{place}, {fragment}")
 
-    given = {"now": now, **option_columns.texts()}
-
-    text = _file(package, name).read_text(encoding="utf-8")
-    code = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
-    return PLACEHOLDER.sub(fill, code).strip()
+    return PLACEHOLDER.sub(fill, text)
 
 
-def _file(package: str, name: str) -> Traversable:
-    own = files(package) / "sql" / f"{name}.sql"
-    return own if own.is_file() else files(SHARED) / "sql" / f"{name}.sql"
+@cache
+def _own_and_shared(package: str) -> dict[str, str]:
+    return _defined(SHARED) | _defined(package)
+
+
+@cache
+def _defined(package: str) -> dict[str, str]:
+    """Return the texts of a package's folder by name, without comments."""
+    texts: dict[str, str] = {}
+    found = [file for file in (files(package) / "sql").iterdir() if file.name.endswith(".sql")]
+    for file in sorted(found, key=lambda file: file.name):
+        content, place = file.read_text(encoding="utf-8"), f"{package}, {file.name}"
+        if not HEADING.match(content):
+            raise ValueError(f"{place}: the first line names no statement.")
+        for name, text in named(content):
+            if name in texts:
+                raise ValueError(f"{place}: {name} is defined twice in this folder.")
+            texts[name] = code_of(text)
+            # A fragment may be empty for some databases: then its comment says why.
+            if not texts[name] and not (name.startswith("_") and HEADING.sub("", text).strip(" .")):
+                raise ValueError(f"{place}: nothing stands under {name}.")
+    return texts
+
+
+def named(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each name of a file and what stands there, from its heading on."""
+    starts = [*HEADING.finditer(text)]
+    for start, end in zip(starts, [*(match.start() for match in starts[1:]), len(text)], strict=True):
+        yield start[1], text[start.start() : end].rstrip()
+
+
+def code_of(text: str) -> str:
+    """Return a text without its comments."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from django_mq.stores.statements import named
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[2]
 STORES = Path("django_mq/stores")
@@ -29,9 +31,12 @@ MOST_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What is replaced in a file of the store, or in one that stores share, where it must occur."""
+    """What is replaced in a statement of the store, or in one that stores share, where it must occur.
 
-    file: str
+    A name that ends in ``.py`` is a file beside them.
+    """
+
+    place: str
     old: str
     new: str
 
@@ -50,24 +55,27 @@ def fault(name: str, *edits: tuple[str, str, str]) -> Fault:
 
 
 FAULTS = (
-    fault("a group is not exclusive", ("facts.sql", "h.state = 2 AND h.group_key", "h.state = 9 AND h.group_key")),
-    fault("a group does not wait for its next attempt", ("facts.sql", "w.state = 0", "w.state = 9")),
-    fault("an assigned group has no owner", ("own_chosen.sql", "m.group_key END", "NULL END")),
-    fault("the order of a level is lost", ("claim.sql", "m.level DESC, m.place, m.id", "m.level DESC, m.id")),
+    fault("a group is not exclusive", ("facts", "h.state = 2 AND h.group_key", "h.state = 9 AND h.group_key")),
+    fault("a group does not wait for its next attempt", ("facts", "w.state = 0", "w.state = 9")),
+    fault("an assigned group has no owner", ("own_chosen", "m.group_key END", "NULL END")),
+    fault("the order of a level is lost", ("claim", "m.level DESC, m.place, m.id", "m.level DESC, m.id")),
     fault(
         "the order of levels is lost in a constrained queue",
-        ("facts.sql", "m.level DESC, m.place, m.id", "m.id DESC"),
+        ("facts", "m.level DESC, m.place, m.id", "m.id DESC"),
     ),
-    fault("merged queues do not take turns", ("claim_across.sql", "walk.turn, walk.position", "walk.position")),
-    fault("expiry is ignored", ("find_expired.sql", "expires_at <= {now}", "expires_at <= {now} AND id < 0")),
+    fault("merged queues do not take turns", ("claim_across", "walk.turn, walk.position", "walk.position")),
+    fault("expiry is ignored", ("find_expired", "expires_at <= {now}", "expires_at <= {now} AND id < 0")),
     fault(
         "an expired message is not counted as expired", ("sql/steering.py", "(ids, EXPIRED)", "(ids, CANCELLED)")
     ),
-    fault("the longest time to live is ignored", ("_expiry.sql", "coalesce({longest}, {bounded})", "{bounded}")),
-    fault("what a dead worker held is not suspect", ("give_back_lapsed.sql", "suspect = 1", "suspect = 0")),
-    fault("a suspect's attempt is not counted", ("lease.sql", "attempts + suspect", "attempts")),
-    fault("one duplicate id too many is remembered", ("duplicate_horizon.sql", "%(kept)s", "%(kept)s + 1")),
-    fault("the time of a duplicate id is ignored", ("duplicate_of.sql", "q.dedup_seconds", "NULL")),
+    fault(
+        "the longest time to live is ignored",
+        ("_expiry", "coalesce({after:q.max_ttl_seconds}, {bounded})", "{bounded}"),
+    ),
+    fault("what a dead worker held is not suspect", ("give_back_lapsed", "suspect = 1", "suspect = 0")),
+    fault("a suspect's attempt is not counted", ("lease", "attempts + suspect", "attempts")),
+    fault("one duplicate id too many is remembered", ("duplicate_horizon", "%(kept)s", "%(kept)s + 1")),
+    fault("the time of a duplicate id is ignored", ("duplicate_of", "q.dedup_seconds", "NULL")),
     fault(
         "a ring keeps one too many",
         (
@@ -76,63 +84,57 @@ FAULTS = (
             "if room.is_ring and room.add(-1, 0) is None:\n                evicted",
         ),
     ),
-    fault("a ring spares the lowest level", ("lowest_level.sql", "level >= %(level)s", "level > %(level)s")),
-    fault("claimed messages take no room", ("count_up_to.sql", "m.state = 2", "m.state = 9")),
-    fault("bytes of dead messages take no room", ("measure_queue.sql", "state = 3", "state = 9")),
+    fault("a ring spares the lowest level", ("lowest_level", "level >= %(level)s", "level > %(level)s")),
+    fault("claimed messages take no room", ("count_up_to", "m.state = 2", "m.state = 9")),
+    fault("bytes of dead messages take no room", ("measure_queue", "state = 3", "state = 9")),
     fault(
         "a slot is not freed",
         (
-            "facts.sql",
+            "facts",
             "JOIN django_mq_workersession s ON s.id = o.session_id",
             "LEFT JOIN django_mq_workersession s ON s.id = o.session_id",
         ),
-        ("drop_ownerships.sql", "WHERE", "WHERE group_key IS NOT NULL AND"),
+        ("drop_ownerships", "WHERE", "WHERE group_key IS NOT NULL AND"),
     ),
-    fault("a slot is not taken", ("own_chosen.sql", "[0]')", "[0]') AND json_extract(given.value, '$[1]')")),
+    fault("a slot is not taken", ("own_chosen", "[0]')", "[0]') AND json_extract(given.value, '$[1]')")),
     fault(
         "one more is in flight",
         (
-            "facts.sql",
-            "SELECT count(*) FROM django_mq_message h {by_state}",
-            "SELECT max(0, count(*) - 1) FROM django_mq_message h {by_state}",
+            "facts",
+            "SELECT count(*) FROM django_mq_message h {by:django_mq_message_ready}",
+            "SELECT max(0, count(*) - 1) FROM django_mq_message h {by:django_mq_message_ready}",
         ),
     ),
-    fault("a redrive keeps the attempts", ("retry_dead.sql", "attempts = 0, ", "")),
-    fault("a pause is ignored where queues are merged", ("claim_across.sql", " AND NOT {paused}", "")),
-    fault("a pause does not end", ("_paused.sql", "q.paused_until > {now}", "true")),
+    fault("a redrive keeps the attempts", ("retry_dead", "attempts = 0, ", "")),
+    fault("a pause is ignored where queues are merged", ("claim_across", " AND NOT {paused}", "")),
+    fault("a pause does not end", ("_paused", "q.paused_until > {now}", "true")),
     fault(
         "the priority of a consumer is ignored",
-        ("facts.sql", "c.session_id, c.priority, c.credit_limit", "c.session_id, 0, c.credit_limit"),
+        ("facts", "c.session_id, c.priority, c.credit_limit", "c.session_id, 0, c.credit_limit"),
     ),
-    fault(
-        "the credit of a better consumer is ignored", ("facts.sql", "c.priority, c.credit_limit", "c.priority, 0")
-    ),
+    fault("the credit of a better consumer is ignored", ("facts", "c.priority, c.credit_limit", "c.priority, 0")),
     fault("the bytes of a claim are ignored", ("sqlite/store.py", "len(row[BODY_COLUMN])) for row", "0) for row")),
-    fault("the limit of a queue is ignored", ("claim_across.sql", "walk.turn <= walk.allowed", "true")),
-    fault(
-        "a retry is not delayed", ("settle_released.sql", "delay_seconds > 0 THEN 0", "delay_seconds > 0 THEN 1")
-    ),
-    fault("a message given back is not marked", ("settle_released.sql", "redelivered = 1, ", "")),
+    fault("the limit of a queue is ignored", ("claim_across", "walk.turn <= walk.allowed", "true")),
+    fault("a retry is not delayed", ("settle_released", "delay_seconds > 0 THEN 0", "delay_seconds > 0 THEN 1")),
+    fault("a message given back is not marked", ("settle_released", "redelivered = true, ", "")),
     fault(
         "what is given back uncounted is counted",
-        ("_counted.sql", "given.counted AND NOT m.suspect", "NOT m.suspect"),
+        ("_counted", "given.counted AND NOT m.suspect", "NOT m.suspect"),
     ),
-    fault("a late settlement counts", ("_held.sql", "gone.claim = CAST(given.key AS INTEGER) AND ", "")),
-    fault("claimed messages are cancelled", ("remove.sql", "state <> 2", "state <> 9")),
-    fault("scheduled messages are not purged", ("find_unheld.sql", "m.state = 0", "m.state = 9")),
-    fault("a move loses the order", ("move.sql", "ORDER BY n.level DESC, n.place, n.id", "ORDER BY n.id DESC")),
-    fault("a move keeps the attempts", ("move.sql", "attempts = 0, ", "")),
+    fault("a late settlement counts", ("_held", "gone.claim = CAST(given.key AS INTEGER) AND ", "")),
+    fault("claimed messages are cancelled", ("remove", "state <> 2", "state <> 9")),
+    fault("scheduled messages are not purged", ("find_unheld", "m.state = 0", "m.state = 9")),
+    fault("a move loses the order", ("move", "ORDER BY n.level DESC, n.place, n.id", "ORDER BY n.id DESC")),
+    fault("a move keeps the attempts", ("move", "attempts = 0, ", "")),
     fault(
         "the reason of a dead letter is wrong",
-        ("settle_dead.sql", "dead_reason = given.reason", "dead_reason = 'failed'"),
+        ("settle_dead", "dead_reason = given.reason", "dead_reason = 'failed'"),
     ),
-    fault(
-        "one attempt too many", ("release_lapsed.sql", "q.max_attempts", "q.max_attempts + (q.max_attempts > 0)")
-    ),
-    fault("a last value keeps the old one", ("older_values.sql", "state < 3", "state = 2")),
-    fault("due messages do not come first", ("_place.sql", "q.due_order = 'keep_place'", "q.due_order <> ''")),
-    fault("a new priority keeps the place", ("prioritise.sql", "level = moving.level, ", "")),
-    fault("a session that ends keeps its messages", ("release_session.sql", "state = 2 AND", "state = 9 AND")),
+    fault("one attempt too many", ("release_lapsed", "q.max_attempts", "q.max_attempts + (q.max_attempts > 0)")),
+    fault("a last value keeps the old one", ("older_values", "state < 3", "state = 2")),
+    fault("due messages do not come first", ("_place", "q.due_order = 'keep_place'", "q.due_order <> ''")),
+    fault("a new priority keeps the place", ("prioritise", "level = moving.level, ", "")),
+    fault("a session that ends keeps its messages", ("release_session", "state = 2 AND", "state = 9 AND")),
 )
 
 
@@ -161,20 +163,23 @@ def plant(planted: Fault, folder: Path) -> None:
     )
     (folder / "tests").symlink_to(ROOT / "tests")
     for edit in planted.edits:
-        path = next((path for path in _places(edit.file) if (folder / path).is_file()), None)
-        if path is None:
-            raise LookupError(f"there is no {edit.file}")
-        text = (folder / path).read_text(encoding="utf-8")
+        path, text = _place(folder, edit.place)
         if edit.old not in text:
-            raise LookupError(f"{path} does not contain {edit.old!r}")
-        (folder / path).write_text(text.replace(edit.old, edit.new), encoding="utf-8")
+            raise LookupError(f"{edit.place} does not contain {edit.old!r}")
+        content = path.read_text(encoding="utf-8")
+        path.write_text(content.replace(text, text.replace(edit.old, edit.new)), encoding="utf-8")
 
 
-def _places(file: str) -> Iterator[Path]:
-    if file.endswith(".py"):
-        yield STORES / file
-    else:
-        yield from (STORES / owner / "sql" / file for owner in (STORE, "sql"))
+def _place(folder: Path, place: str) -> tuple[Path, str]:
+    """Return a file of the copy, and what of it is a statement with its heading, or all of it."""
+    if place.endswith(".py"):
+        path = folder / STORES / place
+        return path, path.read_text(encoding="utf-8")
+    for owner in (STORE, "sql"):
+        for path in (folder / STORES / owner / "sql").glob("*.sql"):
+            if (text := dict(named(path.read_text(encoding="utf-8"))).get(place)) is not None:
+                return path, text
+    raise LookupError(f"there is no {place}")
 
 
 def _search(folder: Path, seconds: float) -> str:

@@ -10,7 +10,7 @@ import pytest
 from django.apps import apps
 
 from django_mq import stores
-from django_mq.stores import option_columns
+from django_mq.stores.statements import named, statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,8 @@ ONLY = {
     "settle_and_claim": "PostgreSQL can write, lock and read in one statement",
     "settle_and_claim_across": "as above",
     "settle_and_claim_across_apart": "as above",
-    "claim_across_apart": "a limit per queue is dear there; elsewhere claim_across.sql keeps to it at no cost",
+    "claim_across": "MariaDB locks with lock_chosen what candidates has found",
+    "claim_across_apart": "a limit per queue is dear there; elsewhere claim_across keeps to it at no cost",
     "claim_alone": "the same where there is nothing to settle",
     "claim_alone_across": "as above",
     "claim_alone_across_apart": "as above",
@@ -46,80 +47,88 @@ ONLY = {
     "lock_messages": "MariaDB's publishers hold the queue's name instead",
     "see_present": "as above",
     "refused_sequences": "only PostgreSQL has sequences with privileges of their own",
-    "elder": "PostgreSQL's renew.sql answers that, too",
     "guard": "only PostgreSQL's locks end with the connection and can be looked at by others",
     "lock_guarded": "as above",
     "hasten": "as above",
     "claimable": "nobody takes SQLite's one write lock without something to write",
-    "volatile_waiting": "what takes two statements begins with a look at whether there is anything",
     "lock_for_writing": "SQLite may refuse a deferred transaction the lock for good",
-    "lease": "the second half of claim.sql, claim_across.sql and claim_chosen.sql",
-    "own_chosen": "the last part of claim_chosen.sql",
+    "claim_chosen": "lock_chosen, lease and own_chosen elsewhere: no UPDATE returns rows there, or not in order",
+    "lock_chosen": "the first part of claim_chosen",
+    "own_chosen": "the last part of claim_chosen",
     "arriving": "SQLite has one writer, whose numbers nobody sees before they are committed",
     "finishing": "as above",
     "see_unfinished": "only MariaDB and MySQL show what is not committed; PostgreSQL names who writes",
     "see_committed": "as above",
     "take_turn": "SQLite's one write lock is turn enough",
-    "remember_finished": "the first half of settle_finished.sql, or of drop_messages.sql",
-    "remember_removed": "the first half of remove.sql, or of drop_messages.sql",
-    "give_back_lapsed": "the second half of release_lapsed.sql",
+    "remember_finished": "the first half of settle_finished, or of drop_messages",
+    "remember_removed": "the first half of remove, or of drop_messages",
+    "give_back_lapsed": "the second half of release_lapsed",
     "mark_tail": "a sequence is never behind the ids in use",
     "change_marker": "only SQLite has one",
     "journal_mode": "only SQLite's may be off",
     # MariaDB and MySQL: rows are locked by one statement and written by another.
-    "told": "renew.sql returns it elsewhere",
-    "written": "append_many.sql returns the ids elsewhere",
-    "hold_queues": "the second half of append.sql's lock, for a statement that names many queues",
-    "settle_finished": "lock_held.sql, remember_finished.sql and drop_messages.sql there",
+    "told": "renew returns it elsewhere",
+    "written": "append_many returns the ids elsewhere",
+    "hold_queues": "the second half of append's lock, for a statement that names many queues",
+    "settle_finished": "lock_held, remember_finished and drop_messages there",
     "lock_held": "the first half of every settlement",
-    "lock_given_back": "the first half of retake.sql",
-    "remove": "lock_unheld.sql, remember_removed.sql and drop_messages.sql there",
+    "lock_given_back": "the first half of retake",
+    "remove": "lock_unheld, remember_removed and drop_messages there",
     "lock_unheld": "the first half of whatever changes messages that nobody holds",
     "drop_messages": "the last part of a settlement, a removal and a move",
-    "promote_due": "due_queues.sql, lock_due.sql and promote.sql there",
+    "promote_due": "due_queues, lock_due and promote there",
     "promote_all": "as above",
     "due_queues": "as above",
     "lock_due": "as above",
     "promote": "as above",
-    "candidates": "the first part of claim_across.sql: no query there joins the heads of several queues",
+    "candidates": "the first part of claim_across elsewhere: no query there joins the heads of several queues",
     "bodies": "the last part of a claim: the size of what it locks is not known before",
-    "find_lapsed": "the first part of release_lapsed.sql",
+    "find_lapsed": "the first part of release_lapsed",
     "lock_lapsed": "the second",
-    "stand_aside": "the first part of prioritise.sql: there is no sequence to ask for an id",
-    "volatile_drop": "the second half of volatile_take.sql",
+    "stand_aside": "the first part of prioritise: there is no sequence to ask for an id",
+    "volatile_drop": "the second half of volatile_take",
     "bound_statements": "limits are a matter of the session there, of the connection's options elsewhere",
-    "waiting_limit": "limit_waiting.sql answers with the limit before, elsewhere",
+    "waiting_limit": "limit_waiting answers with the limit before, elsewhere",
     "uptime": "a function of PostgreSQL's, and no matter to SQLite",
     "variables": "asks for the isolation of transactions, which is the same in each of the others",
 }
 
 
-def code_of(path: Path) -> str:
-    code = "\n".join(line for line in path.read_text().splitlines() if not line.startswith("--"))
-    for word, text in option_columns.texts().items():
-        code = code.replace(f"{{{word}}}", text)
-    return code
-
-
 #: Where what databases share is.
 SHARED = "sql"
-SQL_FILES = [
-    path for package in (*PACKAGES, SHARED) for path in sorted((FOLDER / package / "sql").glob("[!_]*.sql"))
-]
+#: Each statement of each folder with its heading, by folder and name.
+STATEMENTS = {
+    f"{package}/{name}": text
+    for package in (*PACKAGES, SHARED)
+    for path in sorted((FOLDER / package / "sql").glob("*.sql"))
+    for name, text in named(path.read_text())
+}
 
 
-def label(path: Path) -> str:
-    return f"{path.parents[1].name}/{path.stem}"
+def sent() -> Iterator[tuple[str, str]]:
+    """Yield each statement of each database as it is sent, and its label."""
+    for package in PACKAGES:
+        for name in sorted(names_of(package)):
+            yield f"{package}/{name}", statement(f"django_mq.stores.{package}", name, "NOW")
+
+
+def names_of(package: str) -> set[str]:
+    """The statements that a database has, its own or shared by all, without fragments."""
+    labels = [label.split("/") for label in STATEMENTS]
+    return {name for folder, name in labels if folder in {package, SHARED} and not name.startswith("_")}
 
 
 def inserts() -> Iterator[tuple[str, str, set[str]]]:
-    """Yield file, table and columns of every INSERT, and of the COPY."""
-    for path in SQL_FILES:
-        for table, columns in re.findall(r"(?:INSERT INTO|COPY) (\w+) \(([^)]*)\)", code_of(path)):
-            yield label(path), table, {name.strip() for name in columns.split(",")}
+    """Yield label, table and columns of every INSERT and COPY, once where several are alike."""
+    seen = set[tuple[str, str]]()
+    for label, text in sent():
+        for table, columns in re.findall(r"(?:INSERT INTO|COPY) (\w+) \(([^)]*)\)", text):
+            if (table, columns) not in seen:
+                seen.add((table, columns))
+                yield label, table, {name.strip() for name in columns.split(",")}
 
 
-INSERTS = [pytest.param(table, columns, id=f"{file} into {table}") for file, table, columns in inserts()]
+INSERTS = [pytest.param(table, columns, id=f"{label} into {table}") for label, table, columns in inserts()]
 
 
 def columns_of(table: str) -> dict[str, Field]:  # type: ignore[type-arg]
@@ -145,7 +154,7 @@ def may_be_left_out(field: Field) -> bool:  # type: ignore[type-arg]
 
 def test_a_statement_names_tables_of_the_models() -> None:
     hint = re.compile(r"FORCE INDEX \(\w+\)")  # another test knows the indexes
-    words = {label(path): set(re.findall(r"\bdjango_mq_\w+", hint.sub("", code_of(path)))) for path in SQL_FILES}
+    words = {label: set(re.findall(r"\bdjango_mq_\w+", hint.sub("", text))) for label, text in sent()}
     strange = {name: found - set(TABLES) for name, found in words.items()}
 
     assert not {name: words for name, words in strange.items() if words}
@@ -155,21 +164,22 @@ def test_a_heading_names_indexes_that_exist() -> None:
     metas = [model._meta for model in TABLES.values()]
     known = {item.name for meta in metas for item in (*meta.indexes, *meta.constraints)} | set(TABLES)
 
-    strange = {label(path): set(re.findall(r"\bdjango_mq_\w+", path.read_text())) - known for path in SQL_FILES}
+    headings = {label: re.findall("^--.*", text, re.MULTILINE) for label, text in STATEMENTS.items()}
+    strange = {
+        label: set(re.findall(r"\bdjango_mq_\w+", "\n".join(lines))) - known for label, lines in headings.items()
+    }
 
     assert not {name: words for name, words in strange.items() if words}
 
 
 def test_the_folders_have_the_same_statements_but_for_reasons() -> None:
-    names = [
-        {path.stem for path in SQL_FILES if path.parents[1].name in {package, SHARED}} for package in PACKAGES
-    ]
+    names = [names_of(package) for package in PACKAGES]
 
     assert set.union(*names) - set.intersection(*names) == set(ONLY)
 
 
 def test_every_index_of_the_hot_table_serves_a_statement() -> None:
-    described = "\n".join(path.read_text() for path in SQL_FILES)
+    described = "\n".join(STATEMENTS.values())
     # Looking a message up by its correlation id is the admin's, not a store's.
     indexes = {index.name for index in TABLES["django_mq_message"]._meta.indexes} - {"django_mq_message_corr"}
 

@@ -93,7 +93,6 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "bury": ({"ids": [1, 2], "reason": "r"}, "pkey"),
     "facts": ({"queue": "q1", "session": 1, "limit": 10}, "ready claimed retrying due"),
     "page": ({"queue_id": 1, "groups": ["a"], **PAGE}, "ready"),
-    "claim_chosen": ({"ids": [1, 2], "session": 1, "claim": 1, **BYTES}, "pkey"),
     "older_values": ({"queue_id": 10**6, "key": "a", "newest": 1, "replaced": "r"}, "value"),
     "set_value_key": ({"id": 1, "key": "a"}, "pkey"),
     "mark_replaced": ({"ids": [1, 2], "replaced": "r"}, "pkey"),
@@ -141,6 +140,7 @@ IN_ONE_STATEMENT: dict[str, tuple[dict[str, Any], str]] = {
 #: SQLite's own, in the same way.
 MORE_PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "claimable": ({"queues": ["q1", "q2"]}, "ready"),
+    "lock_chosen": ({"ids": [1, 2], "claim": 1}, "pkey"),
     "lease": ({"ids": [1, 2], "session": 1, "claim": 1}, "pkey"),
     "remember_finished": ({"ids": [1, 2], "claims": [1, 1], "session": 1, "outcome": 1}, "pkey"),
     "remember_removed": ({"ids": [1, 2], "outcome": 1, "reason": None}, "pkey"),
@@ -327,13 +327,13 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
         *("measure_queue", "newest_in_queue", "overfull_rings", "lowest_level", "evictable"),
         *("older_values", "set_value_key", "mark_replaced"),
         *("ruled_targets", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),
-        *("page", "arrivals", "claim_chosen"),
+        *("page", "arrivals"),
         *("held_replaced", "bury"),
     )
 } | {
     "append_many": ({"messages": '[{"queue_id": 1, "priority": 4}]'}, "pkey"),
     "written": ({"message_ids": ["0" * 32, "1" * 32]}, "once"),
-    "claim_across": (LOCKED, "pkey"),
+    "lock_chosen": (LOCKED, "pkey"),
     "bodies": ({"ids": [1, 2]}, "pkey"),
     "candidates": ({"queue": "q1", "candidates": 10}, "ready"),
     # What is read of groups alone is not in the plan of a queue without them.

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from django_mq.stores.statements import HEADING
 from tests.structure.tracing import PACKAGE
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def sources() -> Iterator[tuple[str, str]]:
 
 
 def statement_of(path: str) -> str:
-    """Return the path under which a file counts: the same statement in several dialects counts once."""
+    """Return the path under which a file counts: the same subject in several dialects counts once."""
     return DIALECTS.sub("*/sql/", path)
 
 
@@ -54,13 +55,13 @@ def places(rule: str) -> list[Place]:
     for path, text in sources():
         find = {".py": _in_python, ".sql": _in_sql}.get(Path(path).suffix)
         for line, what in find(text, RULES[rule]) if find else ():
-            key = (statement_of(path), what if path.endswith(".py") else "")
-            found.setdefault(key, Place(path, line, what))
+            within = what if path.endswith(".py") else _name_at(text, line)
+            found.setdefault((statement_of(path), within), Place(path, line, what))
     return list(found.values())
 
 
 def naming(option: str) -> list[str]:
-    """Return the files that name an option, one for all dialects of a statement."""
+    """Return the files that name an option, one for all dialects of a subject."""
     word = re.compile(rf"\b{option}\b")
     return sorted({statement_of(path) for path, text in sources() if word.search(text)})
 
@@ -98,6 +99,12 @@ def _name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def _name_at(text: str, line: int) -> str:
+    """Return the name of the statement in which a line of a file stands."""
+    headings = HEADING.findall("\n".join(text.splitlines()[:line]))
+    return str(headings[-1]) if headings else ""
 
 
 def _in_sql(text: str, names: re.Pattern[str]) -> Iterator[tuple[int, str]]:

@@ -169,7 +169,7 @@ class MySQLStore(Acting):
         ranked: list[int] = merged(heads, listed=request.listed)
         untried, locked = dict.fromkeys(ranked), dict[int, tuple[Any, ...]]()
         while batch := next_batch(untried, request.credit - len(locked), queue_of, left):
-            found = {row[0]: row for row in self._rows("claim_across", **given, ids=batch)}
+            found = {row[0]: row for row in self._rows("lock_chosen", **given, ids=batch)}
             locked |= found
             for id_ in batch:
                 del untried[id_]

@@ -77,7 +77,7 @@ class Target:
 
     @classmethod
     def of(cls, found: Sequence[Any]) -> Target:
-        """Return it from a row of copy_targets.sql, without the name and the ids."""
+        """Return it from a row of copy_targets, without the name and the ids."""
         queue_id, published_at, *options = found
         return cls(queue_id, published_at, Options(*options))
 

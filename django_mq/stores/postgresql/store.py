@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from django_mq.stores.records import ClaimRequest, NewMessage, Settlement, Times
     from django_mq.stores.sql.ruling import Conversation, Rows, Statement, Step
 
-#: The parameters of append_at_once.sql: what of a message does not say when, with its type.
+#: The parameters of append_at_once: what of a message does not say when, with its type.
 TYPES_AT_ONCE = (
     ("queue_name", direct.TEXT),
     ("message_id", direct.UUID),
@@ -82,7 +82,7 @@ def numbers(values: Iterable[int]) -> str:
 
 
 def _at_once(message: NewMessage) -> dict[str, Any]:
-    """Return the parameters of append_at_once.sql for the driver."""
+    """Return the parameters of append_at_once for the driver."""
     return {name: getattr(message, name) for name, _ in TYPES_AT_ONCE}
 
 

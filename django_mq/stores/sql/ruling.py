@@ -36,7 +36,7 @@ PROMOTE_LIMIT = 1000
 TRIES = 3
 #: More bytes than a body can have.
 LONGEST = 2**62
-#: Kinds of rows of facts.sql.
+#: Kinds of rows of facts.
 ANSWER, QUEUE, SLOT, WAITING, CONSUMER, READY = range(6)
 
 Rows: TypeAlias = list[tuple[Any, ...]]
@@ -72,7 +72,7 @@ NO_OPTIONS = QueueOptions()
 
 @dataclass(slots=True)
 class Facts:
-    """What facts.sql says of one queue."""
+    """What facts says of one queue."""
 
     alive: bool = False
     due_seconds: float | None = None
@@ -301,8 +301,8 @@ def lease_locked(
     groups: list[int],
     **lease: int,
 ) -> Rows:
-    """Do what claim_chosen.sql of PostgreSQL does, where an UPDATE returns no rows; ``run`` runs one statement."""
-    found = {row[0]: row for row in run("claim_chosen", ids=ids, share_bytes=LONGEST, **lease)}
+    """Do what claim_chosen of PostgreSQL does, where an UPDATE returns no rows; ``run`` runs one statement."""
+    found = {row[0]: row for row in run("lock_chosen", ids=ids, share_bytes=LONGEST, **lease)}
     leased, closed = set[int](), set[int]()
     for id_, line in zip(ids, lines, strict=True):
         if id_ not in found:

@@ -88,7 +88,7 @@ def as_driver_reads(text: str) -> str:
 
 
 def at_once(message: NewMessage, now: datetime) -> dict[str, Any]:
-    """Return the parameters of append_at_once.sql, in a third of the time that ``parameters`` takes."""
+    """Return the parameters of append_at_once, in a third of the time that ``parameters`` takes."""
     return {
         "queue_name": message.queue_name,
         "message_id": message.message_id.hex,

@@ -1,31 +1,26 @@
--- Reads messages of one queue in delivery order, those beyond a given position.
--- Locks: nothing. Index: django_mq_message_ready for ready ones; of the other states, which have no
--- index in delivery order, it sorts all that the queue holds.
--- Returns: the columns of Browsed.
-WITH q AS (
-    SELECT id, name FROM django_mq_queue WHERE name = %(queue)s
-), head AS MATERIALIZED (
-    SELECT * FROM (SELECT m.id FROM django_mq_message m
-     WHERE m.state = 0 AND m.queue_id = (SELECT id FROM q) AND 0 IN (SELECT value FROM json_each(%(states)s)) AND {beyond}
-     ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s)
-    UNION ALL
-    SELECT * FROM (SELECT m.id FROM django_mq_message m
-     WHERE m.state = 1 AND m.queue_id = (SELECT id FROM q) AND 1 IN (SELECT value FROM json_each(%(states)s)) AND {beyond}
-     ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s)
-    UNION ALL
-    SELECT * FROM (SELECT m.id FROM django_mq_message m
-     WHERE m.state = 2 AND m.queue_id = (SELECT id FROM q) AND 2 IN (SELECT value FROM json_each(%(states)s)) AND {beyond}
-     ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s)
-    UNION ALL
-    SELECT * FROM (SELECT m.id FROM django_mq_message m
-     WHERE m.state = 3 AND m.queue_id = (SELECT id FROM q) AND 3 IN (SELECT value FROM json_each(%(states)s)) AND {beyond}
-     ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s)
-)
-SELECT
-    m.id, m.message_id, q.name, m.state, m.priority, m.attempts, m.published_at, m.deliver_at,
-    m.expires_at, m.type, m.correlation_id, m.content_type, m.content_encoding, m.headers, m.body, m.dead_reason, m.level, m.place
-FROM head
-CROSS JOIN q
-JOIN django_mq_message m ON m.id = head.id
-ORDER BY m.level DESC, m.place, m.id
-LIMIT %(limit)s
+-- name: _longest_waiting
+(SELECT (julianday({now}) - julianday(min(waiting.since))) * 86400.0
+     FROM (
+        SELECT max(coalesce(oldest.deliver_at, oldest.published_at), oldest.published_at) AS since
+        FROM json_each('[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]') AS levels
+        JOIN django_mq_message oldest ON oldest.id = (
+            SELECT m.id FROM django_mq_message m
+            WHERE m.queue_id = q.id AND m.state = 1 AND m.level = levels.value
+            ORDER BY m.place, m.id LIMIT 1)
+        UNION ALL
+        SELECT min(m.deliver_at) FROM django_mq_message m
+        WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now}
+     ) waiting)
+
+-- name: count_unknown. Counts messages in a state that is none of ours, stopping at the limit.
+-- Locks: nothing. Index: the four partial indexes of a queue's states: where they hold as many as there are, no row is
+-- looked at. Returns: the count.
+SELECT CASE
+    WHEN (SELECT count(*) FROM django_mq_message)
+       = (SELECT count(*) FROM django_mq_message WHERE state = 0)
+       + (SELECT count(*) FROM django_mq_message WHERE state = 1)
+       + (SELECT count(*) FROM django_mq_message WHERE state = 2)
+       + (SELECT count(*) FROM django_mq_message WHERE state = 3)
+    THEN 0
+    ELSE (SELECT count(*) FROM (SELECT 1 FROM django_mq_message WHERE state NOT IN (0, 1, 2, 3) LIMIT %(limit)s))
+END

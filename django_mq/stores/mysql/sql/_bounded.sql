@@ -1,1 +1,0 @@
-greatest({end}, coalesce({shortest}, {end}))

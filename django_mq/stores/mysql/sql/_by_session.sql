@@ -1,1 +1,0 @@
-FORCE INDEX (django_mq_message_claimed)

@@ -1,1 +1,0 @@
-coalesce(least({bounded}, coalesce({longest}, {bounded})), {longest})

@@ -1,1 +1,0 @@
-(m.group_key IS NULL OR coalesce(m.group_key NOT IN %(groups)s, true))

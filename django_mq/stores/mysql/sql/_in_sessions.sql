@@ -1,1 +1,0 @@
-IN %(sessions)s

@@ -1,1 +1,0 @@
--- The store answers with one row for each that a statement touched.

@@ -1,7 +1,0 @@
--- Deletes the results of Django's tasks that are over their time.
--- Locks: the rows it deletes. Index: django_mq_taskresult_pruning.
--- Returns: one row per deleted row.
-DELETE FROM django_mq_taskresult
-WHERE expires_at < {now}
-ORDER BY expires_at
-LIMIT %(limit)s

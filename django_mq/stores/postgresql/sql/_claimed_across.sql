@@ -1,1 +1,0 @@
-m.id, m.claim, (SELECT name FROM django_mq_queue WHERE id = m.queue_id), {claimed_columns}

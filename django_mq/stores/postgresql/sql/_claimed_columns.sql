@@ -1,4 +1,0 @@
-m.level, m.place, m.priority, m.attempts - m.suspect::int,
-m.redelivered, m.suspect, coalesce(m.expires_at <= {now}, false), m.message_id, m.type, m.correlation_id,
-m.group_key, m.published_at, m.deliver_at, m.expires_at, m.content_type, m.content_encoding,
-m.headers::text, m.properties::text, m.body

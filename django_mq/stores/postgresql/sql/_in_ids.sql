@@ -1,1 +1,0 @@
-= ANY(%(ids)s::bigint[])

@@ -1,1 +1,0 @@
-(m.group_key IS NULL OR m.group_key <> ALL(%(groups)s::text[]))

@@ -1,1 +1,0 @@
-= ANY(%(sessions)s::bigint[])

@@ -1,1 +1,0 @@
-array_position(ARRAY(SELECT id FROM chosen ORDER BY rank), m.id)

@@ -1,1 +1,0 @@
-(SELECT least(%(credit)s, max(rank))::int FROM candidates)

@@ -1,1 +1,0 @@
-(SELECT sum(size)::int FROM parts)

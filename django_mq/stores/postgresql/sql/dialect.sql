@@ -1,0 +1,38 @@
+-- name: _as
+::{it}
+-- name: _in
+= ANY(%({it})s::bigint[])
+-- name: _in_texts
+= ANY(%({it})s::text[])
+-- name: _in_uuids
+= ANY(%({it})s::text[]::uuid[])
+-- name: _among. The array is made once, and skips locked rows: an IN may be asked again for every row and then
+-- oversteps the limit.
+= ANY(ARRAY({it} FOR UPDATE SKIP LOCKED))
+-- name: _in_other_groups
+(m.group_key IS NULL OR m.group_key <> ALL(%(groups)s::text[]))
+-- name: _at
+%({it})s::timestamptz
+-- name: _after
+{now} + {it} * interval '1 second'
+-- name: _ahead
+{after:%({it})s::float8}
+-- name: _ago
+{now} - interval '{it}'
+-- name: _past_grace. Whether the server has run for longer than the grace that a start gives everybody.
+pg_postmaster_start_time() < {now} - %(grace_seconds)s * interval '1 second'
+-- name: _running_totals
+row_number() OVER delivery AS turn,
+            count(*) FILTER (WHERE suspect) OVER delivery AS suspects, sum(size_bytes) OVER delivery AS total_bytes
+
+-- name: _read_committed. Whether the statement sees every queue that was deleted before it began. Above READ COMMITTED
+-- a transaction sees the queues of its own beginning. So a statement that writes messages locks the queue there, which
+-- fails where the queue has been deleted since.
+current_setting('transaction_isolation') = 'read committed'
+
+-- name: _last_number. The last number that was given, whether or not its transaction has committed; the last that is
+-- committed, where the role may not read the sequence.
+SELECT CASE
+    WHEN has_sequence_privilege(pg_get_serial_sequence('django_mq_{it}', 'id'), 'USAGE, SELECT')
+    THEN coalesce(pg_sequence_last_value(pg_get_serial_sequence('django_mq_{it}', 'id')::regclass), 0)
+    ELSE (SELECT coalesce(max(id), 0) FROM django_mq_{it}) END

@@ -1,0 +1,2 @@
+-- name: _ready_at
+greatest(gone.deliver_at, gone.published_at)

@@ -1,0 +1,7 @@
+-- name: _ruled
+SELECT
+    id, max_messages, max_bytes, overflow, last_value_key, held_messages, held_bytes,
+    coalesce(counted_at > {ago:1 minute}, false)
+FROM django_mq_queue q
+WHERE q.name = %(queue)s AND {has_publish_rules}
+FOR UPDATE {it}

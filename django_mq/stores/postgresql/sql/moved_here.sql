@@ -1,5 +1,0 @@
--- Finds messages that have been moved to a queue.
--- Locks: nothing. Index: django_mq_message_once.
--- Returns: id and message id.
-SELECT id, message_id FROM django_mq_message
-WHERE message_id = ANY(%(message_ids)s::uuid[]) AND queue_id = %(queue_id)s

@@ -1,8 +1,0 @@
--- Takes claimed messages away from their sessions and makes them ready.
--- Locks: the rows it changes. Index: the primary key.
--- Returns: one row per message.
-UPDATE django_mq_message
-SET state = 1, redelivered = true, attempts = attempts - suspect::int,
-    session_id = NULL, claim = NULL, claimed_at = NULL
-WHERE id = ANY(%(ids)s::bigint[]) AND state = 2
-RETURNING id

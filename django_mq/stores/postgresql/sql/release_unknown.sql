@@ -1,7 +1,0 @@
--- Gives back, uncounted, what is claimed in a session's name but unknown to it.
--- Locks: the rows it changes. Index: django_mq_message_claimed.
--- Returns: one row per message.
-UPDATE django_mq_message
-SET state = 1, attempts = attempts - suspect::int, session_id = NULL, claim = NULL, claimed_at = NULL
-WHERE state = 2 AND session_id = %(session)s AND NOT (id = ANY(%(held)s::bigint[]))
-RETURNING id

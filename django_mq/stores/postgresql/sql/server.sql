@@ -1,0 +1,87 @@
+-- name: isolation. Asks how transactions are isolated that do not say so themselves.
+-- Locks: nothing. Returns: the level's name.
+SELECT current_setting('default_transaction_isolation')
+
+-- name: backend. Asks which server process runs this connection's statements.
+-- Locks: nothing. Returns: its process id.
+SELECT pg_backend_pid()
+
+-- name: space. Asks what each of our tables takes of the disk, and how well it is cleaned up.
+-- Locks: nothing. Reads catalogues and statistics only, no message. An index is compared with what its entries would
+-- take in a new one, nine tenths full: eight bytes and four for each, and its columns' average widths in steps of
+-- eight. Returns: table, bytes with indexes, bytes of indexes beyond what a new one would take, rows and dead rows by
+-- the statistics, seconds since the last vacuum, and the table's own settings.
+SELECT
+    c.relname::text,
+    pg_total_relation_size(c.oid),
+    coalesce((
+        SELECT sum(greatest(0, pg_relation_size(i.indexrelid)
+            - 8192 * (2 + ceil(ic.reltuples * (12 + 8 * ceil(w.width / 8.0)) / 0.9 / 8150))))::bigint
+        FROM pg_index i
+        JOIN pg_class ic ON ic.oid = i.indexrelid AND ic.reltuples >= 0
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(coalesce(st.avg_width, 8)), 8) AS width
+            FROM unnest(i.indkey::int2[]) AS k(number)
+            LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+            LEFT JOIN pg_stats st
+                ON st.schemaname = n.nspname AND st.tablename = c.relname AND st.attname = a.attname
+        ) w
+        WHERE i.indrelid = c.oid
+    ), 0),
+    greatest(s.n_live_tup, 0), greatest(s.n_dead_tup, 0),
+    extract(epoch FROM now() - greatest(s.last_vacuum, s.last_autovacuum))::float8,
+    coalesce(array_to_string(c.reloptions, ', '), '')
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_stat_user_tables s ON s.relid = c.oid
+WHERE c.relkind = 'r' AND c.relname LIKE 'django\_mq\_%%' AND pg_table_is_visible(c.oid)
+ORDER BY c.relname
+
+-- name: see_present. Has the transaction see what is committed before each of its statements. Refused where the
+-- transaction is isolated otherwise and has read something, or has a savepoint.
+-- Locks: nothing. Returns: nothing.
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED
+
+-- name: limit_waiting. Limits how long this transaction waits for a lock.
+-- Locks: nothing. Returns: the limit before.
+SELECT current_setting('lock_timeout'), set_config('lock_timeout', %(limit)s, true)
+
+-- name: lock_messages. Waits for every open transaction that wrote messages, and holds others off.
+-- Locks: the table against writing, until the transaction ends. Returns: nothing.
+LOCK TABLE django_mq_message IN SHARE MODE
+
+-- name: longest_transaction. Asks for the transaction that keeps deleted rows from being cleaned up for longest.
+-- Locks: nothing. Returns: its process, its age in seconds, and what the process calls itself; no row without one.
+SELECT a.pid, extract(epoch FROM clock_timestamp() - a.xact_start)::float8, coalesce(a.application_name, '')
+FROM pg_stat_activity a
+WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
+    AND a.backend_xmin IS NOT NULL AND a.xact_start IS NOT NULL
+ORDER BY a.xact_start LIMIT 1
+
+-- name: refused_sequences. Asks which sequences the role may not use, of those that number messages and the history.
+-- Locks: nothing. Reads catalogues only. Returns: their names.
+SELECT pg_get_serial_sequence(t.name, 'id')
+FROM (VALUES ('django_mq_message'), ('django_mq_history')) AS t(name)
+WHERE NOT has_sequence_privilege(pg_get_serial_sequence(t.name, 'id'), 'USAGE')
+
+-- name: _others_holding. Names the open transactions of others that hold a lock of a table or a sequence: one row each.
+SELECT DISTINCT virtualtransaction
+FROM pg_locks
+WHERE locktype = 'relation' AND granted AND pid <> pg_backend_pid()
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND relation = {it}::regclass
+
+-- name: writers. Names the open transactions of others that have written messages, or may have: whoever writes into a
+-- table has locked it before the row gets its id, until the end of the transaction.
+-- Locks: nothing. Index: none; reads the server's table of locks. Returns: one row per transaction.
+{others_holding:'django_mq_message'} AND mode NOT IN ('AccessShareLock', 'RowShareLock')
+
+-- name: arriving. Names the open transactions of others that may have been given an arrival number: each holds a lock
+-- of the numbers' sequence to its end.
+-- Locks: nothing. Index: none; reads the server's table of locks. Returns: one row per transaction.
+{others_holding:pg_get_serial_sequence('django_mq_message', 'id')}
+
+-- name: finishing. Names the open transactions of others that may have been given a number of the history: each holds a
+-- lock of the numbers' sequence to its end.
+-- Locks: nothing. Index: none; reads the server's table of locks. Returns: one row per transaction.
+{others_holding:pg_get_serial_sequence('django_mq_history', 'id')}

@@ -1,0 +1,92 @@
+-- name: remove. Removes unheld messages, all or those with a reason, and remembers them in the history, where the queue
+-- keeps one.
+-- Locks: the rows it removes, skipping locked ones. Index: the primary key. Returns: the ids that went.
+WITH gone AS (
+    DELETE FROM django_mq_message
+    WHERE id {among:
+        SELECT id FROM django_mq_message
+        WHERE id {in:ids} AND state <> 2 AND (%(reason)s::text IS NULL OR dead_reason = %(reason)s)}
+    RETURNING *
+), kept AS (
+    {removed_row}
+    FROM gone
+    JOIN django_mq_queue q ON q.id = gone.queue_id
+    WHERE q.history_days > 0
+)
+SELECT id FROM gone
+
+-- name: prioritise. Gives ready or scheduled messages another priority: each becomes a new arrival, so that it stands
+-- at the tail of its new level. Their old order decides who arrives first. A new row takes its number from the table,
+-- which needs no privilege on the sequence.
+-- Locks: the rows it changes, skipping locked ones. Index: the primary key. Returns: one row per message.
+WITH chosen AS MATERIALIZED (
+    SELECT * FROM django_mq_message
+    WHERE id = ANY(%(ids)s::bigint[]) AND state < 2 AND priority <> %(priority)s
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM django_mq_message WHERE id IN (SELECT id FROM chosen) RETURNING id
+)
+{copy_with_priority}
+FROM chosen m
+JOIN gone ON gone.id = m.id
+JOIN django_mq_queue q ON q.id = m.queue_id
+CROSS JOIN (SELECT %(priority)s::int AS priority) n
+ORDER BY m.level DESC, m.place, m.id
+RETURNING id
+
+-- name: move. Moves unheld messages to the tail of another queue; attempts restart. A message that is there already
+-- stays where it is, and of several copies of one message only the first moves.
+-- Locks: the rows it moves, skipping locked ones; the target against deletion above READ COMMITTED. Index: the primary
+-- key. Returns: the ids that left.
+WITH chosen AS MATERIALIZED (
+    SELECT * FROM django_mq_message
+    WHERE id = ANY(%(ids)s::bigint[]) AND state <> 2
+    FOR UPDATE SKIP LOCKED
+), first AS MATERIALIZED (
+    SELECT DISTINCT ON (message_id) * FROM chosen ORDER BY message_id, level DESC, place, id
+), copied AS (
+    {copy_to_tail}
+    FROM first n
+    JOIN django_mq_queue q ON q.name = %(target)s AND q.id <> n.queue_id
+    WHERE {read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.name = %(target)s FOR KEY SHARE)
+    ORDER BY n.level DESC, n.place, n.id
+    ON CONFLICT (message_id, queue_id) DO NOTHING
+    RETURNING message_id
+)
+DELETE FROM django_mq_message m
+USING first, copied
+WHERE m.id = first.id AND first.message_id = copied.message_id
+RETURNING m.id
+
+-- name: _with_origin
+n.headers || jsonb_build_object(
+        'x-origin-queue', n.origin_name, 'x-origin-attempts', n.attempts,
+        'x-dead-reason', n.dead_reason, 'x-dead-at', n.dead_at)
+
+-- name: move_dead. Moves dead messages to their queue's dead-letter queue, or its expiry queue, where it names one:
+-- attempts restart, the origin stands in the headers. Without one, or when it is there already, they stay where they
+-- are.
+-- Locks: the rows it moves; the targets against deletion above READ COMMITTED. Index: the primary key. Returns: the ids
+-- that left.
+WITH dead AS MATERIALIZED (
+    SELECT DISTINCT ON (n.message_id, target.id)
+        n.*, origin.name AS origin_name, target.id AS target_id
+    FROM django_mq_message n
+    JOIN django_mq_queue origin ON origin.id = n.queue_id
+    JOIN django_mq_queue target ON target.id = CASE WHEN %(expired)s THEN origin.expiry_queue_id ELSE origin.dead_letter_queue_id END
+        AND NOT target.closed
+    WHERE n.id = ANY(%(ids)s::bigint[]) AND n.state = 3
+    ORDER BY n.message_id, target.id, n.id
+), copied AS (
+    {copy_dead}
+    FROM dead n
+    JOIN django_mq_queue q ON q.id = n.target_id
+    WHERE {read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.id = n.target_id FOR KEY SHARE)
+    ORDER BY n.id
+    ON CONFLICT (message_id, queue_id) DO NOTHING
+    RETURNING message_id, queue_id
+)
+DELETE FROM django_mq_message m
+USING dead, copied
+WHERE m.id = dead.id AND dead.message_id = copied.message_id AND dead.target_id = copied.queue_id
+RETURNING m.id

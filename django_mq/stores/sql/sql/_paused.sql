@@ -1,1 +1,0 @@
-(q.paused AND coalesce(q.paused_until > {now}, true))

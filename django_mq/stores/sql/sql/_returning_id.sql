@@ -1,1 +1,0 @@
-RETURNING id

@@ -1,1 +1,0 @@
-octet_length(m.body)

@@ -1,0 +1,97 @@
+-- name: _size_bytes
+octet_length(m.body)
+
+-- name: lease. Leases the locked messages to a session. A suspect's attempt is counted here, at its claim.
+-- Locks: the rows it changes. Index: the primary key. Returns: nothing that is used.
+UPDATE django_mq_message
+SET state = 2, session_id = %(session)s, claim = %(claim)s, claimed_at = {now}, attempts = attempts + suspect{as:int}
+WHERE id {in:ids}
+
+-- name: session_alive. Asks whether a session still exists.
+-- Locks: nothing. Index: the primary key. Returns: one row if it does.
+SELECT 1 FROM django_mq_workersession WHERE id = %(session)s
+
+-- name: _candidate. A ready message as the arbiter sees it: id, priority, whether it is suspect, level, place, size,
+-- the live session that its group belongs to, and the group.
+m.id, m.priority, CASE WHEN m.suspect THEN 1 ELSE 0 END AS suspect, m.level, m.place, {size_bytes} AS size_bytes,
+(SELECT o.session_id
+ FROM django_mq_ownership o
+ JOIN django_mq_workersession s ON s.id = o.session_id
+ WHERE o.queue_id = m.queue_id AND o.group_key = m.group_key
+ LIMIT 1) AS owner, m.group_key
+
+-- name: _redelivered
+w.redelivered
+
+-- name: facts
+-- Reads what the arbiter must know of one queue, and the first page of its ready messages, of none while it is paused.
+-- What costs something is read only where the queue's options, or its consumers' priorities, ask for it.
+-- Locks: nothing; the claim lock is held. Index: the queue's unique name, django_mq_message_ready for the page,
+-- django_mq_message_claimed and _retrying, and django_mq_ownership_group for the slots and each message of a group.
+-- Returns: rows of a kind, seven numbers and a text:
+-- 0: whether the session lives, and microseconds until the next message is due, null for none.
+-- 1: the queue: id, strict, exclusive, max_in_flight, max_consumers, how many are claimed; its grouping.
+-- 2: a live session that has a slot.
+-- 3: a group of which a message is claimed, or has failed and waits for its next attempt.
+-- 4: a consumer, where their priorities differ, in a live session or the asking one, as of the last heartbeat: session, priority,
+-- credit (0 is no limit), what is used of it for all queues of the session together, if they share it, whether it is stopping,
+-- how many messages of this queue the session holds, and whether all that it can handle at a time is being handled.
+-- 5: a ready message, as page returns it.
+SELECT 0 AS kind, CASE WHEN EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = %(session)s) THEN 1 ELSE 0 END AS a,
+    {next_due_microseconds} AS b, 0 AS c, 0 AS d, 0 AS e, 0 AS f, 0 AS g, '' AS word
+UNION ALL
+SELECT 1, q.id, CASE WHEN q.strict THEN 1 ELSE 0 END, CASE WHEN q.exclusive THEN 1 ELSE 0 END, q.max_in_flight, q.max_consumers,
+    CASE WHEN q.max_in_flight IS NULL THEN 0 ELSE (
+        SELECT count(*) FROM django_mq_message h {by:django_mq_message_ready} WHERE h.queue_id = q.id AND h.state = 2) END,
+    0, q.group_rule
+FROM django_mq_queue q
+WHERE q.name = %(queue)s
+UNION ALL
+SELECT 2, o.session_id, 0, 0, 0, 0, 0, 0, ''
+FROM django_mq_ownership o
+JOIN django_mq_workersession s ON s.id = o.session_id
+WHERE o.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s) AND o.group_key IS NULL
+UNION ALL
+SELECT 3, 0, 0, 0, 0, 0, 0, 0, h.group_key
+FROM django_mq_message h {by:django_mq_message_ready}
+WHERE h.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND q.group_rule <> 'none')
+  AND h.state = 2 AND h.group_key IS NOT NULL
+UNION ALL
+SELECT 3, 0, 0, 0, 0, 0, 0, 0, w.group_key
+FROM django_mq_message w
+WHERE w.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND q.group_rule <> 'none')
+  AND w.state = 0 AND {redelivered} AND w.group_key IS NOT NULL
+UNION ALL
+SELECT 4, c.session_id, c.priority, c.credit_limit, CASE WHEN s.kind = 'celery' THEN c.credit_used ELSE 0 END,
+    CASE WHEN c.state = 'stopping' THEN 1 ELSE 0 END,
+    (SELECT count(*) FROM django_mq_message h {by:django_mq_message_claimed}
+     WHERE h.state = 2 AND h.queue_id = (SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s)
+       AND h.session_id = c.session_id),
+    CASE WHEN s.busy >= s.slots THEN 1 ELSE 0 END, ''
+FROM django_mq_consumer c
+JOIN django_mq_workersession s ON s.id = c.session_id AND (s.deadline > {now} OR s.id = %(session)s)
+WHERE c.queue_name = %(queue)s
+  AND EXISTS (SELECT 1 FROM django_mq_consumer other WHERE other.queue_name = %(queue)s AND other.priority <> c.priority)
+UNION ALL
+SELECT 5, page.*
+FROM (
+    SELECT {candidate}
+    FROM django_mq_message m {by:django_mq_message_ready}
+    WHERE m.state = 1 AND m.queue_id = (
+        SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s AND NOT {paused})
+    ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s
+) page
+
+-- name: page. Reads a further page of a queue's ready messages in delivery order, without some groups.
+-- Locks: nothing; the claim lock is held. Index: django_mq_message_ready, and django_mq_ownership_group for each
+-- message. Returns: id, priority, whether it is suspect, level, place, size, the live session that its group belongs
+-- to, and the group.
+SELECT {candidate}
+FROM django_mq_message m {by:django_mq_message_ready}
+WHERE m.state = 1 AND m.queue_id = %(queue_id)s
+  AND m.level <= %(level)s AND (m.level < %(level)s OR (m.place, m.id) > (%(place)s, %(after)s)) AND {in_other_groups}
+ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s
+
+-- name: own. Gives a session a slot in a queue; it has none.
+-- Locks: the new row. Index: none. Returns: nothing that is used.
+INSERT INTO django_mq_ownership (queue_id, session_id) VALUES (%(queue_id)s, %(session)s)

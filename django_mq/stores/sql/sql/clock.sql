@@ -1,4 +1,0 @@
--- Reads the database's clock.
--- Locks: nothing.
--- Returns: the time.
-SELECT {now}

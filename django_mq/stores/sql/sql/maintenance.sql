@@ -1,0 +1,67 @@
+-- name: chores. Asks which duties of upkeep have something to do: reap, promote, expire, trim, take operations over. To
+-- be reaped is a lapsed session or one whose connection has ended, unless the server has just started, and a message
+-- that is held in the name of no session.
+-- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring. Returns: one row of
+-- five truths.
+SELECT
+    {reapable},
+    EXISTS (
+        SELECT 1 FROM django_mq_queue q
+        WHERE EXISTS (
+            SELECT 1 FROM django_mq_message due
+            WHERE due.queue_id = q.id AND due.state = 0 AND due.deliver_at <= {now})),
+    EXISTS (
+        SELECT 1 FROM django_mq_message old
+        WHERE old.expires_at IS NOT NULL AND old.state < 2 AND old.expires_at <= {now}),
+    EXISTS (SELECT 1 FROM django_mq_queue ring WHERE {overfull}),
+    EXISTS (SELECT 1 FROM django_mq_operation operation WHERE operation.status = 'running' AND {stalled})
+
+-- name: find_expired. Finds scheduled and ready messages whose time to live is over.
+-- Locks: nothing. Index: django_mq_message_expiring. Returns: ids.
+SELECT id FROM django_mq_message
+WHERE expires_at IS NOT NULL AND state < 2 AND expires_at <= {now}
+ORDER BY expires_at LIMIT %(limit)s
+
+-- name: set_expired_aside. Marks expired messages dead whose queue names an expiry queue; move_dead follows.
+-- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message SET state = 3, dead_reason = %(reason)s, dead_at = {now}
+WHERE id {in:ids} AND state < 2 AND dead_reason <> %(replaced)s
+  AND queue_id IN (SELECT q.id FROM django_mq_queue q WHERE q.expiry_queue_id IS NOT NULL)
+{returning:id}
+
+-- name: prune_attempts. Deletes failed attempts older than 30 days whose message is no longer here.
+-- Locks: the rows it deletes, skipping locked ones. Index: django_mq_attempt_pruning, django_mq_message_once. Returns:
+-- one row per deleted row.
+DELETE FROM django_mq_attempt WHERE id {among:
+    SELECT a.id FROM django_mq_attempt a
+    WHERE a.failed_at < {ago:30 day}
+      AND NOT EXISTS (SELECT 1 FROM django_mq_message m WHERE m.message_id = a.message_id)
+    ORDER BY a.failed_at LIMIT %(limit)s}
+RETURNING id
+
+-- name: prune_rollups. Deletes minutes older than two days.
+-- Locks: the rows it deletes, skipping locked ones. Index: django_mq_rollup_once. Returns: one row per deleted row.
+DELETE FROM django_mq_rollup WHERE id {among:
+    SELECT id FROM django_mq_rollup
+    WHERE minute < {ago:2 day}
+    ORDER BY minute LIMIT %(limit)s}
+RETURNING id
+
+-- name: prune_task_results. Deletes the results of Django's tasks that are over their time.
+-- Locks: the rows it deletes, skipping locked ones. Index: django_mq_taskresult_pruning. Returns: a row for each.
+DELETE FROM django_mq_taskresult WHERE message_id {among:
+    SELECT message_id FROM django_mq_taskresult
+    WHERE expires_at < {now}
+    ORDER BY expires_at LIMIT %(limit)s}
+RETURNING message_id
+
+-- name: prune_volatile_bindings. Deletes volatile bindings nobody renews.
+-- Locks: the rows it deletes, skipping locked ones. No index: the table is small. Returns: one row per deleted row.
+DELETE FROM django_mq_volatilebinding WHERE id {among:SELECT id FROM django_mq_volatilebinding WHERE expires_at < {now}}
+RETURNING id
+
+-- name: prune_volatile_messages. Deletes volatile messages nobody fetched in time.
+-- Locks: the rows it deletes, skipping locked ones. No index: the table is small. Returns: one row per deleted row.
+DELETE FROM django_mq_volatilemessage
+WHERE id {among:SELECT id FROM django_mq_volatilemessage WHERE expires_at < {now} LIMIT %(limit)s}
+RETURNING id

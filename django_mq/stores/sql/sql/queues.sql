@@ -1,0 +1,66 @@
+-- name: declare. Creates a queue unless its name is taken.
+-- Locks: the new row; waits for another transaction that creates the same queue. Returns: the id if it was created.
+INSERT INTO django_mq_queue (
+    name, closed, paused, paused_reason, dropped, created_at,
+    {option_columns})
+SELECT %(name)s, false, false, '', 0, {now}, {option_values}
+{unless_taken:name}
+{returning:id}
+
+-- name: queue. Reads one queue.
+-- Locks: nothing. Index: its unique name. Returns: the columns of QueueRecord, the options last.
+SELECT
+    q.id, q.name, q.closed, {paused},
+    (SELECT coalesce(min(c.priority) <> max(c.priority), false) FROM django_mq_consumer c WHERE c.queue_name = q.name),
+    {option_reads}
+FROM django_mq_queue q
+WHERE q.name = %(queue)s
+
+-- name: queue_use. Asks what keeps a queue from being deleted.
+-- Locks: the queue's row, so that the answer holds until the deletion. Index: its unique name. Returns: how many queues
+-- name it as their dead-letter or expiry queue.
+SELECT (SELECT count(*) FROM django_mq_queue d WHERE d.dead_letter_queue_id = q.id OR d.expiry_queue_id = q.id)
+FROM django_mq_queue q WHERE q.name = %(queue)s {for_update}
+
+-- name: drop_turn. Forgets the turn of a queue that is about to be deleted.
+-- Locks: its row. Index: the primary key. Returns: nothing that is used.
+DELETE FROM django_mq_turn WHERE queue_id = (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
+
+-- name: drop_queue. Deletes a queue's row; drop_bindings and drop_duplicates have run.
+-- Locks: the row. Index: the queue's unique name. Returns: one row if it existed.
+DELETE FROM django_mq_queue WHERE name = %(queue)s {returning:id}
+
+-- name: set_paused. Pauses or resumes a queue.
+-- Locks: the queue's row. Index: its unique name. Returns: one row if the queue exists.
+UPDATE django_mq_queue SET paused = %(paused)s, paused_reason = %(reason)s, paused_until = {ahead:seconds}
+WHERE name = %(queue)s
+RETURNING id
+
+-- name: _paused
+(q.paused AND coalesce(q.paused_until > {now}, true))
+-- name: _has_publish_rules
+(q.max_messages IS NOT NULL OR q.max_bytes IS NOT NULL OR q.last_value_key <> '')
+
+-- name: bind. Binds a queue to an exchange.
+-- Locks: the new row. Index: django_mq_binding_once. Returns: nothing.
+INSERT INTO django_mq_binding (exchange, exchange_type, pattern, queue_id)
+SELECT %(exchange)s, %(exchange_type)s, %(pattern)s, id FROM django_mq_queue WHERE name = %(queue)s
+ON CONFLICT (exchange, pattern, queue_id) DO NOTHING
+
+-- name: unbind. Removes a binding.
+-- Locks: its row. Index: django_mq_binding_once. Returns: one row if there was one.
+DELETE FROM django_mq_binding WHERE exchange = %(exchange)s AND pattern = %(pattern)s
+  AND queue_id = (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
+{returning:id}
+
+-- name: bindings. Reads the durable bindings of an exchange.
+-- Locks: nothing. Index: django_mq_binding_once. Returns: exchange type, pattern and queue.
+SELECT b.exchange_type, b.pattern, q.name
+FROM django_mq_binding b
+JOIN django_mq_queue q ON q.id = b.queue_id
+WHERE b.exchange = %(exchange)s
+ORDER BY b.id
+
+-- name: drop_bindings. Deletes a queue's bindings.
+-- Locks: the rows it deletes. Index: the foreign key to the queue. Returns: nothing.
+DELETE FROM django_mq_binding WHERE queue_id = (SELECT id FROM django_mq_queue WHERE name = %(queue)s)

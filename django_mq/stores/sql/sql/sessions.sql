@@ -1,0 +1,83 @@
+-- name: open_session. Opens a worker session, or one again that was reaped, unless another has its id.
+-- Locks: the new row. Returns: its id; nothing if another session has it.
+INSERT INTO django_mq_workersession (
+    id, name, kind, host, pid, version, queues, credit, held, started_at, heartbeat_at, deadline, conduct, given_credit)
+VALUES (%(session)s, %(name)s, %(kind)s, %(host)s, %(pid)s, %(version)s, %(queues)s{as:jsonb}, %(credit)s, 0,
+        {now}, {now}, {ahead:deadline_seconds}, %(conduct)s, %(given_credit)s)
+{unless_taken:id}
+{returning:id}
+
+-- name: _renewed
+heartbeat_at = {now}, deadline = {ahead:deadline_seconds},
+    held = %(held)s, queues = %(queues)s{as:jsonb}, credit = %(credit)s,
+    busy = %(busy)s, slots = %(slots)s, memory_bytes = %(memory_bytes)s
+
+-- name: renew. Moves a session's deadline.
+-- Locks: the session's row. Index: the primary key. Returns: the id, and what it is told to do; no row when the session
+-- was reaped.
+UPDATE django_mq_workersession SET {renewed} WHERE id = %(session)s {returning:id, conduct, given_credit}
+
+-- name: instruct. Tells a session what to do at its next heartbeat; null leaves what it was told, credit 0 is none.
+-- Locks: the session's row. Index: the primary key. Returns: one row; none when there is no such session.
+UPDATE django_mq_workersession
+SET conduct = coalesce(%(conduct)s{as:text}, conduct),
+    given_credit = CASE WHEN %(credit)s{as:int} IS NULL THEN given_credit ELSE nullif(%(credit)s{as:int}, 0) END
+WHERE id = %(session)s
+{returning:id}
+
+-- name: prolong. Moves the deadline of a session that has not passed it, in place of its worker.
+-- Locks: the session's row. Index: the primary key. Returns: one row; none when the session is given up.
+UPDATE django_mq_workersession SET deadline = {ahead:deadline_seconds}
+WHERE id = %(session)s AND deadline >= {now}
+{returning:id}
+
+-- name: elder. Asks whether there is an older session than this one that lives, and is renewed by its own worker.
+-- Locks: nothing. Index: the primary key. Returns: one row if so.
+SELECT 1 FROM django_mq_workersession
+WHERE id < %(session)s AND deadline >= {now} AND heartbeat_at >= {ahead:silent_seconds}
+LIMIT 1
+
+-- name: add_consumer. Shows one consumer of a session.
+-- Locks: the new row. Returns: nothing.
+INSERT INTO django_mq_consumer (
+    session_id, queue_name, handler, priority, state, credit_limit, credit_used, delivered)
+VALUES (%(session)s, %(queue_name)s, %(handler)s, %(priority)s, %(state)s, %(credit_limit)s,
+        %(credit_used)s, %(delivered)s)
+
+-- name: drop_consumers. Forgets the consumers of sessions.
+-- Locks: their rows. Index: the foreign key to the session. Returns: nothing that is used.
+DELETE FROM django_mq_consumer WHERE session_id {in:sessions}
+
+-- name: release_session. Gives back, uncounted, whatever a session holds.
+-- Locks: the rows it changes. Index: django_mq_message_claimed. Returns: one row per message.
+UPDATE django_mq_message
+SET state = 1, attempts = attempts - suspect{as:int}, redelivered = true,
+    session_id = NULL, claim = NULL, claimed_at = NULL
+WHERE state = 2 AND session_id = %(session)s
+{returning:id}
+
+-- name: lock_lapsed_sessions. Finds the sessions whose deadline has passed, but for the one in whose name this is
+-- asked. A database that has just started gives everybody one deadline of grace: they could not renew while it was
+-- down.
+-- Locks: the sessions' rows, skipping those that another reaper or a renewal holds. Index: django_mq_session_deadline.
+-- Returns: id and name.
+SELECT id, name FROM django_mq_workersession
+WHERE deadline < {now} AND id <> %(spare)s AND {past_grace}
+ORDER BY id {skip_locked}
+
+-- name: drop_ownerships. Frees what belongs to sessions: their groups and seats.
+-- Locks: the rows it deletes. Index: django_mq_ownership_session. Returns: nothing that is used.
+DELETE FROM django_mq_ownership WHERE session_id {in:sessions}
+
+-- name: lost_owners. Finds sessions that own something and are no more: a claim was committed while its session was
+-- being reaped.
+-- Locks: nothing, so that it waits for no claim. Index: none; the table holds what living sessions own. Returns: their
+-- ids.
+SELECT DISTINCT o.session_id
+FROM django_mq_ownership o
+LEFT JOIN django_mq_workersession s ON s.id = o.session_id
+WHERE s.id IS NULL
+
+-- name: drop_sessions. Forgets sessions; drop_consumers has run.
+-- Locks: their rows. Index: the primary key. Returns: nothing that is used.
+DELETE FROM django_mq_workersession WHERE id {in:sessions}

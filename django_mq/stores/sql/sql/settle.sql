@@ -1,0 +1,42 @@
+-- name: _counted. A suspect's attempt was counted when the message was claimed, any other one is counted when it is
+-- settled.
+m.attempts + CASE WHEN given.counted AND NOT m.suspect THEN 1 WHEN m.suspect AND NOT given.counted THEN -1 ELSE 0 END
+
+-- name: settle_released. Gives claimed messages back to their places, at once or after a delay.
+-- Locks: the rows it changes. Index: the primary key. Fenced as settle_finished. Returns: the ids that were still held.
+UPDATE django_mq_message AS m
+SET state = CASE WHEN given.delay_seconds > 0 THEN 0 ELSE 1 END,
+    deliver_at = CASE WHEN given.delay_seconds > 0 THEN {later} ELSE m.deliver_at END, attempts = {counted},
+    suspect = m.suspect AND NOT given.counted, redelivered = true, session_id = NULL, claim = NULL, claimed_at = NULL
+FROM {released}
+WHERE {by_id} m.id = given.id AND m.session_id = %(session)s AND m.claim = given.claim
+RETURNING {own_id}
+
+-- name: settle_dead. Marks claimed messages dead, in place.
+-- Locks: the rows it changes. Index: the primary key. Fenced as settle_finished. Returns: the ids that were still held.
+UPDATE django_mq_message AS m
+SET state = 3, dead_reason = given.reason, dead_at = {now}, attempts = {counted},
+    suspect = false, session_id = NULL, claim = NULL, claimed_at = NULL
+FROM {buried}
+WHERE m.id = given.id AND m.session_id = %(session)s AND m.claim = given.claim
+RETURNING {own_id}
+
+-- name: release_unknown. Gives back, uncounted, what is claimed in a session's name but unknown to it.
+-- Locks: the rows it changes. Index: django_mq_message_claimed. Returns: one row per message.
+UPDATE django_mq_message
+SET state = 1, attempts = attempts - suspect{as:int}, session_id = NULL, claim = NULL, claimed_at = NULL
+WHERE state = 2 AND session_id = %(session)s AND (NOT (id {in:held})) IS NOT FALSE
+{returning:id}
+
+-- name: _taken_back. Undoes what release_lapsed did. MariaDB changes the columns from left to right: what is read is
+-- changed last.
+suspect = CASE WHEN m.session_id IS NULL THEN m.claim < 0 ELSE m.suspect END,
+    dead_reason = CASE WHEN m.state = 3 THEN '' ELSE m.dead_reason END, dead_at = NULL,
+    claim = abs(m.claim), session_id = %(session)s, state = 2
+
+-- name: record_attempt. Remembers one failed attempt reported apart from its settlement.
+-- Locks: the new row. Returns: nothing.
+INSERT INTO django_mq_attempt (
+    message_id, correlation_id, queue_name, type, number, failed_at, worker, error, detail, traceback)
+VALUES (%(message_id)s, %(correlation_id)s, %(queue_name)s, %(type)s, %(number)s, {now}, %(worker)s,
+        %(error)s, %(detail)s, %(traceback)s)

@@ -1,0 +1,105 @@
+-- name: find_unheld. Finds a chunk of messages of a queue that nobody holds, none newer than an id.
+-- Locks: nothing. Index: django_mq_message_ready, _due and _dead, one walk each. The order makes it walk the index of
+-- each state, whatever the statistics say; for the dead the range does, because the order of ids alone would be the
+-- primary key's too. Returns: ids.
+WITH q AS (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
+SELECT id FROM (
+    {branch}SELECT m.id FROM django_mq_message m
+     WHERE m.state = 1 AND m.queue_id = (SELECT id FROM q) AND m.id <= %(newest)s
+     ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s)
+    UNION ALL
+    {branch}SELECT m.id FROM django_mq_message m
+     WHERE m.state = 0 AND m.queue_id = (SELECT id FROM q) AND m.id <= %(newest)s
+     ORDER BY m.deliver_at LIMIT %(limit)s)
+    UNION ALL
+    {branch}SELECT m.id FROM django_mq_message m
+     WHERE m.state = 3 AND m.queue_id BETWEEN (SELECT id FROM q) AND (SELECT id FROM q) AND m.id <= %(newest)s
+     ORDER BY m.queue_id, m.id LIMIT %(limit)s)
+) unheld
+LIMIT %(limit)s
+
+-- name: release_held. Takes claimed messages away from their sessions and makes them ready.
+-- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message
+SET state = 1, redelivered = true, attempts = attempts - suspect{as:int},
+    session_id = NULL, claim = NULL, claimed_at = NULL
+WHERE id {in:ids} AND state = 2
+{returning:id}
+
+-- name: deliver_now. Makes scheduled messages ready; their due places keep them in due order.
+-- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message SET state = 1, deliver_at = {now} WHERE id {in:ids} AND state = 0 {returning:id}
+
+-- name: reschedule. Gives scheduled or ready messages another time to be delivered; one that is over makes them ready.
+-- A value of a last-value queue is never scheduled.
+-- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message AS m
+SET state = CASE WHEN n.deliver_at > {now} THEN 0 ELSE 1 END, deliver_at = n.deliver_at, place = {place}
+FROM django_mq_queue q
+CROSS JOIN (SELECT {at:deliver_at} AS deliver_at) n
+WHERE q.id = m.queue_id AND m.id {in:ids} AND m.state < 2 AND m.value_key IS NULL
+RETURNING {own_id}
+
+-- name: retry_dead. Makes dead messages ready again, attempts restarting, in their old place.
+-- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message
+SET state = 1, attempts = 0, suspect = false, redelivered = true, dead_reason = '', dead_at = NULL,
+    expires_at = NULL, claim = NULL
+WHERE id {in:ids} AND state = 3
+{returning:id}
+
+-- name: _copy_with_priority. Writes messages m again at the tail of their new level, with the priority of n.
+INSERT INTO django_mq_message (
+    queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type,
+    correlation_id, group_key, value_key, published_at, deliver_at, expires_at, dead_reason, content_type,
+    content_encoding, headers, properties, body)
+SELECT
+    q.id, m.state, {level:n.priority}, CASE WHEN m.state = 0 THEN m.place ELSE 0 END, n.priority, m.attempts,
+    m.redelivered, m.suspect, m.message_id, m.type, m.correlation_id, m.group_key, m.value_key, m.published_at,
+    m.deliver_at, m.expires_at, m.dead_reason, m.content_type, m.content_encoding, m.headers, m.properties, m.body
+
+-- name: bury. Marks ready and scheduled messages dead, in place.
+-- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message SET state = 3, dead_reason = %(reason)s, dead_at = {now}, suspect = false
+WHERE id {in:ids} AND state < 2
+{returning:id}
+
+-- name: _copy_to_tail. Writes messages n again at the tail of the queue q; attempts restart.
+INSERT INTO django_mq_message (
+    {message_columns})
+SELECT
+    q.id, CASE WHEN n.state = 0 THEN 0 ELSE 1 END, {level:n.priority}, CASE WHEN n.state = 0 THEN {place} ELSE 0 END,
+    n.priority, 0, n.redelivered, false, n.message_id, n.type, n.correlation_id, n.group_key,
+    n.published_at, CASE WHEN n.state = 0 THEN n.deliver_at END, n.expires_at, '', n.content_type,
+    n.content_encoding, n.headers, n.properties, n.body
+
+-- name: coming. Finds unheld messages that are not in a queue yet, to be moved there.
+-- Locks: the rows it returns, skipping locked ones. Index: the primary key, django_mq_message_once. Returns: id,
+-- message id, bytes of the body, headers and state, in delivery order.
+SELECT m.id, m.message_id, {size_bytes}, m.headers{as:text}, m.state
+FROM django_mq_message m
+WHERE m.id {in:ids} AND m.state <> 2 AND m.queue_id <> %(queue_id)s
+  AND NOT EXISTS (
+    SELECT 1 FROM django_mq_message t WHERE t.message_id = m.message_id AND t.queue_id = %(queue_id)s)
+ORDER BY m.level DESC, m.place, m.id {skip_locked}
+
+-- name: moved_here. Finds messages that have been moved to a queue.
+-- Locks: nothing. Index: django_mq_message_once. Returns: id and message id.
+SELECT id, message_id FROM django_mq_message WHERE message_id {in_uuids:message_ids} AND queue_id = %(queue_id)s
+
+-- name: _copy_dead. Writes dead messages n again in the queue q; attempts restart, the origin stands in the headers.
+INSERT INTO django_mq_message (
+    {ready_columns})
+SELECT
+    q.id, 1, {level:n.priority}, 0, n.priority, 0, false, false, n.message_id, n.type, n.correlation_id, n.group_key, {now},
+    {queue_expiry}, n.dead_reason, n.content_type, n.content_encoding, {with_origin}, n.properties, n.body
+
+-- name: ruled_targets. Finds dead or expired messages that are to go to a queue with rules. To ask for the state would
+-- invite the planner to walk the index of the dead.
+-- Locks: nothing. Index: the primary key. Returns: id and the queue's name.
+SELECT n.id, q.name
+FROM django_mq_message n
+JOIN django_mq_queue origin ON origin.id = n.queue_id
+JOIN django_mq_queue q ON q.id = CASE WHEN %(expired)s THEN origin.expiry_queue_id ELSE origin.dead_letter_queue_id END
+WHERE n.id {in:ids} AND n.dead_at IS NOT NULL AND NOT q.closed AND {has_publish_rules}
+ORDER BY n.id

@@ -1,1 +1,0 @@
-max({end}, coalesce({shortest}, {end}))

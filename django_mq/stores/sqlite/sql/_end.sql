@@ -1,1 +1,0 @@
-coalesce(%(expires_at)s, %(ttl_seconds_from_now)s, {queue_expiry})

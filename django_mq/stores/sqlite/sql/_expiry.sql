@@ -1,1 +1,0 @@
-min({bounded}, coalesce({longest}, {bounded}))

@@ -1,1 +1,0 @@
-IN (SELECT value FROM json_each(%(ids)s))

@@ -1,1 +1,0 @@
-(SELECT seq FROM sqlite_sequence WHERE name = 'django_mq_message')

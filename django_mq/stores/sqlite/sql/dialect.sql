@@ -1,0 +1,29 @@
+-- name: _in
+IN (SELECT value FROM json_each(%({it})s))
+-- name: _among
+IN ({it})
+-- name: _in_other_groups
+(m.group_key IS NULL OR m.group_key NOT IN (SELECT value FROM json_each(%(groups)s)))
+-- name: _branch
+SELECT * FROM (
+-- name: _for_update. One connection writes at a time: there is no row to lock.
+-- name: _skip_locked. As for_update.
+-- name: _own_id
+id
+-- name: _at
+%({it})s
+-- name: _after. The text of a time so many seconds ahead.
+strftime('%%Y-%%m-%%d %%H:%%M:%%S', (%(now_microseconds)s + CAST({it} * 1000000 AS INTEGER)) / 1000000, 'unixepoch')
+    || printf('.%%06d', (%(now_microseconds)s + CAST({it} * 1000000 AS INTEGER)) %% 1000000)
+-- name: _ahead
+%({it}_from_now)s
+-- name: _ago
+datetime({now}, '-{it}')
+-- name: _microseconds. Of a time's text, since 1970.
+CAST(strftime('%%s', substr({it}, 1, 19)) AS INTEGER) * 1000000 + CAST(substr({it}, 21, 6) AS INTEGER)
+-- name: _past_grace. A database that is a file has no start.
+true
+-- name: _tail. The last number that was given to a row of a table.
+(SELECT seq FROM sqlite_sequence WHERE name = 'django_mq_{it}')
+-- name: _last_number. The last number that was given. Who writes next has not begun.
+SELECT coalesce({tail:{it}}, 0)

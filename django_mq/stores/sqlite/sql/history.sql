@@ -1,0 +1,23 @@
+-- name: _ready_at
+max(coalesce(gone.deliver_at, gone.published_at), gone.published_at)
+-- name: _readable_headers. Headers that are no JSON, written by hand, which the history would refuse, become the text
+-- of a header.
+CASE WHEN json_valid(gone.headers) THEN gone.headers ELSE json_object('x-damaged-headers', gone.headers) END
+
+-- name: remember_finished. Remembers in the history what settle_finished is about to remove, where the queue keeps one.
+-- Locks: the database for writing. Index: the primary key. Fenced by session and claim token. Returns: nothing.
+{finished_row} {held} CROSS JOIN django_mq_queue q ON q.id = gone.queue_id AND q.history_days > 0
+
+-- name: remember_removed. Remembers in the history what remove is about to remove, where the queue keeps one.
+-- Locks: the database for writing. Index: the primary key. Returns: nothing.
+{removed_row}
+FROM django_mq_message gone
+JOIN django_mq_queue q ON q.id = gone.queue_id
+WHERE gone.id {in:ids} AND gone.state <> 2 AND q.history_days > 0 AND (%(reason)s IS NULL OR gone.dead_reason = %(reason)s)
+
+-- name: sample_minute. Reads when accepted messages of one minute were ready, claimed and finished.
+-- Locks: nothing. Index: django_mq_history_pruning. Returns: queue and three times, of at most so many messages. The
+-- plus keeps the driver from converting them.
+SELECT queue_name, +ready_at, +claimed_at, +finished_at FROM django_mq_history
+WHERE finished_at >= %(start)s AND finished_at < %(end)s AND outcome = 1 AND claimed_at IS NOT NULL
+LIMIT %(limit)s

@@ -1,4 +1,0 @@
--- Deletes volatile bindings nobody renews.
--- Locks: the database for writing. No index: the table is small by design.
--- Returns: one row per deleted row.
-DELETE FROM django_mq_volatilebinding WHERE expires_at < {now} RETURNING id

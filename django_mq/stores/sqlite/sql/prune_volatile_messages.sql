@@ -1,6 +1,0 @@
--- Deletes volatile messages nobody fetched in time.
--- Locks: the database for writing. No index: the table is small by design.
--- Returns: one row per deleted row.
-DELETE FROM django_mq_volatilemessage
-WHERE id IN (SELECT id FROM django_mq_volatilemessage WHERE expires_at < {now} LIMIT %(limit)s)
-RETURNING id

@@ -1,0 +1,67 @@
+-- name: remove. Removes unheld messages, all or those with a reason; remember_removed has run.
+-- Locks: the database for writing. Index: the primary key. Returns: the ids that went.
+DELETE FROM django_mq_message
+WHERE id IN (SELECT value FROM json_each(%(ids)s)) AND state <> 2 AND (%(reason)s IS NULL OR dead_reason = %(reason)s)
+RETURNING id
+
+-- name: prioritise. Gives ready or scheduled messages another priority: each becomes a new arrival, so that it stands
+-- at the tail of its new level.
+-- Locks: the database for writing. Index: the primary key. Returns: one row per message.
+UPDATE django_mq_message AS m
+SET id = {tail:message} + moving.rank, priority = moving.priority, level = moving.level, place = moving.place
+FROM (
+    SELECT
+        n.id, n.priority, {level:n.priority} AS level, CASE WHEN n.state = 0 THEN n.place ELSE 0 END AS place,
+        row_number() OVER (ORDER BY n.old_level DESC, n.place, n.id) AS rank
+    FROM (
+        SELECT id, queue_id, state, place, level AS old_level, %(priority)s AS priority
+        FROM django_mq_message
+        WHERE id IN (SELECT value FROM json_each(%(ids)s)) AND state < 2 AND priority <> %(priority)s
+    ) n
+    JOIN django_mq_queue q ON q.id = n.queue_id
+) moving
+WHERE m.id = moving.id
+RETURNING id
+
+-- name: move. Moves unheld messages to the tail of another queue; attempts restart. A message that is there already
+-- stays where it is.
+-- Locks: the database for writing. Index: the primary key. Returns: one row per message.
+UPDATE OR IGNORE django_mq_message AS m
+SET id = {tail:message} + moving.rank, queue_id = moving.target_id, value_key = NULL, state = moving.state, level = moving.level,
+    place = moving.place, attempts = 0, suspect = 0, deliver_at = moving.deliver_at, dead_reason = '', dead_at = NULL,
+    claim = NULL
+FROM (
+    SELECT
+        n.id, q.id AS target_id, min(n.state, 1) AS state, {level:n.priority} AS level,
+        CASE WHEN n.state = 0 THEN {place} ELSE 0 END AS place,
+        CASE WHEN n.state = 0 THEN n.deliver_at END AS deliver_at,
+        row_number() OVER (ORDER BY n.level DESC, n.place, n.id) AS rank
+    FROM django_mq_message n
+    JOIN django_mq_queue q ON q.name = %(target)s AND q.id <> n.queue_id
+    WHERE n.id IN (SELECT value FROM json_each(%(ids)s)) AND n.state <> 2
+) moving
+WHERE m.id = moving.id
+RETURNING id
+
+-- name: move_dead. Moves dead messages to their queue's dead-letter queue, or its expiry queue, where it names one:
+-- attempts restart, the origin stands in the headers; headers that are no JSON become the text of one. Without such a
+-- queue, or when it is there already, they stay where they are.
+-- Locks: the database for writing. Index: the primary key. Returns: one row per message.
+UPDATE OR IGNORE django_mq_message AS m
+SET id = {tail:message} + moving.rank, queue_id = moving.target_id, value_key = NULL, state = 1, level = moving.level,
+    place = 0, attempts = 0, redelivered = 0, suspect = 0, published_at = {now}, deliver_at = NULL, expires_at = moving.expires_at, dead_at = NULL, claim = NULL,
+    headers = json_set(
+        CASE WHEN json_valid(m.headers) THEN m.headers ELSE json_object('x-damaged-headers', m.headers) END,
+        '$."x-origin-queue"', moving.origin_name, '$."x-origin-attempts"', m.attempts,
+        '$."x-dead-reason"', m.dead_reason, '$."x-dead-at"', replace(m.dead_at, ' ', 'T') || '+00:00')
+FROM (
+    SELECT
+        n.id, q.id AS target_id, origin.name AS origin_name, {level:n.priority} AS level, {queue_expiry} AS expires_at,
+        row_number() OVER (ORDER BY n.id) AS rank
+    FROM django_mq_message n
+    JOIN django_mq_queue origin ON origin.id = n.queue_id
+    JOIN django_mq_queue q ON q.id = CASE WHEN %(expired)s THEN origin.expiry_queue_id ELSE origin.dead_letter_queue_id END AND NOT q.closed
+    WHERE n.id IN (SELECT value FROM json_each(%(ids)s)) AND n.state = 3
+) moving
+WHERE m.id = moving.id
+RETURNING id
