@@ -8,7 +8,7 @@
     faults.py     faults to plant in a copy of the package, which the comparison must find
 
 ``python -m tests.agreement --store postgresql --seconds 3600 --seed 1`` compares for an hour;
-``python -m tests.agreement --planted`` plants each fault.
+``python -m tests.agreement --store postgresql --planted`` plants each fault in its statements.
 
 What the rules leave open, and the comparison therefore ignores: row ids, session ids and claim tokens; the
 exact time of anything (times are compared in steps of 50 seconds, and no two events are closer than that

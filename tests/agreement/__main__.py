@@ -15,7 +15,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, and print what was done; 1 if the stores disagree, or if a planted fault was not found."""
     parser = argparse.ArgumentParser(prog="python -m tests.agreement", description=__doc__)
     parser.add_argument(
-        "--store", choices=STORES, default="sqlite", help="which store to compare with the memory store"
+        "--store",
+        choices=STORES,
+        default="sqlite",
+        help="which store to compare with the memory store, and to plant faults in",
     )
     parser.add_argument("--seconds", type=float, help="how long to go on")
     parser.add_argument("--seed", default="1", help="where to begin; the same seed plays the same histories")
@@ -31,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.planted is not None:
         from tests.agreement.faults import find_all
 
-        return find_all(asked.planted, asked.seconds)
+        return find_all(asked.store, asked.planted, asked.seconds)
     try:
         with database(asked.store):
             return _compare(asked)

@@ -1,6 +1,6 @@
 """Faults that are planted in a copy of the package, one rule each; the comparison must find every one.
 
-``python -m tests.agreement --planted [NAME ...]`` prints how many seconds each took.
+``python -m tests.agreement --store KIND --planted [NAME ...]`` prints how many seconds each took.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING
 from django_mq.stores.statements import named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 ROOT = Path(__file__).parents[2]
 STORES = Path("django_mq/stores")
-#: The store in whose statements faults are planted.
-STORE = "sqlite"
 FOUND = re.compile(r"^history (\d+) .* after ([\d.]+) seconds", re.MULTILINE)
 #: Past this, a fault counts as not found.
 MOST_SECONDS = 600.0
@@ -43,37 +41,69 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A rule that a store no longer keeps."""
+    """A rule that a store no longer keeps, and what breaks it where a store has a statement of its own for it."""
 
     name: str
     edits: tuple[Edit, ...]
+    own: dict[str, Edit]
+
+    def of(self, store: str) -> tuple[Edit, ...]:
+        """Return the edits that break the rule in a store."""
+        return (self.own[store],) if store in self.own else self.edits
 
 
-def fault(name: str, *edits: tuple[str, str, str]) -> Fault:
-    """Return a fault of these edits."""
-    return Fault(name, tuple(Edit(*edit) for edit in edits))
+def fault(name: str, *edits: tuple[str, str, str], **own: tuple[str, str, str]) -> Fault:
+    """Return a fault of these edits, which are another one in the stores named."""
+    return Fault(name, tuple(Edit(*edit) for edit in edits), {store: Edit(*edit) for store, edit in own.items()})
 
 
 FAULTS = (
     fault("a group is not exclusive", ("facts", "h.state = 2 AND h.group_key", "h.state = 9 AND h.group_key")),
     fault("a group does not wait for its next attempt", ("facts", "w.state = 0", "w.state = 9")),
-    fault("an assigned group has no owner", ("own_chosen", "m.group_key END", "NULL END")),
-    fault("the order of a level is lost", ("claim", "m.level DESC, m.place, m.id", "m.level DESC, m.id")),
+    fault(
+        "an assigned group has no owner",
+        ("own_chosen", "m.group_key END", "NULL END"),
+        postgresql=("claim_chosen", "m.group_key END", "NULL END"),
+    ),
+    fault(
+        "the order of a level is lost",
+        ("claim", "m.level DESC, m.place, m.id", "m.level DESC, m.id"),
+        postgresql=("_first", "r.level DESC, r.place, r.id", "r.level DESC, r.id"),
+    ),
     fault(
         "the order of levels is lost in a constrained queue",
         ("facts", "m.level DESC, m.place, m.id", "m.id DESC"),
     ),
-    fault("merged queues do not take turns", ("claim_across", "walk.turn, walk.position", "walk.position")),
-    fault("expiry is ignored", ("find_expired", "expires_at <= {now}", "expires_at <= {now} AND id < 0")),
+    fault(
+        "merged queues do not take turns",
+        ("claim_across", "walk.turn, walk.position", "walk.position"),
+        postgresql=("_candidates", "walk.turn, walk.position", "walk.position"),
+        mysql=("mysql/store.py", "listed=request.listed", "listed=True"),
+    ),
+    fault(
+        "expiry is ignored",
+        ("find_expired", "expires_at <= {now}", "expires_at <= {now} AND id < 0"),
+        mysql=("_expired_in_state", "expires_at <= {now}", "expires_at <= {now} AND id < 0"),
+    ),
     fault(
         "an expired message is not counted as expired", ("sql/steering.py", "(ids, EXPIRED)", "(ids, CANCELLED)")
     ),
     fault(
         "the longest time to live is ignored",
         ("_expiry", "coalesce({after:q.max_ttl_seconds}, {bounded})", "{bounded}"),
+        postgresql=("_expiry", " END, {after:q.max_ttl_seconds}", " END"),
     ),
-    fault("what a dead worker held is not suspect", ("give_back_lapsed", "suspect = 1", "suspect = 0")),
-    fault("a suspect's attempt is not counted", ("lease", "attempts + suspect", "attempts")),
+    fault(
+        "what a dead worker held is not suspect",
+        ("give_back_lapsed", "suspect = 1", "suspect = 0"),
+        postgresql=("release_lapsed", "suspect = true", "suspect = false"),
+        mysql=("release_lapsed", "suspect = true", "suspect = false"),
+    ),
+    fault(
+        "a suspect's attempt is not counted",
+        ("lease", "attempts + suspect", "attempts"),
+        postgresql=("_lease", "m.attempts + m.suspect::int", "m.attempts"),
+    ),
     fault("one duplicate id too many is remembered", ("duplicate_horizon", "%(kept)s", "%(kept)s + 1")),
     fault("the time of a duplicate id is ignored", ("duplicate_of", "q.dedup_seconds", "NULL")),
     fault(
@@ -85,8 +115,16 @@ FAULTS = (
         ),
     ),
     fault("a ring spares the lowest level", ("lowest_level", "level >= %(level)s", "level > %(level)s")),
-    fault("claimed messages take no room", ("count_up_to", "m.state = 2", "m.state = 9")),
-    fault("bytes of dead messages take no room", ("measure_queue", "state = 3", "state = 9")),
+    fault(
+        "claimed messages take no room",
+        ("count_up_to", "m.state = 2", "m.state = 9"),
+        mysql=("count_up_to", "WHERE m.queue_id", "WHERE m.state <> 2 AND m.queue_id"),
+    ),
+    fault(
+        "bytes of dead messages take no room",
+        ("measure_queue", "state = 3", "state = 9"),
+        mysql=("measure_queue", "WHERE queue_id", "WHERE state <> 3 AND queue_id"),
+    ),
     fault(
         "a slot is not freed",
         (
@@ -96,7 +134,12 @@ FAULTS = (
         ),
         ("drop_ownerships", "WHERE", "WHERE group_key IS NOT NULL AND"),
     ),
-    fault("a slot is not taken", ("own_chosen", "[0]')", "[0]') AND json_extract(given.value, '$[1]')")),
+    fault(
+        "a slot is not taken",
+        ("own_chosen", "[0]')", "[0]') AND json_extract(given.value, '$[1]')"),
+        mysql=("own_chosen", "ON m.id = given.id", "ON m.id = given.id AND given.by_group"),
+        postgresql=("claim_chosen", "false AS is_group", "false AS is_group WHERE false"),
+    ),
     fault(
         "one more is in flight",
         (
@@ -106,48 +149,109 @@ FAULTS = (
         ),
     ),
     fault("a redrive keeps the attempts", ("retry_dead", "attempts = 0, ", "")),
-    fault("a pause is ignored where queues are merged", ("claim_across", " AND NOT {paused}", "")),
+    fault(
+        "a pause is ignored where queues are merged",
+        ("claim_across", " AND NOT {paused}", ""),
+        mysql=("candidates", " AND NOT {paused}", ""),
+        postgresql=("_candidates", " AND NOT {paused}", ""),
+    ),
     fault("a pause does not end", ("_paused", "q.paused_until > {now}", "true")),
     fault(
         "the priority of a consumer is ignored",
         ("facts", "c.session_id, c.priority, c.credit_limit", "c.session_id, 0, c.credit_limit"),
     ),
     fault("the credit of a better consumer is ignored", ("facts", "c.priority, c.credit_limit", "c.priority, 0")),
-    fault("the bytes of a claim are ignored", ("sqlite/store.py", "len(row[BODY_COLUMN])) for row", "0) for row")),
-    fault("the limit of a queue is ignored", ("claim_across", "walk.turn <= walk.allowed", "true")),
-    fault("a retry is not delayed", ("settle_released", "delay_seconds > 0 THEN 0", "delay_seconds > 0 THEN 1")),
+    fault(
+        "the bytes of a claim are ignored",
+        ("sqlite/store.py", "len(row[BODY_COLUMN])) for row", "0) for row"),
+        mysql=("mysql/store.py", "request.slots, request.max_bytes)", "request.slots, 2**60)"),
+        postgresql=("_fits", "total_bytes <= %(max_bytes)s::bigint", "true"),
+    ),
+    fault(
+        "the limit of a queue is ignored",
+        ("claim_across", "walk.turn <= walk.allowed", "true"),
+        mysql=("mysql/store.py", "limit_of(request, queue) for", "request.credit for"),
+        postgresql=("_first_apart", "turn <= (%(limits)s::bigint[])[position]", "true"),
+    ),
+    fault(
+        "a retry is not delayed",
+        ("settle_released", "delay_seconds > 0 THEN 0", "delay_seconds > 0 THEN 1"),
+        mysql=("settle_released", "%(delay_seconds)s > 0 THEN 0", "%(delay_seconds)s > 0 THEN 1"),
+    ),
     fault("a message given back is not marked", ("settle_released", "redelivered = true, ", "")),
     fault(
         "what is given back uncounted is counted",
         ("_counted", "given.counted AND NOT m.suspect", "NOT m.suspect"),
+        mysql=("_counted", "%(counted)s AND NOT suspect", "NOT suspect"),
     ),
-    fault("a late settlement counts", ("_held", "gone.claim = CAST(given.key AS INTEGER) AND ", "")),
-    fault("claimed messages are cancelled", ("remove", "state <> 2", "state <> 9")),
-    fault("scheduled messages are not purged", ("find_unheld", "m.state = 0", "m.state = 9")),
-    fault("a move loses the order", ("move", "ORDER BY n.level DESC, n.place, n.id", "ORDER BY n.id DESC")),
-    fault("a move keeps the attempts", ("move", "attempts = 0, ", "")),
+    fault(
+        "a late settlement counts",
+        ("_held", "gone.claim = CAST(given.key AS INTEGER) AND ", ""),
+        mysql=(
+            "mysql/store.py",
+            "mine = [item for item in settlements if (item.id, item.claim) in held]",
+            "mine = [item for item in settlements if item.id in dict(held)]",
+        ),
+        postgresql=(
+            "_settled",
+            "(m.id, m.claim) IN (SELECT * FROM unnest(%(ids)s::bigint[], %(claims)s::bigint[]))",
+            "true",
+        ),
+    ),
+    fault(
+        "claimed messages are cancelled",
+        ("remove", "state <> 2", "state <> 9"),
+        mysql=("mysql/acting.py", "[0, 1], [0, 1, 3]", "[0, 1], [0, 1, 2, 3]"),
+    ),
+    fault(
+        "scheduled messages are not purged",
+        ("find_unheld", "m.state = 0", "m.state = 9"),
+        mysql=("find_unheld", "{unheld_in_state:0}", "{unheld_in_state:9}"),
+    ),
+    fault(
+        "a move loses the order",
+        ("move", "ORDER BY n.level DESC, n.place, n.id", "ORDER BY n.id DESC"),
+        mysql=("lock_unheld", "ORDER BY level DESC, place, id", "ORDER BY id DESC"),
+    ),
+    fault(
+        "a move keeps the attempts",
+        ("move", "attempts = 0, ", ""),
+        mysql=("_copy_to_tail", "n.priority, 0, n.redelivered", "n.priority, n.attempts, n.redelivered"),
+        postgresql=("_copy_to_tail", "n.priority, 0, n.redelivered", "n.priority, n.attempts, n.redelivered"),
+    ),
     fault(
         "the reason of a dead letter is wrong",
         ("settle_dead", "dead_reason = given.reason", "dead_reason = 'failed'"),
+        mysql=("settle_dead", "dead_reason = %(reason)s", "dead_reason = 'failed'"),
     ),
-    fault("one attempt too many", ("release_lapsed", "q.max_attempts", "q.max_attempts + (q.max_attempts > 0)")),
+    fault(
+        "one attempt too many",
+        ("release_lapsed", "q.max_attempts", "q.max_attempts + (q.max_attempts > 0)"),
+        mysql=("lock_lapsed", "q.max_attempts", "q.max_attempts + (q.max_attempts > 0)"),
+        postgresql=("release_lapsed", "q.max_attempts", "q.max_attempts + sign(q.max_attempts)::int"),
+    ),
     fault("a last value keeps the old one", ("older_values", "state < 3", "state = 2")),
     fault("due messages do not come first", ("_place", "q.due_order = 'keep_place'", "q.due_order <> ''")),
-    fault("a new priority keeps the place", ("prioritise", "level = moving.level, ", "")),
+    fault(
+        "a new priority keeps the place",
+        ("prioritise", "level = moving.level, ", ""),
+        mysql=("_copy_with_priority", "{level:n.priority}", "m.level"),
+        postgresql=("_copy_with_priority", "{level:n.priority}", "m.level"),
+    ),
     fault("a session that ends keeps its messages", ("release_session", "state = 2 AND", "state = 9 AND")),
 )
 
 
-def find_all(names: Sequence[str], seconds: float) -> int:
-    """Plant each fault, or those named, and print when it was found; 1 if one was not."""
+def find_all(store: str, names: Sequence[str], seconds: float) -> int:
+    """Plant each fault, or those named, in a store, and print when it was found; 1 if one was not."""
     missed = 0
     for planted in FAULTS:
         if names and not any(name in planted.name for name in names):
             continue
         with tempfile.TemporaryDirectory(prefix="django_mq-planted-") as folder:
             try:
-                plant(planted, Path(folder))
-                answer = _search(Path(folder), min(MOST_SECONDS, seconds))
+                plant(planted, store, Path(folder))
+                answer = _search(store, Path(folder), min(MOST_SECONDS, seconds))
             except LookupError as error:
                 answer = f"cannot be planted: {error}"
         missed += not answer.startswith("found")
@@ -156,37 +260,44 @@ def find_all(names: Sequence[str], seconds: float) -> int:
     return int(missed > 0)
 
 
-def plant(planted: Fault, folder: Path) -> None:
-    """Copy the package into a folder, with the fault. Raises LookupError where the text is not what it was."""
+def plant(planted: Fault, store: str, folder: Path) -> None:
+    """Copy the package into a folder, with the fault in a store. Raises LookupError where a text is not found."""
     shutil.copytree(
         ROOT / "django_mq", folder / "django_mq", ignore=shutil.ignore_patterns("__pycache__", "locale")
     )
     (folder / "tests").symlink_to(ROOT / "tests")
-    for edit in planted.edits:
-        path, text = _place(folder, edit.place)
-        if edit.old not in text:
-            raise LookupError(f"{edit.place} does not contain {edit.old!r}")
+    for edit in planted.of(store):
+        path, text = place(edit, store, folder)
         content = path.read_text(encoding="utf-8")
         path.write_text(content.replace(text, text.replace(edit.old, edit.new)), encoding="utf-8")
 
 
-def _place(folder: Path, place: str) -> tuple[Path, str]:
-    """Return a file of the copy, and what of it is a statement with its heading, or all of it."""
-    if place.endswith(".py"):
-        path = folder / STORES / place
-        return path, path.read_text(encoding="utf-8")
-    for owner in (STORE, "sql"):
+def place(edit: Edit, store: str, folder: Path = ROOT) -> tuple[Path, str]:
+    """Return a file of the package, and its statement or all of it, which an edit changes. Raises LookupError."""
+    for path, text in _places(edit.place, store, folder):
+        if edit.old not in text:
+            raise LookupError(f"{edit.place} does not contain {edit.old!r}")
+        return path, text
+    raise LookupError(f"there is no {edit.place}")
+
+
+def _places(name: str, store: str, folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield where a name stands: in a file, or as a statement of the store, then as one that stores share."""
+    if name.endswith(".py"):
+        path = folder / STORES / name
+        yield path, path.read_text(encoding="utf-8")
+        return
+    for owner in (store, "sql"):
         for path in (folder / STORES / owner / "sql").glob("*.sql"):
-            if (text := dict(named(path.read_text(encoding="utf-8"))).get(place)) is not None:
-                return path, text
-    raise LookupError(f"there is no {place}")
+            if (text := dict(named(path.read_text(encoding="utf-8"))).get(name)) is not None:
+                yield path, text
 
 
-def _search(folder: Path, seconds: float) -> str:
+def _search(store: str, folder: Path, seconds: float) -> str:
     """Say how long the comparison took to find the fault."""
-    done = _compare(folder, "--seconds", str(seconds))
+    done = _compare(store, folder, "--seconds", str(seconds))
     if (found := FOUND.search(done.stdout)) is not None:
-        if FOUND.search(_compare(ROOT, "--only", found[1]).stdout):
+        if FOUND.search(_compare(store, ROOT, "--only", found[1]).stdout):
             return f"history {found[1]} disagrees without it, too"
         return f"found after {float(found[2]):6.1f} seconds, in history {found[1]}"
     if done.returncode:
@@ -194,9 +305,9 @@ def _search(folder: Path, seconds: float) -> str:
     return f"NOT found in {seconds:.0f} seconds"
 
 
-def _compare(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def _compare(store: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.agreement", "--unshrunk", "--store", STORE, *options],
+        [sys.executable, "-m", "tests.agreement", "--unshrunk", "--store", store, *options],
         cwd=folder,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.agreement.faults import FAULTS, place
 from tests.agreement.history import History, history_of
 from tests.agreement.pair import Disagreement, Pair
 from tests.agreement.shrinking import shortest
@@ -94,3 +95,10 @@ def test_the_memory_store_and_a_database_agree_on_random_histories(pair: Pair) -
         except Disagreement as found:
             least = shortest(pair, found, seconds=30)
             pytest.fail(f"{least.history}\n\n{least}", pytrace=False)
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgresql", "mysql"])
+def test_every_fault_can_be_planted(store: str) -> None:
+    for fault in FAULTS:
+        for edit in fault.of(store):
+            place(edit, store)
