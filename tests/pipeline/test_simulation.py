@@ -8,10 +8,11 @@ from statistics import mean, stdev
 
 import pytest
 
+from django_mq.engine.options import QueueOptions
 from django_mq.errors import PipelineError
 from django_mq.pipeline.whatif.job import Outcome, ranked, spreads
-from django_mq.pipeline.whatif.scenario import Scenario, parse
-from django_mq.pipeline.whatif.simulation import Arrival, most_at_once, simulate
+from django_mq.pipeline.whatif.scenario import Scenario, parse, simulated
+from django_mq.pipeline.whatif.simulation import Arrival, Simulated, most_at_once, simulate
 
 REPLICAS = 24
 #: Student's t for 99.9 percent and 23 degrees of freedom.
@@ -27,6 +28,13 @@ def poisson(rate: float, size: int, dice: random.Random, urgent: float = 0.0) ->
     return trace
 
 
+def waits(trace: list[Arrival], scenario: Scenario) -> list[float]:
+    """How long each message waited, all of which were done."""
+    found = simulate(trace, scenario)
+    assert not any(found.losses)
+    return [wait for wait in found.waits if wait is not None]
+
+
 def interval(values: list[float]) -> tuple[float, float]:
     half = T * stdev(values) / sqrt(len(values))
     return mean(values) - half, mean(values) + half
@@ -34,8 +42,8 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 @pytest.mark.parametrize("kind", ["fifo", "priority"])
 def test_m_m_1_waits_as_the_formula_says(kind: str) -> None:
-    scenario = Scenario(name="m/m/1", kind=kind)
-    means = [mean(simulate(poisson(0.5, 3000, random.Random(seed)), scenario)[300:]) for seed in range(REPLICAS)]
+    scenario = Scenario(name="m/m/1", queue=QueueOptions(kind=kind))
+    means = [mean(waits(poisson(0.5, 3000, random.Random(seed)), scenario)[300:]) for seed in range(REPLICAS)]
 
     low, high = interval(means)
 
@@ -47,9 +55,9 @@ def test_two_classes_wait_as_the_formula_says() -> None:
     urgent, plain = [], []
     for seed in range(REPLICAS):
         trace = poisson(0.6, 3000, random.Random(100 + seed), urgent=0.5)
-        waits = simulate(trace, Scenario(name="classes"))
-        urgent.append(mean(w for w, a in zip(waits[300:], trace[300:], strict=True) if a.priority == 9))
-        plain.append(mean(w for w, a in zip(waits[300:], trace[300:], strict=True) if a.priority == 0))
+        found = waits(trace, Scenario(name="classes"))
+        urgent.append(mean(w for w, a in zip(found[300:], trace[300:], strict=True) if a.priority == 9))
+        plain.append(mean(w for w, a in zip(found[300:], trace[300:], strict=True) if a.priority == 0))
 
     first, second = interval(urgent), interval(plain)
 
@@ -61,27 +69,86 @@ def test_two_classes_wait_as_the_formula_says() -> None:
 def test_known_traces_by_hand() -> None:
     trace = [Arrival(0, 0, 10), Arrival(1, 0, 10), Arrival(2, 9, 10), Arrival(3, 5, 10)]
 
-    assert simulate(trace, Scenario(name="a")) == [0, 29, 8, 17]
-    assert simulate(trace, Scenario(name="b", kind="fifo")) == [0, 9, 18, 27]
-    assert simulate(trace, Scenario(name="c", consumers=2)) == [0, 0, 8, 8]
-    assert simulate(trace, Scenario(name="d", consumers=9)) == [0, 0, 0, 0]
-    assert simulate(trace, Scenario(name="e", service=0.1)) == [0, 0, 0, 0]
-    assert simulate(trace, Scenario(name="f", arrivals=2)) == [0, 29.5, 9, 18.5]
+    assert waits(trace, Scenario(name="a")) == [0, 29, 8, 17]
+    assert waits(trace, Scenario(name="b", queue=QueueOptions(kind="fifo"))) == [0, 9, 18, 27]
+    assert waits(trace, Scenario(name="c", consumers=2)) == [0, 0, 8, 8]
+    assert waits(trace, Scenario(name="d", consumers=9)) == [0, 0, 0, 0]
+    assert waits(trace, Scenario(name="e", service=0.1)) == [0, 0, 0, 0]
+    assert waits(trace, Scenario(name="f", arrivals=2)) == [0, 29.5, 9, 18.5]
     # What was taken ahead can no longer be overtaken.
-    assert simulate(trace, Scenario(name="g", credit=2)) == [0, 9, 18, 27]
-    assert simulate(trace, Scenario(name="h", levels=1)) == [0, 9, 18, 27]
-    assert simulate([], Scenario(name="i")) == []
+    assert waits(trace, Scenario(name="g", credit=2)) == [0, 9, 18, 27]
+    assert waits(trace, Scenario(name="h", queue=QueueOptions(levels=1))) == [0, 9, 18, 27]
+    assert waits([], Scenario(name="i")) == []
 
 
 def test_every_message_is_worked_on_once() -> None:
     trace = poisson(3.0, 500, random.Random(1), urgent=0.3)
 
-    waits = simulate(trace, Scenario(name="busy", consumers=3, credit=4))
+    found = waits(trace, Scenario(name="busy", consumers=3, credit=4))
 
-    assert len(waits) == 500
-    assert min(waits) >= 0
-    spans = [(a.at + w, a.at + w + a.service) for a, w in zip(trace, waits, strict=True)]
+    assert len(found) == 500
+    assert min(found) >= 0
+    spans = [(a.at + w, a.at + w + a.service) for a, w in zip(trace, found, strict=True)]
     assert most_at_once(spans) == 3
+
+
+#: One message each second, each of which takes ten.
+BUSY = [Arrival(second, 0, 10) for second in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("text", "begun", "losses"),
+    [
+        ("in time:ttl_seconds=15", [0, 9, None, None, None, None], [None, None, *["expired"] * 4]),
+        ("refuses:max_messages=2", [0, 9, None, None, None, None], [None, None, *["refused"] * 4]),
+        ("drops:max_messages=2,overflow=drop", [0, 9, None, None, None, None], [None, None, *["dropped"] * 4]),
+        ("ring:max_messages=2,overflow=ring", [0, None, None, None, None, 5], [None, *["replaced"] * 4, None]),
+        ("waits:max_messages=2,overflow=flow,wait_seconds=99", [0, 9, 18, 27, 36, 45], [None] * 6),
+        (
+            "impatient:max_messages=2,overflow=flow,wait_seconds=16",
+            [0, 9, 18, 27, 36, None],
+            [*[None] * 5, "refused"],
+        ),
+        ("fails:failures=1,max_attempts=1", [0, 9, 18, 27, 36, 45], ["dead"] * 6),
+        ("fails twice:failures=1,max_attempts=2,backoff_seconds=7", [0, 9, 38, 47, 76, 85], ["dead"] * 6),
+    ],
+)
+def test_the_queues_own_rules_decide_what_is_done(
+    text: str, begun: list[float | None], losses: list[str | None]
+) -> None:
+    assert simulate(BUSY, parse(text)) == (begun, losses)
+
+
+def test_a_failed_message_is_tried_again_after_its_delay() -> None:
+    twice = parse("x:failures=0.5,max_attempts=0,backoff_seconds=100,backoff_cap_seconds=100")
+
+    found = simulate([Arrival(0, 0, 1), Arrival(200, 0, 1), Arrival(201, 0, 1)], twice)
+
+    assert found.losses == [None] * 3
+    assert found.waits[0] == 0
+
+
+def test_what_was_taken_ahead_and_has_expired_is_not_begun() -> None:
+    found = simulate(BUSY[:2], parse("x:credit=2,ttl_seconds=5"))
+
+    assert found == ([0, None], [None, "expired"])
+
+
+def test_a_class_of_which_nothing_was_begun_comes_last() -> None:
+    nothing, some = Simulated([None], ["refused"]), Simulated([3.0], [None])
+    rows = [*spreads("nothing", nothing, [0]), *spreads("some", some, [0])]
+
+    last = ranked([Outcome(*row) for row in rows])[-1]
+
+    assert (last.scenario, last.mean, last.losses) == ("nothing", None, {"refused": 1})
+
+
+def test_options_that_the_history_cannot_say_are_refused_and_left_out_of_a_recorded_queue() -> None:
+    own = QueueOptions(grouping="shared", max_bytes=5, overflow="ring", ttl_seconds=9)
+
+    with pytest.raises(PipelineError, match="grouping is 'shared', and cannot be simulated"):
+        Scenario(name="x", queue=QueueOptions(grouping="shared"))
+    assert simulated(own) == QueueOptions(ttl_seconds=9)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +160,11 @@ def test_every_message_is_worked_on_once() -> None:
         ("x:kind=sorted", "use priority or fifo"),
         ("x:levels=11", "use 1 to 10"),
         ("x:service=nan", "service is nan"),
+        ("x:failures=2", "failures is 2.0; use 0 to 1"),
+        ("x:failures=1,max_attempts=0", "no message would ever be done"),
+        ("x:overflow=ring", "there is no limit"),
+        ("x:max_messages=0", "use 1 to"),
+        ("x:grouping=shared", "there is no setting 'grouping'"),
     ],
 )
 def test_a_scenario_that_cannot_be_is_said_in_one_sentence(text: str, said: str) -> None:
@@ -102,13 +174,14 @@ def test_a_scenario_that_cannot_be_is_said_in_one_sentence(text: str, said: str)
 
 def test_a_scenario_is_read_from_text() -> None:
     assert parse("more:consumers=4,kind=fifo,service=0.5") == Scenario(
-        name="more", consumers=4, kind="fifo", service=0.5
+        name="more", consumers=4, queue=QueueOptions(kind="fifo"), service=0.5
     )
     assert parse("as it is") == Scenario(name="as it is")
 
 
 def test_outcomes_are_ranked_by_p95_within_their_class() -> None:
-    rows = [*spreads("slow", [1, 2, 3], [0, 0, 9]), *spreads("fast", [1, 1, 5], [0, 0, 9])]
+    slow, fast = (Simulated(list(waits), [None] * 3) for waits in ([1, 2, 3], [1, 1, 5]))
+    rows = [*spreads("slow", slow, [0, 0, 9]), *spreads("fast", fast, [0, 0, 9])]
 
     found = {(one.scenario, one.level): one.rank for one in ranked([Outcome(*row) for row in rows])}
 

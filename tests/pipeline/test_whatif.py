@@ -32,10 +32,11 @@ def recorded_day(consumers: int) -> None:
     for _ in range(400):
         at += dice.expovariate(1.8)
         trace.append(Arrival(round(at, 6), dice.choice([2, 8]), round(dice.expovariate(1.0), 6)))
-    waits = simulate(trace, Scenario(name="truth", consumers=consumers))
+    waits = simulate(trace, Scenario(name="truth", consumers=consumers)).waits
     rows = []
     for number, (arrival, wait) in enumerate(zip(trace, waits, strict=True)):
         ready = MORNING + timedelta(seconds=arrival.at)
+        assert wait is not None
         claimed = ready + timedelta(seconds=wait)
         done = {"claimed_at": claimed, "finished_at": claimed + timedelta(seconds=arrival.service)}
         rows.append(finished(number, published_at=ready, priority=arrival.priority, **done))

@@ -43,6 +43,17 @@ SELECTORS = (
     "JMSExpiration = 0 AND JMSDeliveryTime - JMSTimestamp < 60 * 1000.0 AND -AMQSize + 8 / 2 <> 0x1F",
     "\"key\" <> 'it''s' OR urgent = TRUE OR key NOT IN ('three') OR key NOT LIKE 'a%' OR AMQSize >= .5",
 )
+#: What the pipeline can ask of another queue, or of other consumers.
+SIMULATIONS = (
+    "by priority:levels=3,consumers=2,credit=2",
+    "by turn:kind=fifo,consumers=2,credit=2",
+    "failing:failures=0.5,max_attempts=2,backoff_seconds=2",
+    "for a while:ttl_seconds=5,credit=3",
+    "refusing:max_messages=4",
+    "dropping:max_messages=4,overflow=drop",
+    "a ring:max_messages=4,overflow=ring,credit=2,failures=0.3",
+    "waiting:max_messages=4,overflow=flow,wait_seconds=20",
+)
 #: More messages than a claim reads at first.
 MANY = 201
 
@@ -249,12 +260,12 @@ def transactions(alias: str) -> None:
 
 def simulation() -> None:
     """Ask what would have been with other consumers, as the pipeline does."""
-    from django_mq.pipeline.whatif.scenario import Scenario
+    from django_mq.pipeline.whatif.scenario import parse
     from django_mq.pipeline.whatif.simulation import Arrival, simulate
 
     trace = [Arrival(float(number), number % 10, 3.0) for number in range(30)]
-    for kind in ("priority", "fifo"):
-        simulate(trace, Scenario(name=kind, kind=kind, levels=3, consumers=2, credit=2))
+    for text in SIMULATIONS:
+        simulate(trace, parse(text))
 
 
 def _letter(queue: str, **given: Any) -> Any:

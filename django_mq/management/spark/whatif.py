@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from django_mq.pipeline.whatif.job import Outcome
 
-HEADINGS = ("CLASS", "RANK", "SCENARIO", "MESSAGES", "WAIT MEAN", "P50", "P95", "P99")
+HEADINGS = ("CLASS", "RANK", "SCENARIO", "MESSAGES", "WAIT MEAN", "P50", "P95", "P99", "NOT DONE")
 
 
 def add_whatif_jobs(jobs: Any) -> None:
@@ -30,31 +30,35 @@ def add_whatif_jobs(jobs: Any) -> None:
         action="append",
         default=[],
         metavar="NAME:KEY=VALUE,...",
-        help="kind, levels, consumers, credit, service, arrivals; without it, a few that suggest themselves.",
+        help=(
+            "consumers, credit, service, arrivals, failures, and options of the queue, such as kind, max_messages "
+            "or ttl_seconds; without it, a few that suggest themselves."
+        ),
     )
     whatif.add_argument("--json", action="store_true")
 
 
 def whatif(command: Any, alias: str, options: dict[str, Any]) -> None:
+    from django_mq.engine.options import QueueOptions
     from django_mq.models import Queue
     from django_mq.pipeline.session import explaining
     from django_mq.pipeline.whatif.job import recorded_consumers, trace_of, what_if
-    from django_mq.pipeline.whatif.scenario import Scenario, parse
+    from django_mq.pipeline.whatif.scenario import Scenario, parse, simulated
 
     asked = [parse(text) for text in options["scenarios"]]
     known = Queue.objects.using(alias).filter(name=options["queue"]).first()
-    kind, levels = (known.kind, known.levels) if known else ("priority", 10)
+    own = simulated(known.options if known else QueueOptions())
     spark = command.session(options)
     with explaining():
         trace = trace_of(spark, alias, options["queue"], options["day"]).cache()
         consumers = recorded_consumers(trace)
-    recorded = Scenario(name="as recorded", kind=kind, levels=levels, consumers=consumers)
+    recorded = Scenario(name="as recorded", queue=own, consumers=consumers)
     others = asked or [
         replace(recorded, name="one consumer more", consumers=consumers + 1),
         replace(recorded, name="half as fast", service=2.0),
-        replace(recorded, name="no priorities", kind="fifo"),
+        replace(recorded, name="no priorities", queue=replace(own, kind="fifo")),
     ]
-    outcomes = what_if(trace, [recorded, *others], levels)
+    outcomes = what_if(trace, [recorded, *others], own.levels)
     if options["json"]:
         command.say(json.dumps([one.as_dict() for one in outcomes]))
     else:
@@ -63,8 +67,10 @@ def whatif(command: Any, alias: str, options: dict[str, Any]) -> None:
 
 
 def _cells(one: Outcome) -> tuple[str, ...]:
-    times = (f"{value:.3g} s" for value in (one.mean, one.p50, one.p95, one.p99))
-    return ("all" if one.level < 0 else str(one.level), str(one.rank), one.scenario, f"{one.messages:,}", *times)
+    times = ("" if value is None else f"{value:.3g} s" for value in (one.mean, one.p50, one.p95, one.p99))
+    losses = ", ".join(f"{count:,} {why}" for why, count in sorted(one.losses.items()))
+    level = "all" if one.level < 0 else str(one.level)
+    return (level, str(one.rank), one.scenario, f"{one.messages:,}", *times, losses)
 
 
 WHATIF_JOBS: dict[str, Callable[[Any, str, dict[str, Any]], None]] = {"whatif": whatif}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import reduce
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.levels import level_of
 from django_mq.errors import PipelineError
 from django_mq.pipeline.session import explaining
-from django_mq.pipeline.whatif.simulation import Arrival, most_at_once, simulate
+from django_mq.pipeline.whatif.simulation import Arrival, Simulated, most_at_once, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,21 +27,29 @@ if TYPE_CHECKING:
 REALITY = "what happened"
 #: Columns that a trace has.
 TRACED = ("id", "priority", "ready_at", "claimed_at", "finished_at")
-SCHEMA = "scenario string, class int, messages bigint, mean double, p50 double, p95 double, p99 double"
+SCHEMA = (
+    "scenario string, class int, messages bigint, mean double, p50 double, p95 double, p99 double,"
+    " losses map<string, bigint>"
+)
 ALL = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How long one class waited in one scenario, in seconds. Class -1 is all; rank 1 is the shortest p95."""
+    """How long one class waited in one scenario, in seconds. Class -1 is all; rank 1 is the shortest p95.
+
+    ``messages`` are those that were worked on, and the times are None if there are none. ``losses`` says why
+    messages were not done, and how many.
+    """
 
     scenario: str
     level: int
     messages: int
-    mean: float
-    p50: float
-    p95: float
-    p99: float
+    mean: float | None
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    losses: dict[str, int]
     rank: int = 0
 
     def as_dict(self) -> dict[str, Any]:
@@ -99,7 +109,12 @@ def _tasks_apart(spark: SparkSession) -> Iterator[None]:
 
 def ranked(outcomes: list[Outcome]) -> list[Outcome]:
     """Return them by class, the shortest p95 first; what really happened takes part."""
-    ordered = sorted(outcomes, key=lambda one: (one.level, one.p95, one.mean, one.scenario))
+
+    def order(one: Outcome) -> tuple[int, float, float, str]:
+        p95, mean = (inf if time is None else time for time in (one.p95, one.mean))
+        return one.level, p95, mean, one.scenario
+
+    ordered = sorted(outcomes, key=order)
     ranks: dict[int, int] = {}
     found = []
     for one in ordered:
@@ -122,12 +137,12 @@ def _runner(lane: Sequence[Scenario | None], levels: int) -> Callable[..., Itera
         rows = [
             row
             for scenario in lane
-            for row in spreads(_name_of(scenario), _waits(table, priorities, scenario), classes)
+            for row in spreads(_name_of(scenario), _simulated(table, priorities, scenario), classes)
         ]
-        types = [pa.string(), pa.int32(), pa.int64(), *[pa.float64()] * 4]
-        columns = zip(*rows, strict=True)
+        types = [pa.string(), pa.int32(), pa.int64(), *[pa.float64()] * 4, pa.map_(pa.string(), pa.int64())]
+        columns = zip(*[(*row, list(losses.items())) for *row, losses in rows], strict=True)
         arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-        names = ["scenario", "class", "messages", "mean", "p50", "p95", "p99"]
+        names = ["scenario", "class", "messages", "mean", "p50", "p95", "p99", "losses"]
         yield pa.RecordBatch.from_arrays(arrays, names=names)
 
     return run
@@ -137,9 +152,10 @@ def _name_of(scenario: Scenario | None) -> str:
     return REALITY if scenario is None else scenario.name
 
 
-def _waits(table: pa.Table, priorities: Sequence[int], scenario: Scenario | None) -> list[float]:
+def _simulated(table: pa.Table, priorities: Sequence[int], scenario: Scenario | None) -> Simulated:
     if scenario is None:
-        return _numbers(table, "waited")
+        waited = _numbers(table, "waited")
+        return Simulated(waited, [None] * len(waited))
     arrivals = map(Arrival, _numbers(table, "at"), priorities, _numbers(table, "service"))
     return simulate(list(arrivals), scenario)
 
@@ -150,18 +166,28 @@ def _numbers(table: pa.Table, name: str) -> list[Any]:
     return found
 
 
-def spreads(name: str, waits: Sequence[float], classes: Sequence[int]) -> list[tuple[Any, ...]]:
-    """Return a row for all messages and one for each class: number, mean and percentiles of the waits."""
-    import numpy as np
+def spreads(name: str, found: Simulated, classes: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Return a row for all messages and one for each class.
 
-    values, levels = np.array(waits), np.array(classes)
+    It has the number, the mean and percentiles of the waits, and why messages were not done, and how many.
+    """
     rows = []
     for level in [ALL, *sorted(set(classes))]:
-        chosen = values if level == ALL else values[levels == level]
-        rows.append(
-            (name, level, len(chosen), float(chosen.mean()), *np.percentile(chosen, [50, 95, 99]).tolist())
-        )
+        chosen = [at for at, of in enumerate(classes) if level in (ALL, of)]
+        waits = [wait for at in chosen if (wait := found.waits[at]) is not None]
+        losses = Counter(loss for at in chosen if (loss := found.losses[at]) is not None)
+        rows.append((name, level, len(waits), *_spread(waits), dict(losses)))
     return rows
+
+
+def _spread(waits: Sequence[float]) -> list[float | None]:
+    """Return the mean and the 50th, 95th and 99th percentile."""
+    import numpy as np
+
+    if not waits:
+        return [None] * 4
+    values = np.array(waits)
+    return [float(values.mean()), *np.percentile(values, [50, 95, 99]).tolist()]
 
 
 def trace_of(spark: SparkSession, alias: str, queue: str, day: date) -> DataFrame:

@@ -1,28 +1,38 @@
 """A trace through the engine, on a clock that jumps from event to event.
 
-There are two kinds of event: a message arrives, or a consumer is done with one. After
-each, consumers pull as workers do: as long as they have credit and the queue has
-something. A consumer works on what it holds in the order in which it was given it.
+There are three kinds of event: a message arrives, a consumer is done with one, and the
+queue's own times: a retry becomes due, a message expires. After each, consumers pull as
+workers do: as long as they have credit and the queue has something. A consumer works on
+what it holds in the order in which it was given it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
 
+from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import WindowCredit
+from django_mq.engine.departing import Cause
+from django_mq.engine.expiry import UNBOUNDED, is_expired
 from django_mq.engine.message import Message
-from django_mq.engine.queue import Queue
+from django_mq.engine.overflow import Producer
 from django_mq.engine.rules import Rules
+from django_mq.engine.states import DEAD, GONE
+from django_mq.errors import QueueFull
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from django_mq.engine.entry import Entry
     from django_mq.pipeline.whatif.scenario import Scenario
+
+#: Why a message was not done, where the queue has not taken it.
+REFUSED, DROPPED = "refused", "dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,15 @@ class Arrival:
     service: float
 
 
+class Simulated(NamedTuple):
+    """What became of a trace, in the trace's order."""
+
+    #: How long each message waited until it was first worked on, in seconds; None: it never was.
+    waits: list[float | None]
+    #: Why each message was not done: refused, dropped, expired, replaced or dead; None: it was done.
+    losses: list[str | None]
+
+
 @dataclass(slots=True)
 class Worker:
     """A consumer, and what it has been given and has not begun."""
@@ -43,22 +62,29 @@ class Worker:
     at_work: Entry | None = None
 
 
-def simulate(trace: Sequence[Arrival], scenario: Scenario) -> list[float]:
-    """Return how long each message of the trace waited for its work to begin, in the trace's order.
-
-    The trace is in the order of arrival.
-    """
+def simulate(trace: Sequence[Arrival], scenario: Scenario) -> Simulated:
+    """Return what becomes of each message of a trace, which is in the order of arrival."""
     return Simulation(trace, scenario).run()
 
 
 class Simulation:
-    """One run."""
+    """One run, which listens to its queue."""
 
     def __init__(self, trace: Sequence[Arrival], scenario: Scenario) -> None:
         self.trace = trace
         self.scenario = scenario
-        self.queue = Queue("simulated", Rules(kind=scenario.kind, levels=scenario.levels, duplicates=0))
-        self.waits = [0.0] * len(trace)
+        options = scenario.queue
+        # Without jitter, so that two scenarios differ in nothing that nobody has asked for.
+        rules = replace(Rules.of(options), duplicates=0, backoff=replace(options.backoff, jitter=0.0))
+        #: Whether messages may fail, expire or find no room. To ask for it takes as long as all the rest.
+        self._ruled = scenario.failures > 0 or options.is_limited or rules.lifetime != UNBOUNDED
+        self.broker = Broker(listener=self if self._ruled else None)
+        self.queue = self.broker.declare("simulated", rules)
+        self.producer = Producer("trace") if options.overflow == "flow" else None
+        #: Messages that have come and wait for room in the queue.
+        self.outside: deque[int] = deque()
+        self.waits: list[float | None] = [None] * len(trace)
+        self.losses: list[str | None] = [None] * len(trace)
         self.workers = [Worker(Consumer(str(n), WindowCredit(scenario.credit))) for n in range(scenario.consumers)]
         for worker in self.workers:
             self.queue.add_consumer(worker.consumer)
@@ -67,29 +93,90 @@ class Simulation:
         #: (when, number, worker) of work that ends; the number settles ties.
         self.ends: list[tuple[float, int, Worker]] = []
         self._number = 0
+        self._passed = 0.0
+        self._dice = Random(0)  # noqa: S311 - the same failures each time
 
-    def run(self) -> list[float]:
+    def run(self) -> Simulated:
         """Go through all events."""
         for number, arrival in enumerate(self.trace):
             now = self._arrives(arrival)
-            self._finish_until(now)
-            self.queue.publish(Message(id=str(number), body=number, priority=arrival.priority), now=now)
+            self._pass_until(now)
+            self._passed = now
+            self.outside.append(number)
+            self._let_in(now)
             self._deliver(now)
-        self._finish_until(float("inf"))
-        return self.waits
+        self._pass_until(float("inf"))
+        return Simulated(self.waits, self.losses)
+
+    # What the queue tells.
+
+    def arrived(self, queue: str, entry: Entry) -> None:
+        """Nothing is to be noted."""
+
+    def departed(self, queue: str, entry: Entry, cause: Cause) -> None:  # noqa: ARG002
+        """Note why a message is gone that was not done."""
+        if cause is not Cause.ACCEPTED:
+            self.losses[int(entry.message.id)] = cause.value
+
+    def deleted(self, queue: str) -> None:
+        """Nothing is to be noted."""
+
+    # Events.
 
     def _arrives(self, arrival: Arrival) -> float:
         return arrival.at / self.scenario.arrivals
 
-    def _finish_until(self, now: float) -> None:
-        while self.ends and self.ends[0][0] <= now:
-            at, _, worker = heappop(self.ends)
-            if worker.at_work is not None:
-                self.queue.accept(worker.at_work, worker.consumer)
-            worker.at_work = None
-            self._begin(worker, at)
-            self.free.append(worker)
+    def _pass_until(self, now: float) -> None:
+        """Let everything happen that happens before the next arrival."""
+        while (at := self._next_time()) is not None and at <= now:
+            if self.ends and self.ends[0][0] == at:
+                self._finish()
+            else:
+                self.broker.keep_house(at)
+            self._let_in(at)
             self._deliver(at)
+            self._passed = at
+
+    def _next_time(self) -> float | None:
+        """Return when something happens next by itself; what is overdue, as a message that came back, now."""
+        done_at = self.ends[0][0] if self.ends else None
+        due_at = self.broker.next_time() if self._ruled else None
+        if due_at is None:
+            return done_at
+        due_at = max(due_at, self._passed)
+        return due_at if done_at is None else min(done_at, due_at)
+
+    def _let_in(self, now: float) -> None:
+        """Publish what has come, unless the publisher has to wait for room, and has the patience."""
+        while self.outside:
+            arrival = self.trace[self.outside[0]]
+            is_late = now - self._arrives(arrival) > self.scenario.queue.wait_seconds
+            if self.producer is not None and self.producer.blocked and not is_late:
+                return
+            number = self.outside.popleft()
+            if is_late:
+                self.losses[number] = REFUSED
+                continue
+            message = Message(id=str(number), body=number, priority=arrival.priority)
+            try:
+                if self.queue.publish(message, now, producer=self.producer).state is GONE:
+                    self.losses[number] = DROPPED
+            except QueueFull:
+                self.losses[number] = REFUSED
+
+    def _finish(self) -> None:
+        """End the work that ends next, and let its consumer begin with what it holds."""
+        at, _, worker = heappop(self.ends)
+        entry, worker.at_work = worker.at_work, None
+        if entry is not None:
+            if self.scenario.failures and self._dice.random() < self.scenario.failures:
+                self.queue.fail(entry, worker.consumer, now=at)
+                if entry.state is DEAD:
+                    self.losses[int(entry.message.id)] = DEAD.name.lower()
+            else:
+                self.queue.accept(entry, worker.consumer)
+        self.free.append(worker)
+        self._begin(worker, at)
 
     def _deliver(self, now: float) -> None:
         while self.free:
@@ -102,14 +189,19 @@ class Simulation:
             self._begin(worker, now)
 
     def _begin(self, worker: Worker, now: float) -> None:
-        if worker.at_work is not None or not worker.held:
-            return
-        worker.at_work = entry = worker.held.popleft()
-        number = int(entry.message.id)
-        arrival = self.trace[number]
-        self.waits[number] = now - self._arrives(arrival)
-        self._number += 1
-        heappush(self.ends, (now + arrival.service * self.scenario.service, self._number, worker))
+        while worker.at_work is None and worker.held:
+            entry = worker.held.popleft()
+            if is_expired(entry, now):
+                self.queue.lapse(entry, worker.consumer, now=now)
+                self.free.append(worker)
+                continue
+            worker.at_work = entry
+            number = int(entry.message.id)
+            arrival = self.trace[number]
+            if self.waits[number] is None:
+                self.waits[number] = now - self._arrives(arrival)
+            self._number += 1
+            heappush(self.ends, (now + arrival.service * self.scenario.service, self._number, worker))
 
 
 def most_at_once(spans: Iterable[tuple[float, float]]) -> int:
