@@ -128,6 +128,35 @@ def test_a_failed_message_is_tried_again_after_its_delay() -> None:
     assert found.waits[0] == 0
 
 
+def test_the_same_deliveries_fail_in_every_scenario() -> None:
+    trace = [Arrival(second, 0, 10) for second in range(120)]
+
+    few, many = (simulate(trace, parse(f"x:failures=0.5,max_attempts=1,consumers={count}")) for count in (1, 100))
+
+    assert few.losses == many.losses
+    assert 40 <= few.losses.count("dead") <= 80
+
+
+def test_dead_letters_fill_a_queue_that_sends_them_nowhere() -> None:
+    trace = [Arrival(20 * number, 0, 10) for number in range(5)]
+    dies = "x:failures=1,max_attempts=1,max_messages=2"
+
+    assert simulate(trace, parse(dies)).losses == ["dead", "dead", "refused", "refused", "refused"]
+    assert simulate(trace, parse(f"{dies},dead_letter_queue=dead")).losses == ["dead"] * 5
+
+
+def test_expired_messages_make_room_wherever_they_go() -> None:
+    trace = [Arrival(0, 0, 10), Arrival(1, 0, 10), Arrival(2, 0, 10), Arrival(4.5, 0, 10)]
+
+    for given in ("ttl_seconds=3", "max_ttl_seconds=3,expiry_queue=late"):
+        assert simulate(trace, parse(f"x:max_messages=2,{given}")).losses == [
+            None,
+            "expired",
+            "refused",
+            "expired",
+        ]
+
+
 def test_what_was_taken_ahead_and_has_expired_is_not_begun() -> None:
     found = simulate(BUSY[:2], parse("x:credit=2,ttl_seconds=5"))
 

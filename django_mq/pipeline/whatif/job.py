@@ -171,23 +171,24 @@ def spreads(name: str, found: Simulated, classes: Sequence[int]) -> list[tuple[A
 
     It has the number, the mean and percentiles of the waits, and why messages were not done, and how many.
     """
-    rows = []
-    for level in [ALL, *sorted(set(classes))]:
-        chosen = [at for at, of in enumerate(classes) if level in (ALL, of)]
-        waits = [wait for at in chosen if (wait := found.waits[at]) is not None]
-        losses = Counter(loss for at in chosen if (loss := found.losses[at]) is not None)
-        rows.append((name, level, len(waits), *_spread(waits), dict(losses)))
-    return rows
-
-
-def _spread(waits: Sequence[float]) -> list[float | None]:
-    """Return the mean and the 50th, 95th and 99th percentile."""
     import numpy as np
 
-    if not waits:
-        return [None] * 4
-    values = np.array(waits)
-    return [float(values.mean()), *np.percentile(values, [50, 95, 99]).tolist()]
+    # What was never worked on becomes NaN.
+    waits, levels = np.array(found.waits, dtype=float), np.array(classes)
+    worked_on = ~np.isnan(waits)
+    losses: dict[int, Counter[str]] = {level: Counter() for level in [ALL, *sorted(set(classes))]}
+    for level, loss in zip(classes, found.losses, strict=True):
+        if loss is not None:
+            losses[ALL][loss] += 1
+            losses[level][loss] += 1
+    rows = []
+    for level, lost in losses.items():
+        values = waits[worked_on if level == ALL else worked_on & (levels == level)]
+        spread: list[float | None] = [None] * 4
+        if len(values):
+            spread = [float(values.mean()), *np.percentile(values, [50, 95, 99]).tolist()]
+        rows.append((name, level, len(values), *spread, dict(lost)))
+    return rows
 
 
 def trace_of(spark: SparkSession, alias: str, queue: str, day: date) -> DataFrame:

@@ -22,12 +22,14 @@ SIMULATED: Final = (
     "backoff_multiplier",
     "backoff_cap_seconds",
     "backoff_ticks_per_second",
+    "dead_letter_queue",
     "max_messages",
     "overflow",
     "wait_seconds",
     "ttl_seconds",
     "min_ttl_seconds",
     "max_ttl_seconds",
+    "expiry_queue",
 )
 
 
@@ -47,7 +49,7 @@ class Scenario:
     service: float = 1.0
     #: Messages come so many times as fast.
     arrivals: float = 1.0
-    #: The share of deliveries that fail, 0 to 1, drawn at random; the same each time.
+    #: The share of deliveries that fail, 0 to 1, drawn at random; the same deliveries in every scenario.
     failures: float = 0.0
     #: The options of the queue, of those that can be ``SIMULATED``.
     queue: QueueOptions = field(default_factory=QueueOptions)

@@ -19,10 +19,11 @@ from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import WindowCredit
 from django_mq.engine.departing import Cause
 from django_mq.engine.expiry import UNBOUNDED, is_expired
+from django_mq.engine.fate import Fate
 from django_mq.engine.message import Message
 from django_mq.engine.overflow import Producer
 from django_mq.engine.rules import Rules
-from django_mq.engine.states import DEAD, GONE
+from django_mq.engine.states import GONE
 from django_mq.errors import QueueFull
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
     from django_mq.pipeline.whatif.scenario import Scenario
 
-#: Why a message was not done, where the queue has not taken it.
-REFUSED, DROPPED = "refused", "dropped"
+#: Why a message was not done, where the queue has not taken it, and where its last attempt has failed.
+REFUSED, DROPPED, DEAD = "refused", "dropped", "dead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,10 @@ class Simulation:
         #: Whether messages may fail, expire or find no room. To ask for it takes as long as all the rest.
         self._ruled = scenario.failures > 0 or options.is_limited or rules.lifetime != UNBOUNDED
         self.broker = Broker(listener=self if self._ruled else None)
-        self.queue = self.broker.declare("simulated", rules)
+        for name in filter(None, {options.dead_letter_queue, options.expiry_queue}):
+            self.broker.declare(name)
+        # No other queue can have this name.
+        self.queue = self.broker.declare("", rules)
         self.producer = Producer("trace") if options.overflow == "flow" else None
         #: Messages that have come and wait for room in the queue.
         self.outside: deque[int] = deque()
@@ -94,7 +98,6 @@ class Simulation:
         self.ends: list[tuple[float, int, Worker]] = []
         self._number = 0
         self._passed = 0.0
-        self._dice = Random(0)  # noqa: S311 - the same failures each time
 
     def run(self) -> Simulated:
         """Go through all events."""
@@ -169,14 +172,18 @@ class Simulation:
         at, _, worker = heappop(self.ends)
         entry, worker.at_work = worker.at_work, None
         if entry is not None:
-            if self.scenario.failures and self._dice.random() < self.scenario.failures:
-                self.queue.fail(entry, worker.consumer, now=at)
-                if entry.state is DEAD:
-                    self.losses[int(entry.message.id)] = DEAD.name.lower()
+            if self._fails(entry):
+                if self.queue.fail(entry, worker.consumer, now=at) in {Fate.DEAD, Fate.DEAD_LETTERED}:
+                    self.losses[int(entry.message.id)] = DEAD
             else:
                 self.queue.accept(entry, worker.consumer)
         self.free.append(worker)
         self._begin(worker, at)
+
+    def _fails(self, entry: Entry) -> bool:
+        """Whether this attempt fails: the same attempts of the same messages in every scenario."""
+        share = self.scenario.failures
+        return share > 0 and Random(f"{entry.message.id} {entry.attempts}").random() < share  # noqa: S311 - no secret
 
     def _deliver(self, now: float) -> None:
         while self.free:
