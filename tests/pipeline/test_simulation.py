@@ -143,6 +143,9 @@ def test_dead_letters_fill_a_queue_that_sends_them_nowhere() -> None:
 
     assert simulate(trace, parse(dies)).losses == ["dead", "dead", "refused", "refused", "refused"]
     assert simulate(trace, parse(f"{dies},dead_letter_queue=dead")).losses == ["dead"] * 5
+    # The third is one too many, and its publisher never publishes again.
+    waits_for_ever = simulate(trace, parse(f"{dies},overflow=flow,wait_seconds=999"))
+    assert waits_for_ever.losses == ["dead", "dead", "dead", "refused", "refused"]
 
 
 def test_expired_messages_make_room_wherever_they_go() -> None:

@@ -109,6 +109,8 @@ class Simulation:
             self._let_in(now)
             self._deliver(now)
         self._pass_until(float("inf"))
+        for number in self.outside:  # nothing makes room for it any more
+            self.losses[number] = REFUSED
         return Simulated(self.waits, self.losses)
 
     # What the queue tells.
