@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from django_mq.engine.credit import OverdraftCredit, PrefetchCredit, SpendingCre
 from django_mq.engine.selectors.selector import Selector
 from django_mq.engine.target import Target
 from django_mq.engine.verdict import Verdict
-from django_mq.errors import MalformedSelector, UncountedUnit
+from django_mq.errors import MalformedSelector, OutOfRange, SubscriptionRefused, UncountedUnit
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from django_mq.stores.registry import private_store
 from tests.stores.builders import claim, declare, open_session, publish, settle
@@ -70,6 +72,41 @@ def play(alias: str, count: int = 3, steps: int = 400) -> None:
         store.purge("choosing")
         store.purge("other")
     store.close()
+
+
+def meet(alias: str) -> None:
+    """Let consumers ask for a queue alone, for credit of every kind, and fail as they are woken."""
+    store = private_store(alias)
+    declare(store, "meeting", max_in_flight=9)
+    for wrong in (lambda: WindowCredit(-1), lambda: SpendingCredit(2**63), lambda: OverdraftCredit(-1)):
+        with suppress(OutOfRange):
+            wrong()
+    alone, other = Consumer("meeting", exclusive=True), Consumer("meeting", exclusive=True)
+    sessions = [open_session(store) for _ in range(2)]
+    store.subscribe(sessions[0], "meeting", alone)
+    with suppress(SubscriptionRefused):
+        store.subscribe(sessions[1], "meeting", other)
+    store.close_session(sessions[0])
+    spending, overdraft = SpendingCredit(-1, -1), OverdraftCredit(1)
+    store.subscribe(sessions[1], "meeting", Consumer("meeting", spending, priority=1, wake=_fail))
+    with suppress(SubscriptionRefused):
+        store.subscribe(sessions[1], "meeting", other)
+    drawing = Consumer("meeting", overdraft)
+    store.subscribe(sessions[1], "meeting", drawing)
+    for size in (5, 0):
+        publish(store, "meeting", body=b"x" * size, expires_at=datetime.now(UTC) + timedelta(days=1))
+        claim(store, sessions[1], "meeting", consumer=drawing)
+    with suppress(UncountedUnit):
+        overdraft.resize(1)
+    for change in (partial(overdraft.resize, None, 50), overdraft.stop):
+        change()
+        store.subscribe(sessions[1], "meeting", drawing)
+        claim(store, sessions[1], "meeting", consumer=drawing)
+    store.close()
+
+
+def _fail(consumer: Consumer) -> None:
+    raise ZeroDivisionError(consumer)
 
 
 def _any_message(random: Random) -> dict[str, Any]:

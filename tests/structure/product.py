@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from contextlib import suppress
@@ -42,6 +43,28 @@ SELECTORS = (
     "key IN ('one', 'two') AND NOT (JMSMessageID LIKE '%-%\\_%' ESCAPE '\\' OR JMSDestination LIKE 'v_lues')",
     "JMSExpiration = 0 AND JMSDeliveryTime - JMSTimestamp < 60 * 1000.0 AND -AMQSize + 8 / 2 <> 0x1F",
     "\"key\" <> 'it''s' OR urgent = TRUE OR key NOT IN ('three') OR key NOT LIKE 'a%' OR AMQSize >= .5",
+    "AMQSize / 0 = 1 OR AMQSize / 2.0 > 0 OR JMSReplyTo IS NULL OR 'one' + 1 = 2",
+)
+#: Conditions that no message can be asked for.
+SLIPS = (
+    "key = = 'one'",
+    "key = 'one' 'other'",
+    "key NOT 5",
+    "key LIKE 'a' ESCAPE 'bc'",
+    "key = NULL",
+    "AMQSize < 1e999",
+    f"AMQSize < {'9' * 5000}",
+    "(" * 500,
+    "x" * 100_000,
+)
+#: Options of a queue in memory that it cannot have.
+IMPOSSIBLE: tuple[dict[str, Any], ...] = (
+    {"kind": "priority", "values_in_advance": True, "sort_key": "key"},
+    {"max_messages": "many"},
+    {"max_messages": 10**5000},
+    {"max_attempts": 0},
+    {"last_value_key": "k" * 300},
+    {"last_value_key": "\udc80"},
 )
 #: What the pipeline can ask of another queue, or of other consumers.
 SIMULATIONS = (
@@ -160,8 +183,9 @@ def _browse_by_selectors(*queues: str) -> None:
     for selector in SELECTORS:
         for queue in queues:
             list(browse(queue, selector=selector))
-    with suppress(MalformedSelector):
-        list(browse(queues[0], selector="key = = 'one'"))
+    for slip in SLIPS:
+        with suppress(MalformedSelector):
+            list(browse(queues[0], selector=slip))
 
 
 def _one_group_before_another() -> None:
@@ -257,6 +281,57 @@ def transactions(alias: str) -> None:
         settle(store, session, last, Verdict.RELEASE)
         publish(store, "second")
         store.delete_queue("second")
+    store.close()
+
+
+def mistakes(alias: str) -> None:
+    """Ask a store in memory, and its doors, for what cannot be."""
+    from django_mq.delivery import declaring
+    from django_mq.errors import ConfigurationError, InvalidMessage, MQError
+    from django_mq.stores.registry import private_store
+    from tests.stores.builders import claim, declare, open_session, publish
+
+    store = private_store(alias)
+    for options in IMPOSSIBLE:
+        with suppress(ConfigurationError):
+            declaring.declare(store, "impossible", options)
+    for name in ("\udc80", "n" * 300):
+        with suppress(InvalidMessage):
+            declaring.declare(store, name)
+    for options in ({"max_attempts": -1}, {"levels": 11}):
+        with suppress(MQError):
+            declare(store, f"impossible {options}", **options)
+    declare(store, "mistaken")
+    number = publish(store, "mistaken")
+    with suppress(MQError):
+        store.prioritise([number], 10)
+    assert store.retry_dead([number]) == store.deliver_now([number]) == 0
+    session = open_session(store)
+    [message] = claim(store, session, "mistaken")
+    store.prioritise([message.id], 1)
+    store.reschedule([message.id], datetime.now(UTC))
+    store.close()
+
+
+def orders_of_rings(alias: str) -> None:
+    """Fill rings that stand in every order, and look how long their first messages wait."""
+    from django_mq.stores.registry import private_store
+    from tests.stores.builders import claim, declare, open_session, publish
+
+    store = private_store(alias)
+    session = open_session(store)
+    ring = {"max_messages": 2, "overflow": "ring"}
+    declare(store, "sorted ring", kind="fifo", sort_key="key", **ring)
+    declare(store, "ring of values", kind="last_value", last_value_key="key", **ring)
+    for name in ("sorted ring", "ring of values"):
+        for key in (True, 2.5, 1, "text", None, False):
+            publish(store, name, headers=json.dumps({"key": key}))
+        assert store.trim()
+        publish(store, name, headers=json.dumps({"key": 3}))
+        assert store.trim()
+        store.counts()
+        assert len(claim(store, session, name, credit=1)) == 1
+        publish(store, name)
     store.close()
 
 

@@ -59,11 +59,14 @@ def reached(kind: str) -> dict[str, list[int]]:
             product.celery_message("django-mq:///:memory:", countdown=0.3)
             product.steering(MEMORY)
             product.transactions(MEMORY)
+            product.mistakes(MEMORY)
+            product.orders_of_rings(MEMORY)
             product.scenarios(MEMORY)
             product.histories(MEMORY, count=100)
             from tests.structure import consumers
 
             consumers.play(MEMORY)
+            consumers.meet(MEMORY)
         else:
             for program in (product.native_message, product.celery_message, product.doors):
                 program()
