@@ -194,9 +194,9 @@ class Departing:
         return True
 
     def take_all(self, states: "Container[State]", cause: Cause = Cause.KILLED) -> "list[Entry]":
-        """Remove every entry that waits in one of these states, in order; claimed ones stay."""
-        taken = [entry for entry in self.waiting() if entry.state in states]
-        return [entry for entry in taken if self.take_out(entry, cause)]
+        """Remove every entry in one of these states, in order; what a consumer holds fast stays."""
+        taken = [entry for entry in chain(self.stealable(), self.waiting()) if entry.state in states]
+        return [entry for entry in taken if self.steal(entry, cause) or self.take_out(entry, cause)]
 
     def expire_entry(self, entry: "Entry") -> None:
         """Remove an entry that has expired."""

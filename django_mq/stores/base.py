@@ -228,6 +228,19 @@ class Store(Volatile, Spacious, ABC):
         claimed, moved or cancelled since. Raises UnsupportedRule for DECLINE where the store serves no consumers.
         """
 
+    def begin_settle(
+        self,
+        session_id: int,  # noqa: ARG002 - for those who serve consumers
+        receipts: Sequence[Receipt],  # noqa: ARG002
+    ) -> frozenset[int]:
+        """Begin the handling of claimed messages; return the row ids of those the session has lost.
+
+        Until then an expiry, a ring, ``purge`` and ``cancel`` may take back what a ``stealable`` consumer was
+        sent; its settlement is void, and gives the credit back. Raises UnsupportedRule where the store serves
+        no consumers.
+        """
+        raise refusals.unsupported("a stealable consumer")
+
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         """Give messages back, uncounted, for which no verdict can be written, and write no other table.
 

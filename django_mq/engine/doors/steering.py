@@ -85,10 +85,10 @@ class Steering(Publishing):
             self._contents.place(entry)
             return True
 
-    def discard(self, entry: "Entry") -> bool:
+    def discard(self, entry: "Entry", cause: Cause = Cause.KILLED) -> bool:
         """Take an entry away if nobody holds it fast; False if it goes only when it is given back."""
         with self.lock:
-            return self._contents.steal(entry, Cause.KILLED) or self._contents.take_free(entry, Cause.KILLED)
+            return self._contents.steal(entry, cause) or self._contents.take_free(entry, cause)
 
     def cancel(self, entry: "Entry") -> bool:
         """Take a scheduled entry away, as if it had been accepted; False if it is not scheduled here."""
@@ -157,7 +157,9 @@ class Steering(Publishing):
                 return None
             arrived = station.enter(message, now)
             arrived.cause = entry.cause
-            self._contents.take_out(entry, Cause.EXPIRED if expired else Cause.KILLED)
+            cause = Cause.EXPIRED if expired else Cause.KILLED
+            if not self._contents.steal(entry, cause):
+                self._contents.take_out(entry, cause)
             return arrived
 
     def _both(self, target: "Queue") -> ExitStack:

@@ -87,7 +87,8 @@ class Subscribing(Settling):
         """
         with self.lock:
             self._now = now
-            held = [(entry, self._lose(entry, consumer)) for entry in list(consumer.unsettled)]
+            own = [entry for entry in consumer.unsettled if entry.owner is consumer]
+            held = [(entry, self._lose(entry, consumer)) for entry in own]
             self.remove_consumer(consumer, now=now)
             return held
 

@@ -62,7 +62,7 @@ class Looking(Runner):
             return []
         position = queue.engine.position
         beyond = None if after is None else position(entry_of(after))
-        entries = (row.entry for row in queue.rows if row.entry.state in states)
+        entries = (row.entry for row in queue.rows if row.state in states)
         chosen = (entry for entry in entries if beyond is None or position(entry) > beyond)
         return [row_of(entry).browsed() for entry in nsmallest(limit, chosen, key=position)]
 

@@ -11,6 +11,7 @@ from django_mq.engine.entry import Entry
 from django_mq.engine.expiry import is_expired
 from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.message import Message
+from django_mq.engine.states import CLAIMED
 from django_mq.stores.records import EPOCH, Browsed, Claimed
 from django_mq.stores.values import LAST, headers_in, later
 from django_mq.stores.waiting import WaitingMessage
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from django_mq.engine.states import State
     from django_mq.stores.memory.queue import BrokerQueue
     from django_mq.stores.memory.session import WorkerSession
     from django_mq.stores.records import NewMessage
@@ -73,6 +75,11 @@ class Row:
     def held(self) -> bool:
         """Whether a session holds it."""
         return self.entry.is_claimed
+
+    @property
+    def state(self) -> State:
+        """Where it stands, as a table says it: what may be taken back is claimed."""
+        return CLAIMED if self.held else self.entry.state
 
     @property
     def ready_at(self) -> datetime:
@@ -142,7 +149,7 @@ class Row:
             id=self.id,
             message_id=message.message_id,
             queue_name=self.queue.name,
-            state=entry.state.value,
+            state=self.state.value,
             priority=message.priority,
             attempts=self.attempts,
             published_at=self.published_at,

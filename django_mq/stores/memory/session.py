@@ -68,7 +68,7 @@ class WorkerSession:
             row_of(entry)
             for consumer in self._consumers
             for entry in consumer.unsettled
-            if entry not in consumer.settling
+            if entry.owner is consumer and entry not in consumer.settling
         ]
 
     def lose(self, now: float) -> list[tuple[Row, Fate]]:
@@ -131,11 +131,11 @@ class WorkerSession:
         )
 
     def saw(self, id_: int) -> None:
-        """A browser has done with a message that it was shown, and has its credit again."""
+        """A consumer that was shown a message, or from which it was taken back, has its credit again."""
         for consumer, queue in self._consumers.items():
-            if consumer.browser:
-                for entry in [entry for entry in consumer.unsettled if entry.arrival == id_]:
-                    queue.engine.accept(entry, consumer)
+            others = [entry for entry in consumer.unsettled if entry.owner is not consumer]
+            for entry in [each for each in others if each.arrival == id_]:
+                queue.engine.accept(entry, consumer)
 
     def forget(self, queue: BrokerQueue) -> None:
         """The queue is no more."""

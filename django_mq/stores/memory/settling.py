@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from django_mq.engine.work import UnitOfWork
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.session import WorkerSession
-    from django_mq.stores.records import ClaimRequest, Exchange
+    from django_mq.stores.records import ClaimRequest, Exchange, Receipt
 
 #: Verdicts over one message that come together: the first of these counts.
 ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
@@ -50,6 +50,17 @@ class Settling(Claiming, Steering):
         return frozenset(item.id for item in settlements) - done
 
     @locked
+    def begin_settle(self, session_id: int, receipts: Sequence[Receipt]) -> frozenset[int]:
+        session = self.broker.sessions.get(session_id)
+        begun = {id_ for id_, claim in receipts if session is not None and self._begin_settle(session, id_, claim)}
+        return frozenset(id_ for id_, _ in receipts) - begun
+
+    def _begin_settle(self, session: WorkerSession, id_: int, claim: int) -> bool:
+        row = self._held(session, id_, claim)
+        owner = None if row is None else row.entry.owner
+        return row is not None and owner is not None and row.queue.engine.begin_settle(row.entry, owner)
+
+    @locked
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         session = self.broker.sessions.get(session_id)
         if session is not None:
@@ -63,9 +74,10 @@ class Settling(Claiming, Steering):
         return {item.id for item in settlements if self._settle_with(unit, session, item)}
 
     def _settle_with(self, unit: UnitOfWork, session: WorkerSession, settlement: Settlement) -> bool:
-        row = self._held(session, settlement)
+        row = self._held(session, settlement.id, settlement.claim)
         owner = None if row is None else row.entry.owner
         if row is None or owner is None:
+            session.saw(settlement.id)
             return False
         settle = partial(self._settle_now, session, [settlement])
         return unit.settle(row.queue.engine, row.entry, owner, settle)
@@ -89,15 +101,15 @@ class Settling(Claiming, Steering):
             session.unsubscribe()
         return done
 
-    def _held(self, session: WorkerSession, settlement: Settlement) -> Row | None:
+    def _held(self, session: WorkerSession, id_: int, claim: int) -> Row | None:
         """Return the row if the session holds it by this claim."""
-        row = self.broker.rows.get(settlement.id)
-        if row is None or (row.session_id, row.entry.claim_number) != (session.number, settlement.claim):
+        row = self.broker.rows.get(id_)
+        if row is None or (row.session_id, row.entry.claim_number) != (session.number, claim):
             return None
         return row
 
     def _settle(self, session: WorkerSession, settlement: Settlement) -> bool:
-        row = self._held(session, settlement)
+        row = self._held(session, settlement.id, settlement.claim)
         owner = None if row is None else row.entry.owner
         if row is None or owner is None:
             session.saw(settlement.id)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.departing import Cause
 from django_mq.engine.doors.steering import UNDELIVERED
-from django_mq.engine.states import DEAD, READY, SCHEDULED
+from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, STEALABLE
 from django_mq.stores import refusals
 from django_mq.stores.memory.history import FailedAttempt
 from django_mq.stores.memory.runner import locked
@@ -30,12 +30,12 @@ class Steering(Sessions):
 
     @locked
     def purge(self, name: str) -> int:
-        return len(self._existing(name).engine.purge((*UNDELIVERED, DEAD)))
+        return len(self._existing(name).engine.purge((*UNDELIVERED, DEAD, STEALABLE)))
 
     @locked
     def cancel(self, ids: Sequence[int]) -> int:
-        unheld = [row for row in self.broker.found(ids) if not row.held]
-        return sum([row.queue.engine.remove(row.entry, Cause.CANCELLED) for row in unheld])
+        loose = [row for row in self.broker.found(ids) if row.entry.state is not CLAIMED]
+        return sum([row.queue.engine.discard(row.entry, Cause.CANCELLED) for row in loose])
 
     @locked
     def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:

@@ -73,7 +73,7 @@ class Upkeep(Steering):
         sent = self.broker.engine.send_all(overdue, now, expired=True)
         for engine, entry in overdue:
             if entry not in sent:
-                engine.remove(entry, Cause.EXPIRED)
+                engine.discard(entry, Cause.EXPIRED)
         return len(overdue)
 
     @locked

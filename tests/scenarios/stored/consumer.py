@@ -37,7 +37,7 @@ ENGINE_ONLY: dict[str, Any] = {
     "no_local": False,
 }
 #: What of it a store that serves consumers has no form for, either.
-STORED_NOWHERE: dict[str, Any] = {name: ENGINE_ONLY[name] for name in ("stealable", "no_local")}
+STORED_NOWHERE: dict[str, Any] = {"no_local": False}
 
 
 class StoredConsumer:
@@ -170,6 +170,15 @@ class StoredConsumer:
         del self.held[entry.receipt.id]
         if not self._served:
             self.credit.give_back(entry.message.size)
+
+    def begin_settle(self, queue: StoredQueue, entry: StoredEntry) -> bool:
+        """Begin to handle what it was sent; False if it had lost it."""
+        claimed = entry.receipt
+        if claimed is None or self.held.get(claimed.id) is not entry:
+            return False
+        if not queue.site.store.features.serves_consumers:
+            return True  # nothing takes it back
+        return not queue.site.store.begin_settle(self.session_id, [(claimed.id, claimed.claim)])
 
     def settled(self, entry: StoredEntry) -> None:
         """What it held was settled by another hand."""

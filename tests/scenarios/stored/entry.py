@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.states import CLAIMED, GONE, HELD, SCHEDULED, State
+from django_mq.engine.states import CLAIMED, GONE, HELD, SCHEDULED, STEALABLE, State
 
 if TYPE_CHECKING:
     from django_mq.engine.message import Message
@@ -40,7 +40,7 @@ class StoredEntry:
     @property
     def is_claimed(self) -> bool:
         """Whether somebody holds it."""
-        return self.state is CLAIMED
+        return self.state is CLAIMED or self.state is STEALABLE
 
     @property
     def owner(self) -> StoredConsumer | None:

@@ -177,8 +177,8 @@ class StoredQueue:
         return Fate.RETURNED if consumer.decline(entry.queue, entry) else Fate.VOID
 
     def begin_settle(self, entry: StoredEntry, consumer: StoredConsumer) -> bool:
-        """From now on it cannot be stolen: nothing can."""
-        return entry.receipt is not None and entry.receipt.id in consumer.held
+        """From now on it cannot be taken back."""
+        return consumer.begin_settle(entry.queue, entry)
 
     def _settle(self, verdict: str, entry: StoredEntry, consumer: StoredConsumer) -> Fate:
         queue = entry.queue  # a consumer of several says the first of its own

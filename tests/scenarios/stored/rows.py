@@ -39,7 +39,7 @@ class StoredRow:
     @property
     def deliveries(self) -> int:
         """The attempts, that under way included, as the engine counts them."""
-        return self.attempts + (self.state is State.CLAIMED and not self.suspect)
+        return self.attempts + (self.state in (State.CLAIMED, State.STEALABLE) and not self.suspect)
 
 
 FIELDS = ("id", "message_id", "state", "attempts", "redelivered", "suspect", "deliver_at", "session_id", "headers")

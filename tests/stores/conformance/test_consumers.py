@@ -10,6 +10,7 @@ import pytest
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import PrefetchCredit, SpendingCredit, WindowCredit
 from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.states import CLAIMED
 from django_mq.engine.target import Target
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import AlreadySubscribed, ExclusiveConsumerExists, StoreError
@@ -20,6 +21,7 @@ from tests.stores.builders import (
     ids,
     lose_worker,
     open_session,
+    pass_time,
     publish,
     settle,
     verdict,
@@ -27,6 +29,8 @@ from tests.stores.builders import (
 from tests.stores.conftest import memory_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django_mq.engine.credit import Credit
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed
@@ -175,6 +179,113 @@ def test_a_consumer_is_not_woken_for_what_it_has_declined(store: Store, session:
     assert (claim_for(store, session, consumer), woken) == ([], [consumer])
 
 
+# Taking back
+
+
+def take_by_purge(store: Store, claimed: list[int]) -> None:
+    assert store.purge("orders") == len(claimed)
+
+
+def take_by_cancel(store: Store, claimed: list[int]) -> None:
+    assert store.cancel(claimed) == len(claimed)
+
+
+def take_by_expiry(store: Store, claimed: list[int]) -> None:
+    pass_time(store, 20)
+    assert store.expire() == len(claimed)
+
+
+def take_by_ring(store: Store, claimed: list[int]) -> None:
+    for _ in claimed:
+        publish(store)
+    store.purge("orders")
+
+
+WAYS = [take_by_purge, take_by_cancel, take_by_expiry, take_by_ring]
+
+
+@pytest.fixture
+def lent(store: Store, session: int) -> tuple[Consumer, list[Claimed]]:
+    """A stealable consumer, and what it was sent: all that its credit allows."""
+    store.delete_queue("orders")
+    declare(store, max_messages=2, overflow="ring")
+    for _ in range(2):
+        publish(store, ttl_seconds=10)
+    consumer = Consumer("patient", WindowCredit(2), stealable=True)
+    return consumer, claim_for(store, session, consumer)
+
+
+@pytest.mark.parametrize("take", WAYS)
+def test_what_a_stealable_consumer_has_not_begun_is_taken_back(
+    store: Store, session: int, lent: tuple[Consumer, list[Claimed]], take: Callable[[Store, list[int]], None]
+) -> None:
+    consumer, claimed = lent
+    take(store, ids(claimed))
+
+    assert store.counts()["orders"].claimed == 0
+    assert store.begin_settle(session, [(item.id, item.claim) for item in claimed]) == frozenset(ids(claimed))
+    assert store.settle(session, [verdict(item, Verdict.ACCEPT) for item in claimed]) == frozenset(ids(claimed))
+    publish(store)
+    publish(store)
+    assert len(claim_for(store, session, consumer)) == 2, "the credit is back"
+
+
+@pytest.mark.parametrize("take", WAYS[:2])
+def test_what_a_stealable_consumer_has_begun_stays_with_it(
+    store: Store, session: int, lent: tuple[Consumer, list[Claimed]], take: Callable[[Store, list[int]], None]
+) -> None:
+    _, [first, second] = lent
+
+    assert store.begin_settle(session, [(first.id, first.claim)]) == frozenset()
+    if take is take_by_purge:
+        take(store, [second.id])
+    else:
+        assert store.cancel(ids([first, second])) == 1
+
+    assert settle(store, session, second, Verdict.ACCEPT) == frozenset({second.id})
+    assert settle(store, session, first, Verdict.ACCEPT) == frozenset()
+
+
+def test_a_settlement_in_a_transaction_gives_the_credit_of_what_was_taken_back(
+    store: Store, session: int, lent: tuple[Consumer, list[Claimed]]
+) -> None:
+    consumer, claimed = lent
+    store.purge("orders")
+
+    with store.transaction():
+        void = store.settle(session, [verdict(item, Verdict.ACCEPT) for item in claimed])
+
+    publish(store)
+    assert void == frozenset(ids(claimed))
+    assert len(claim_for(store, session, consumer)) == 1
+
+
+def test_what_may_be_taken_back_is_claimed_for_all_who_look(
+    store: Store, session: int, lent: tuple[Consumer, list[Claimed]]
+) -> None:
+    _, claimed = lent
+
+    assert store.counts()["orders"].claimed == 2
+    assert ids(store.browse("orders", states=[CLAIMED])) == ids(claimed)
+    assert {item.state for item in store.browse("orders", states=[CLAIMED])} == {CLAIMED}
+
+
+@pytest.mark.parametrize("ends", ["closed", "reaped"])
+def test_what_was_taken_back_does_not_return_with_the_session(
+    store: Store, session: int, other: int, lent: tuple[Consumer, list[Claimed]], ends: str
+) -> None:
+    _, [first, second] = lent
+    store.cancel([first.id])
+
+    if ends == "closed":
+        assert store.close_session(session) == 1
+    else:
+        store.renew(session, Heartbeat(deadline_seconds=-1.0))
+        store.reap()
+
+    assert ids(claim(store, other)) == [second.id]
+
+
 # Waking, looking, leaving
 
 
@@ -230,6 +341,27 @@ def test_a_browsing_consumer_is_shown_each_message_once_and_takes_none(store: St
 
     assert (ids(first), void, ids(second)) == (published[:2], frozenset(published[:2]), published[2:])
     assert store.counts()["orders"].ready == 3
+
+
+@pytest.mark.parametrize("ends", ["closed", "reaped", "synchronised"])
+def test_what_a_browser_was_shown_is_not_touched_when_its_session_ends(
+    store: Store, session: int, other: int, ends: str
+) -> None:
+    published = [publish(store) for _ in range(2)]
+    claim_for(store, session, Consumer("browser", browser=True))
+    [held] = claim(store, other, credit=1)
+
+    if ends == "closed":
+        assert store.close_session(session) == 0
+    elif ends == "reaped":
+        store.renew(session, Heartbeat(deadline_seconds=-1.0))
+        store.reap()
+    else:
+        assert store.resync(session, []) == 0
+
+    [second] = claim(store, other)
+    assert (second.id, second.suspect, second.redelivered) == (published[1], False, False)
+    assert settle(store, other, held, Verdict.ACCEPT) == frozenset()
 
 
 def test_a_consumer_that_wants_the_queue_for_itself_keeps_others_out(

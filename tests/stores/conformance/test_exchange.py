@@ -178,6 +178,8 @@ def test_a_store_that_serves_no_consumers_refuses_them_before_it_writes(
         store.subscribe(session, orders, Consumer("plain"))
     with pytest.raises(UnsupportedRule, match="selector"):
         store.claim(session, request)
+    with pytest.raises(UnsupportedRule, match="stealable"):
+        store.begin_settle(session, [(held.id, held.claim)])
     with pytest.raises(UnsupportedRule, match="selector"):
         store.exchange(session, [verdict(held, Verdict.ACCEPT)], request)
     with pytest.raises(UnsupportedRule, match="DECLINE"):
