@@ -124,7 +124,7 @@ class Consumer:
         self.no_local = no_local
         #: It wants the queue for itself.
         self.exclusive = exclusive
-        #: A single get: it claims no exclusivity, and its going deletes no queue.
+        #: It comes for a single message: it claims no exclusivity, and its going deletes no queue.
         self.transient = transient
         #: What it was sent may be taken back until it begins to settle.
         self.stealable = stealable

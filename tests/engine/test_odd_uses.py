@@ -87,15 +87,6 @@ def test_a_lent_entry_cannot_be_offered() -> None:
     assert queue.statistics.depth == 0
 
 
-def test_a_get_that_raises_leaves_nobody_behind() -> None:
-    queue = Queue()
-
-    with pytest.raises(TypeError):
-        queue.get(None)  # type: ignore[arg-type]
-
-    assert queue.consumers() == []
-
-
 def test_consumers_that_are_enough_for_new_conditions_are_woken() -> None:
     queue, woken = Queue(), list[Consumer]()
     consumer = subscribe(queue, wake=woken.append)

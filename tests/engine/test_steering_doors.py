@@ -322,44 +322,34 @@ def test_an_immediate_message_that_is_taken_away_is_not_handed_over(queue: Queue
     assert drain(queue, consumer, 5.0) == ["next"]
 
 
-def test_a_get_takes_the_first_message_and_leaves_no_consumer_behind(queue: Queue) -> None:
-    publish(queue, "1", "2")
-
-    taken = queue.get(0.0)
-
-    assert taken is not None
-    consumer, entry = taken
-    assert (entry.message.id, queue.consumers()) == ("1", [])
-    assert queue.accept(entry, consumer) is Fate.ACCEPTED
-    assert queue.get(0.0, selector=RED) is None
-
-
-def test_what_was_got_can_be_given_back(queue: Queue) -> None:
+def test_what_a_consumer_took_before_it_left_can_be_given_back(queue: Queue) -> None:
     publish(queue, "m")
-    taken = queue.get(0.0)
-    assert taken is not None
-    consumer, entry = taken
+    consumer = subscribe(queue, transient=True)
+    entry = queue.deliver(consumer, 0.0)
+    assert entry is not None
+    queue.remove_consumer(consumer, give_back=False)
 
     assert queue.release(entry, consumer) is Fate.RETURNED
 
     assert names(queue.browse()) == ["m"]
 
 
-def test_a_get_from_a_queue_that_is_only_looked_at_leaves_nothing_behind() -> None:
+def test_a_consumer_of_a_queue_that_is_only_looked_at_leaves_nothing_behind() -> None:
     queue = Queue(rules=Rules(nondestructive=True))
     publish(queue, "m")
+    consumer = subscribe(queue, transient=True)
+    assert queue.deliver(consumer, 0.0) is not None
 
-    assert queue.get(0.0) is not None
+    queue.remove_consumer(consumer, give_back=False)
 
     assert names(queue.browse()) == ["m"]
     assert not queue._contents.departed
 
 
-def test_a_get_does_not_delete_the_queue(queue: Queue) -> None:
+def test_a_transient_consumer_does_not_delete_the_queue_as_it_leaves(queue: Queue) -> None:
     queue.change(Rules(auto_delete=True))
-    publish(queue, "m")
 
-    queue.get(0.0)
+    queue.remove_consumer(subscribe(queue, transient=True))
 
     assert not queue.deleted
 

@@ -87,6 +87,9 @@ def meet(alias: str) -> None:
     with suppress(SubscriptionRefused):
         store.subscribe(sessions[1], "meeting", other)
     store.close_session(sessions[0])
+    publish(store, "meeting")
+    single = Consumer("meeting", transient=True)
+    assert claim(store, sessions[1], "meeting", consumer=single, credit=1)
     spending, overdraft = SpendingCredit(-1, -1), OverdraftCredit(1)
     store.subscribe(sessions[1], "meeting", Consumer("meeting", spending, priority=1, wake=_fail))
     with suppress(SubscriptionRefused):

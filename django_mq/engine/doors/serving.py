@@ -1,9 +1,6 @@
 """What consumers are given."""
 
-from typing import Any
-
 from django_mq.engine.consumer import NON_ACQUIRING, REMOVED, Consumer
-from django_mq.engine.credit import WindowCredit
 from django_mq.engine.doors.subscribing import Subscribing
 from django_mq.engine.entry import Entry
 from django_mq.engine.telling import tell
@@ -166,17 +163,3 @@ class Serving(Subscribing):
             self._dispatch.consumers.served(consumer)
         self._handed(consumer, entry)
         return consumer, entry
-
-    def get(self, now: float, **options: Any) -> tuple[Consumer, Entry] | None:
-        """Claim one entry for a consumer that exists for this only; it may settle it as any other.
-
-        ``options`` are those of a consumer.
-        """
-        consumer = Consumer("get", WindowCredit(1), transient=True, **options)
-        with self.lock:
-            self.add_consumer(consumer)
-            try:
-                entry = self.deliver(consumer, now)
-            finally:
-                self.remove_consumer(consumer, give_back=False)
-        return None if entry is None else (consumer, entry)
