@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED
 from django_mq.engine.departing import Cause, Departing
 from django_mq.engine.expiry import is_expired
-from django_mq.engine.states import CLAIMED, DEAD, GONE, HELD, READY, SCHEDULED
+from django_mq.engine.states import DEAD, GONE, HELD, READY, SCHEDULED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -177,7 +177,7 @@ class Contents(Departing):
     def expire(self, now: float, most: int | None = None) -> "list[Entry]":
         """Remove every entry that has expired, or so many; one that is held fast goes when it is given back."""
         self.expired_until = now
-        expired = [entry for entry in self.calendar.expiring.pop_until(now, most) if entry.state is not CLAIMED]
+        expired = self.calendar.expiring.pop_until(now, most)
         for entry in expired:
             self.expire_entry(entry)
         return expired

@@ -150,7 +150,10 @@ class Settling(Core):
     def begin_settle(self, entry: Entry, consumer: "Consumer") -> bool:
         """From now on the entry cannot be taken back; False if it is not the consumer's any more."""
         with self.lock:
-            return consumer.queue is self and entry in consumer.unsettled and entry.lock(consumer)
+            if consumer.queue is not self or entry not in consumer.unsettled or not entry.lock(consumer):
+                return False
+            self._calendar.expiring.remove(entry)  # it may expire when it is given back
+            return True
 
     def _settle(
         self,

@@ -71,7 +71,7 @@ class Declaring(Steering):
             raise refusals.linked(name, len(sources))
         if queue.engine.statistics.depth and not force:
             raise refusals.not_empty(name, claimed=False)
-        if queue.engine.counts()[CLAIMED]:
+        if any(entry.state is CLAIMED for entry in queue.engine.everything()):
             raise refusals.not_empty(name, claimed=True)
 
     @locked

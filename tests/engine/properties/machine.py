@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -43,6 +43,8 @@ TRAITS = st.fixed_dictionaries(
     }
 )
 CAUSES = ("enqueued", "enqueued_bytes", "dequeued", "dequeued_bytes", "accepted", "expired", "killed", "replaced")
+#: States in which an expired item is removed.
+EXPIRING: Final = (State.READY, State.HELD, State.STEALABLE)
 
 
 def rules_of(kind: Kind) -> Rules:
@@ -163,7 +165,8 @@ class QueueMachine(RuleBasedStateMachine):
         [seat] = [seat for seat in eligible if seat.consumer is item.entry.owner]
         self.model.claimed(seat, item, item.entry.claim_number)
         seat.reserved.append(item)
-        self.find_expired()  # whoever looks for a taker finds them, and so makes room
+        # Who looks for a taker finds those in line, and so makes room; what is lent may make room itself.
+        self.find_expired(State.READY, State.HELD)
         self.model.evict(item)
 
     # Delivering.
@@ -564,11 +567,11 @@ class QueueMachine(RuleBasedStateMachine):
         self.check_credit()
         self.check_wakes()
 
-    def find_expired(self) -> None:
+    def find_expired(self, *states: State) -> None:
         """When an item is found to have expired is the queue's affair; that it has is not."""
         for item in list(self.model.items):
             gone = item.entry is not None and item.entry.state is State.GONE
-            if gone and item.is_expired(self.now) and item.state in (State.READY, State.HELD, State.STEALABLE):
+            if gone and item.is_expired(self.now) and item.state in (states or EXPIRING):
                 self.model.expired(item)
 
     def compare_contents(self) -> None:

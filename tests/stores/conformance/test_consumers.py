@@ -13,9 +13,10 @@ from django_mq.engine.selectors.selector import Selector
 from django_mq.engine.states import CLAIMED
 from django_mq.engine.target import Target
 from django_mq.engine.verdict import Verdict
-from django_mq.errors import AlreadySubscribed, ExclusiveConsumerExists, StoreError
+from django_mq.errors import AlreadySubscribed, ExclusiveConsumerExists, QueueInUse, StoreError
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from tests.stores.builders import (
+    a_message,
     claim,
     declare,
     ids,
@@ -196,9 +197,7 @@ def take_by_expiry(store: Store, claimed: list[int]) -> None:
 
 
 def take_by_ring(store: Store, claimed: list[int]) -> None:
-    for _ in claimed:
-        publish(store)
-    store.purge("orders")
+    store.append_by_rules([a_message() for _ in claimed])
 
 
 WAYS = [take_by_purge, take_by_cancel, take_by_expiry, take_by_ring]
@@ -230,20 +229,48 @@ def test_what_a_stealable_consumer_has_not_begun_is_taken_back(
     assert len(claim_for(store, session, consumer)) == 2, "the credit is back"
 
 
-@pytest.mark.parametrize("take", WAYS[:2])
+@pytest.mark.parametrize("take", [*WAYS[:3], lambda store, _: store.append_by_rules([a_message()])])
 def test_what_a_stealable_consumer_has_begun_stays_with_it(
     store: Store, session: int, lent: tuple[Consumer, list[Claimed]], take: Callable[[Store, list[int]], None]
 ) -> None:
     _, [first, second] = lent
 
     assert store.begin_settle(session, [(first.id, first.claim)]) == frozenset()
-    if take is take_by_purge:
-        take(store, [second.id])
-    else:
-        assert store.cancel(ids([first, second])) == 1
+    take(store, [second.id])
 
+    assert store.cancel([first.id]) == store.expire() == 0
     assert settle(store, session, second, Verdict.ACCEPT) == frozenset({second.id})
     assert settle(store, session, first, Verdict.ACCEPT) == frozenset()
+
+
+def test_an_expired_message_that_was_begun_does_not_go_to_the_expiry_queue(store: Store, session: int) -> None:
+    declare(store, "expired")
+    declare(store, "timely", expiry_queue="expired")
+    for _ in range(2):
+        publish(store, "timely", ttl_seconds=10)
+    begun, other = claim(store, session, "timely", consumer=Consumer("patient", stealable=True))
+    store.begin_settle(session, [(begun.id, begun.claim)])
+
+    pass_time(store, 20)
+
+    assert store.expire() == 1
+    assert [settle(store, session, each, Verdict.ACCEPT) for each in (begun, other)] == [set(), {other.id}]
+    assert len(claim(store, session, "expired")) == 1
+
+
+def test_a_queue_is_deleted_unless_a_message_of_it_was_begun(
+    store: Store, session: int, lent: tuple[Consumer, list[Claimed]]
+) -> None:
+    _, [first, second] = lent
+    declare(store, "other")
+    publish(store, "other")
+    [begun] = claim(store, session, "other", consumer=Consumer("patient", stealable=True))
+    store.begin_settle(session, [(begun.id, begun.claim)])
+
+    with pytest.raises(QueueInUse, match="that workers have claimed"):
+        store.delete_queue("other", force=True)
+    assert store.delete_queue("orders", force=True) == 2
+    assert [settle(store, session, each, Verdict.ACCEPT) for each in (first, second)] == [{first.id}, {second.id}]
 
 
 def test_a_settlement_in_a_transaction_gives_the_credit_of_what_was_taken_back(
