@@ -14,6 +14,8 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_django import Settings
+
     #: Returns what the shell is offered for the last of the words.
     Complete = Callable[..., list[str]]
 
@@ -70,10 +72,8 @@ def test_who_has_typed_nothing_is_offered_all_that_a_shell_takes(complete: Compl
     assert not {"two", "words", "x)"} & set(offered)
 
 
-def test_nothing_is_offered_by_a_database_in_trouble(
-    complete: Complete, settings: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(settings, "DJANGO_MQ", {"DATABASE": "nowhere"})
+def test_nothing_is_offered_by_a_database_in_trouble(complete: Complete, settings: Settings) -> None:
+    settings.DJANGO_MQ = {"DATABASE": "nowhere"}
 
     assert complete("mq_pause", "o") == []
     assert complete("mq_pause", "--reas") == ["--reason="]
