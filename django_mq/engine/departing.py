@@ -193,10 +193,14 @@ class Departing:
         self._freed(holder, entry)
         return True
 
+    def take_back(self, entry: "Entry", cause: Cause) -> bool:
+        """Steal an entry if its holder has agreed to that, else remove it in whatever state; False if not here."""
+        return self.steal(entry, cause) or self.take_out(entry, cause)
+
     def take_all(self, states: "Container[State]", cause: Cause = Cause.KILLED) -> "list[Entry]":
         """Remove every entry in one of these states, in order; what a consumer holds fast stays."""
         taken = [entry for entry in chain(self.stealable(), self.waiting()) if entry.state in states]
-        return [entry for entry in taken if self.steal(entry, cause) or self.take_out(entry, cause)]
+        return [entry for entry in taken if self.take_back(entry, cause)]
 
     def expire_entry(self, entry: "Entry") -> None:
         """Remove an entry that has expired."""

@@ -165,8 +165,7 @@ class Room:
                 victim = next((each for each in self._evictable() if each is not newcomer), None)
                 if victim is None:
                     break
-                if not self._contents.steal(victim, Cause.REPLACED):
-                    self._contents.take_out(victim, Cause.REPLACED)
+                self._contents.take_back(victim, Cause.REPLACED)
         finally:
             self._evicting = False
 

@@ -230,14 +230,14 @@ class Store(Volatile, Spacious, ABC):
 
     def begin_settle(
         self,
-        session_id: int,  # noqa: ARG002 - for those who serve consumers
+        session_id: int,  # noqa: ARG002 - for stores that serve consumers
         receipts: Sequence[Receipt],  # noqa: ARG002
     ) -> frozenset[int]:
         """Begin the handling of claimed messages; return the row ids of those the session has lost.
 
-        Until then an expiry, a ring, ``purge`` and ``cancel`` may take back what a ``stealable`` consumer was
-        sent; its settlement is void, and gives the credit back. Raises UnsupportedRule where the store serves
-        no consumers.
+        Until then an expiry, a ring, ``purge``, ``cancel`` and ``delete_queue`` may take back what a ``stealable``
+        consumer was sent; its settlement is void, and gives the credit back. Raises UnsupportedRule where the
+        store serves no consumers.
         """
         raise refusals.unsupported("a stealable consumer")
 

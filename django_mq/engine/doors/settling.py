@@ -192,8 +192,7 @@ class Settling(Core):
     def _expel(self, entry: Entry) -> Fate:
         """Send an entry of a queue that is deleted to where its dead letters go."""
         fate = self._afterlife.dead(entry, self._now, QUEUE_DELETED)
-        if not self._contents.steal(entry, Cause.KILLED):
-            self._contents.take_out(entry, Cause.KILLED)
+        self._contents.take_back(entry, Cause.KILLED)
         return DISCARDED if fate.kept else fate
 
     def _bury(

@@ -157,9 +157,7 @@ class Steering(Publishing):
                 return None
             arrived = station.enter(message, now)
             arrived.cause = entry.cause
-            cause = Cause.EXPIRED if expired else Cause.KILLED
-            if not self._contents.steal(entry, cause):
-                self._contents.take_out(entry, cause)
+            self._contents.take_back(entry, Cause.EXPIRED if expired else Cause.KILLED)
             return arrived
 
     def _both(self, target: "Queue") -> ExitStack:

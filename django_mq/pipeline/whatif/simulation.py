@@ -75,7 +75,7 @@ class Simulation:
         self.trace = trace
         self.scenario = scenario
         options = scenario.queue
-        # Without jitter, so that two scenarios differ in nothing that nobody has asked for.
+        # Without jitter, so that two scenarios differ only by their settings.
         rules = replace(Rules.of(options), duplicates=0, backoff=replace(options.backoff, jitter=0.0))
         #: Whether messages may fail, expire or find no room. To ask for it takes as long as all the rest.
         self._ruled = scenario.failures > 0 or options.is_limited or rules.lifetime != UNBOUNDED

@@ -56,9 +56,11 @@ class Settling(Claiming, Steering):
         return frozenset(id_ for id_, _ in receipts) - begun
 
     def _begin_settle(self, session: WorkerSession, id_: int, claim: int) -> bool:
-        row = self._held(session, id_, claim)
-        owner = None if row is None else row.entry.owner
-        return row is not None and owner is not None and row.queue.engine.begin_settle(row.entry, owner)
+        held = self._held(session, id_, claim)
+        if held is None:
+            return False
+        row, owner = held
+        return row.queue.engine.begin_settle(row.entry, owner)
 
     @locked
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
@@ -74,11 +76,11 @@ class Settling(Claiming, Steering):
         return {item.id for item in settlements if self._settle_with(unit, session, item)}
 
     def _settle_with(self, unit: UnitOfWork, session: WorkerSession, settlement: Settlement) -> bool:
-        row = self._held(session, settlement.id, settlement.claim)
-        owner = None if row is None else row.entry.owner
-        if row is None or owner is None:
+        held = self._held(session, settlement.id, settlement.claim)
+        if held is None:
             session.saw(settlement.id)
             return False
+        row, owner = held
         settle = partial(self._settle_now, session, [settlement])
         return unit.settle(row.queue.engine, row.entry, owner, settle)
 
@@ -101,19 +103,19 @@ class Settling(Claiming, Steering):
             session.unsubscribe()
         return done
 
-    def _held(self, session: WorkerSession, id_: int, claim: int) -> Row | None:
-        """Return the row if the session holds it by this claim."""
+    def _held(self, session: WorkerSession, id_: int, claim: int) -> tuple[Row, Consumer] | None:
+        """Return the row and the consumer that has it if the session holds it by this claim."""
         row = self.broker.rows.get(id_)
         if row is None or (row.session_id, row.entry.claim_number) != (session.number, claim):
             return None
-        return row
+        return None if row.entry.owner is None else (row, row.entry.owner)
 
     def _settle(self, session: WorkerSession, settlement: Settlement) -> bool:
-        row = self._held(session, settlement.id, settlement.claim)
-        owner = None if row is None else row.entry.owner
-        if row is None or owner is None:
+        held = self._held(session, settlement.id, settlement.claim)
+        if held is None:
             session.saw(settlement.id)
             return False
+        row, owner = held
         if settlement.verdict in LEAVING:
             self._record_failure(row, settlement, session)
             row.let_go()

@@ -165,7 +165,7 @@ class QueueMachine(RuleBasedStateMachine):
         [seat] = [seat for seat in eligible if seat.consumer is item.entry.owner]
         self.model.claimed(seat, item, item.entry.claim_number)
         seat.reserved.append(item)
-        # Who looks for a taker finds those in line, and so makes room; what is lent may make room itself.
+        # The search for a taker finds those in line, and so makes room; what is lent may make room itself.
         self.find_expired(State.READY, State.HELD)
         self.model.evict(item)
 
