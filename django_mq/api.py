@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from django_mq import conf
 from django_mq.delivery import following
 from django_mq.delivery.handlers import ReceivedMessage, consumer
-from django_mq.delivery.pausing import pause, resume
 from django_mq.delivery.publishing import Letter, apublish, apublish_many, publish, publish_many
+from django_mq.delivery.queues import pause, resume
 from django_mq.delivery.validation import existing
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 from django_mq.engine.states import State
 from django_mq.errors import Reject, Release, Retry
 from django_mq.stores.refusals import no_such_queue

@@ -6,6 +6,6 @@ from importlib.util import find_spec
 
 # Every worker imports this, and the interface is neither in Django 5.2 nor among what we require.
 if find_spec("django.tasks") or find_spec("django_tasks"):
-    from django_mq.integrations.tasks.serving import serve_all
+    from django_mq.integrations.tasks.running import serve_all
 
     serve_all()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connections
+from django.test import TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
@@ -27,6 +28,7 @@ from tests.services.postgresql import PostgreSQL
 from tests.services.redis import Redis, find_free_port
 from tests.services.server import UnavailableError, in_ci
 from tests.settings.databases import from_url, to_url
+from tests.support.tables import empty_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,12 +50,34 @@ hypothesis_settings.register_profile("any machine", deadline=None, suppress_heal
 hypothesis_settings.load_profile("any machine")
 
 
+#: Processes that share a run of the whole suite, each with servers of its own.
+PROCESSES = 2
+#: Their tests take longest, so a process that begins with one of them last would keep the other one waiting.
+SLOW = {"admin", "agreement", "docs", "example_project", "journeys", "pipeline", "proof", "suites"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Distribute the whole suite over processes; tests named on the command line run in this process.
+
+    ``-n 0``, ``--pdb`` and ``-p no:xdist`` run the whole suite in this process.
+    """
+    is_worker = hasattr(config, "workerinput")
+    if is_worker or config.option.usepdb or not config.pluginmanager.hasplugin("xdist"):
+        return
+    if config.option.numprocesses is None and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        config.option.numprocesses = PROCESSES
+    if config.option.numprocesses and config.option.dist == "no":
+        config.option.dist = "loadfile"
+        config.option.loadscopereorder = False  # keep the order of pytest_collection_modifyitems
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare the servers of this session; none is started yet."""
     # A shell starts what runs in its background deaf to Ctrl-C, and so would be every process of a test.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.stash[SERVICES] = Services()
+    config.stash[SERVICES] = Services(durable=False)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -64,11 +88,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a kind of database that is not tested here."""
+    """Leave out what needs a kind of database that is not tested here, and put slow tests first."""
     absent = [item for item in items if aliases_of(item) - set(ALIASES)]
     if absent:
         config.hook.pytest_deselected(items=absent)
         items[:] = [item for item in items if item not in set(absent)]
+    items.sort(key=lambda item: SLOW.isdisjoint(item.nodeid.split("/")))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -149,6 +174,14 @@ def django_db_modify_db_settings(
             connections.settings.pop(alias, None)
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """Make the test databases, and have them emptied quickly after tests that commit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
+        yield
+
+
 def complete(alias: str, known: dict[str, Any]) -> None:
     """Fill in what the settings left open. Nothing has connected yet."""
     settings = connections[alias].settings_dict
@@ -213,7 +246,7 @@ def redis_server() -> Iterator[Redis]:
 def postgresql_server() -> Iterator[PostgreSQL]:
     """A running, empty PostgreSQL of the test's own, to kill and restart."""
     try:
-        with PostgreSQL() as server:
+        with PostgreSQL(durable=False) as server:
             yield server
     except UnavailableError as missing:
         skip_or_fail(missing)

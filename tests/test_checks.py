@@ -106,7 +106,8 @@ def test_a_database_without_a_store_is_an_error_with_a_hint(another: Any) -> Non
 def no_psycopg(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have a project whose PostgreSQL is reached through psycopg2 alone."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    monkeypatch.delitem(sys.modules, "django_mq.stores.postgresql.store", raising=False)
+    for name in [name for name in sys.modules if name.startswith("django_mq.stores.postgresql.")]:
+        monkeypatch.delitem(sys.modules, name)
     registry._kind.cache_clear()
     yield
     monkeypatch.undo()

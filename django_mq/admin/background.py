@@ -22,10 +22,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from django.contrib.auth import get_user_model
 from django.db import connections, transaction
 from django.db.models import F, Q
+from django.utils.translation import gettext as _
 
-from django_mq.admin import behalf, report
+from django_mq.admin import report
 from django_mq.admin.message_acts import BY_NAME
 from django_mq.admin.table import alias
 from django_mq.delivery import steering
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from django_mq.admin.message_acts import Act
+    from django_mq.admin.message_acts import MessageAct
     from django_mq.delivery.steering import Row
 
 logger = logging.getLogger("django_mq.admin")
@@ -56,15 +58,11 @@ SLICE = 100_000
 #: Seconds, at most, before each further try of a batch that the database has undone.
 PAUSES = (0.1, 0.5, 2.0)
 
-RUNNING, DONE, FAILED = (
-    Operation.Status.RUNNING,
-    Operation.Status.DONE,
-    Operation.Status.FAILED,
-)
+RUNNING, DONE, FAILED = (Operation.Status.RUNNING, Operation.Status.DONE, Operation.Status.FAILED)
 
 
 def begin(
-    act: Act, filters: Mapping[str, str], answers: Mapping[str, Any], *, user_name: str, expected: int = 0
+    act: MessageAct, filters: Mapping[str, str], answers: Mapping[str, Any], *, user_name: str, expected: int = 0
 ) -> Operation:
     """Write the operation down, with how many the page has counted; start it when the transaction commits."""
     now = datetime.now(UTC)
@@ -162,7 +160,7 @@ def _go_through(mine: QuerySet[Operation], using: str, halted: Callable[[], bool
             return
         end = end if operation.cursor < end else _end_of_slice(operation, using)
         batch = steering.rows_of(rows_of(operation, using).filter(pk__lte=end)[:BATCH])
-        behalf.check(operation.user_name, BY_NAME[operation.act].permission)
+        _check_user(operation.user_name, BY_NAME[operation.act].permission)
         _try(operation, batch, batch[-1].id if len(batch) == BATCH else end, mine, using)
 
 
@@ -214,7 +212,7 @@ def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -
     operation = mine.first()
     if operation is not None and mine.update(status=status, error=error, runner=None, beat_at=UTCNow()):
         operation.status = status
-        report.log_end(operation, behalf.user(operation.user_name), error)
+        report.log_end(operation, _user(operation.user_name), error)
 
 
 def stop(operation: Operation) -> bool:
@@ -241,3 +239,17 @@ def _read(answers: Mapping[str, Any]) -> dict[str, Any]:
     """Return them as the acts take them."""
     times = {name: datetime.fromisoformat(answers[name]) for name in ("deliver_at",) if name in answers}
     return {**answers, **times}
+
+
+def _user(name: str) -> Any:
+    """Return the user of this name, None if there is none any more."""
+    model = get_user_model()
+    users = model._default_manager  # noqa: SLF001 - whatever a project calls it
+    return users.filter(**{model.USERNAME_FIELD: name}).first()
+
+
+def _check_user(name: str, permission: str) -> None:
+    """Raise MQError unless the user is active and holds one of our permissions: both may be taken meanwhile."""
+    found = _user(name)
+    if found is None or not found.is_active or not found.has_perm(f"{Operation._meta.app_label}.{permission}"):
+        raise MQError(_("“%(user)s” may not do this any more.") % {"user": name})

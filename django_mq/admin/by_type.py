@@ -8,15 +8,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from django.core.exceptions import PermissionDenied
 from django.http import JsonResponse
-from django.template.response import TemplateResponse
-from django.urls import path, reverse
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from django_mq.admin.charts import figure
 from django_mq.admin.columns import time_text
-from django_mq.admin.table import TableAdmin, alias
+from django_mq.admin.table import alias
 from django_mq.diagnosis.by_type import failures, runs
 from django_mq.diagnosis.series import SPANS
 from django_mq.models import Attempt, History, Message
@@ -24,6 +22,7 @@ from django_mq.models import Attempt, History, Message
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
+    from django_mq.admin.table import TableAdmin
     from django_mq.diagnosis.by_type import Failures, Runs, Sample
     from django_mq.diagnosis.series import Span
 
@@ -32,66 +31,53 @@ SHOWN = 100
 TIMES = ("wait_p50", "wait_p95", "wait_p99", "run_p50", "run_p95", "run_p99", "run_seconds")
 
 
-class ByType(TableAdmin):
-    """Mixed into the admin of the history: the page and its JSON twin."""
+def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
+    """Show what runs; what fails, to users who may view failed attempts."""
+    span, queue, ran, failed = _looked(admin, request)
+    return admin.page(
+        request,
+        "by_type",
+        _("What runs and fails"),
+        span=span,
+        spans=[(name, name == span.name) for name in SPANS],
+        queue=queue,
+        ran=_shown(ran, [_run(admin, row) for row in ran.rows[:SHOWN]]),
+        failed=failed and _shown(failed, [_failure(admin, row) for row in failed.rows[:SHOWN]]),
+        overview=reverse(f"{admin.admin_site.name}:django_mq_queue_overview"),
+        json=reverse(f"{admin.admin_site.name}:django_mq_history_types_json"),
+    )
 
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view
-        own = [
-            path("types/", view(self.types_view), name="django_mq_history_types"),
-            path("types.json", view(self.types_json_view), name="django_mq_history_types_json"),
-        ]
-        return own + super().get_urls()
 
-    def types_view(self, request: HttpRequest) -> HttpResponse:
-        """Show what runs and fails. Needs permission to view the history; what fails, to view failed attempts."""
-        span, queue, ran, failed = self._looked(request)
-        request.current_app = self.admin_site.name
-        page = {
-            **self.admin_site.each_context(request),
-            "title": _("What runs and fails"),
-            "opts": self.opts,
-            "media": self.media,
-            "span": span,
-            "spans": [(name, name == span.name) for name in SPANS],
-            "queue": queue,
-            "ran": _shown(ran, [self._run(row) for row in ran.rows[:SHOWN]]),
-            "failed": failed and _shown(failed, [self._failure(row) for row in failed.rows[:SHOWN]]),
-            "overview": reverse(f"{self.admin_site.name}:django_mq_queue_overview"),
-            "json": reverse(f"{self.admin_site.name}:django_mq_history_types_json"),
-        }
-        return TemplateResponse(request, "admin/django_mq/by_type.html", page)
+def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
+    """Return the figures of the page, and all of them, as JSON."""
+    span, _queue, ran, failed = _looked(admin, request)
+    return JsonResponse({"span": span.name, "runs": asdict(ran), "failures": failed and asdict(failed)})
 
-    def types_json_view(self, request: HttpRequest) -> HttpResponse:
-        """Return the figures of the page, and all of them, as JSON."""
-        span, _queue, ran, failed = self._looked(request)
-        return JsonResponse({"span": span.name, "runs": asdict(ran), "failures": failed and asdict(failed)})
 
-    def _looked(self, request: HttpRequest) -> tuple[Span, str, Sample[Runs], Sample[Failures] | None]:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        span = SPANS.get(request.GET.get("span", ""), SPANS["hour"])
-        queue = request.GET.get("queue", "")
-        queues = [queue] if queue else []
-        failed = failures(span, queues=queues, using=alias()) if self.may(request, "view_attempt") else None
-        return span, queue, runs(span, queues=queues, using=alias()), failed
+def _looked(admin: TableAdmin, request: HttpRequest) -> tuple[Span, str, Sample[Runs], Sample[Failures] | None]:
+    span = SPANS.get(request.GET.get("span", ""), SPANS["hour"])
+    queue = request.GET.get("queue", "")
+    queues = [queue] if queue else []
+    failed = failures(span, queues=queues, using=alias()) if admin.may(request, "view_attempt") else None
+    return span, queue, runs(span, queues=queues, using=alias()), failed
 
-    def _run(self, row: Runs) -> dict[str, Any]:
-        named = _named(row)
-        return {
-            "row": row,
-            "times": [_seconds(getattr(row, name)) for name in TIMES],
-            "history": self.list_address(History, **named),
-            "messages": self.list_address(Message, **named),
-        }
 
-    def _failure(self, row: Failures) -> dict[str, Any]:
-        return {
-            "row": row,
-            "last": time_text(row.last),
-            "attempts": self.list_address(Attempt, error=row.error, **_named(row)),
-            "messages": self.list_address(Message, error=row.error, queue=row.queue),
-        }
+def _run(admin: TableAdmin, row: Runs) -> dict[str, Any]:
+    return {
+        "row": row,
+        "times": [_seconds(getattr(row, name)) for name in TIMES],
+        "history": admin.list_address(History, **_named(row)),
+        "messages": admin.list_address(Message, **_named(row)),
+    }
+
+
+def _failure(admin: TableAdmin, row: Failures) -> dict[str, Any]:
+    return {
+        "row": row,
+        "last": time_text(row.last),
+        "attempts": admin.list_address(Attempt, error=row.error, **_named(row)),
+        "messages": admin.list_address(Message, error=row.error, queue=row.queue),
+    }
 
 
 def _named(row: Runs | Failures) -> dict[str, str]:

@@ -15,7 +15,6 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import report
 from django_mq.admin.selection import Selection
-from django_mq.admin.table import TableAdmin
 from django_mq.diagnosis.downloading import FORMS
 
 if TYPE_CHECKING:
@@ -25,28 +24,25 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from django_mq.admin.selection import Find
+    from django_mq.admin.table import TableAdmin
     from django_mq.models import Message
 
 #: Content type of each form.
 TYPES = {"jsonl": "application/jsonl; charset=utf-8", "csv": "text/csv; charset=utf-8"}
-#: The actions.
-DOWNLOADS = ["download_json", "download_csv"]
-#: On the page of one message, of whose body it may show a part only.
-DOWNLOAD = ("download_json", _("Download"))
 #: Characters sent at once.
 PIECE = 65_536
 
 
-class Downloads(TableAdmin):
-    """For who may view messages: a file says no more than their pages."""
+@admin.action(description=_("Download as JSON lines"), permissions=["view"])
+def download_json(page: TableAdmin, request: HttpRequest, queryset: QuerySet[Message]) -> StreamingHttpResponse:
+    """Send messages with all they have; a file says no more than their pages."""
+    return _download(request, queryset, "jsonl", page.look)
 
-    @admin.action(description=_("Download as JSON lines"), permissions=["view"])
-    def download_json(self, request: HttpRequest, queryset: QuerySet[Message]) -> StreamingHttpResponse:
-        return _download(request, queryset, "jsonl", self.look)
 
-    @admin.action(description=_("Download as CSV"), permissions=["view"])
-    def download_csv(self, request: HttpRequest, queryset: QuerySet[Message]) -> StreamingHttpResponse:
-        return _download(request, queryset, "csv", self.look)
+@admin.action(description=_("Download as CSV"), permissions=["view"])
+def download_csv(page: TableAdmin, request: HttpRequest, queryset: QuerySet[Message]) -> StreamingHttpResponse:
+    """Send messages as a table."""
+    return _download(request, queryset, "csv", page.look)
 
 
 def _download(request: HttpRequest, rows: QuerySet[Message], form: str, find: Find) -> StreamingHttpResponse:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Q
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
     from django.http import HttpRequest
+    from django_stubs_ext import StrOrPromise
 
 #: Newest messages whose types are offered as choices; any other type may be named in the address.
 TYPES_SAMPLE = 1000
@@ -30,11 +31,6 @@ TYPES_SAMPLE = 1000
 CHOICES = 50
 #: The order in which messages are delivered, in the list's address.
 DELIVERY = "delivery"
-
-
-def _choices(newest: Iterable[str], asked: Iterable[str]) -> list[tuple[str, str]]:
-    """Offer what the newest rows have, and what the address asks for."""
-    return [(value, value) for value in sorted({*newest, *asked} - {""})[:CHOICES]]
 
 
 def _newest_attempts(field: str) -> Iterable[str]:
@@ -51,173 +47,154 @@ def _some_letters() -> list[int]:
     return [key for part in parts for key in part[:TYPES_SAMPLE]][:TYPES_SAMPLE]
 
 
-class StateFilter(admin.SimpleListFilter):
+class Filter(admin.SimpleListFilter):
+    """Narrows rows by one value of the address."""
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
+        """Offer what was found, and what the address asks for."""
+        found = {*self.found(model_admin.model), *request.GET.getlist(str(self.parameter_name))}
+        return [(value, value) for value in sorted(found - {""})[:CHOICES]]
+
+    def found(self, model: type[Any]) -> Iterable[str]:
+        """Return values to offer."""
+        return ()
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return self.narrowed(queryset, value) if value else queryset
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        """Return the rows that have the value."""
+        return rows.filter(**{str(self.parameter_name): value})
+
+
+class StateFilter(Filter):
     """One state, or dead letters wherever they are."""
 
-    title = _("state")
-    parameter_name = "state"
+    title, parameter_name = _("state"), "state"
+    narrowed = staticmethod(narrowing.by_state)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         states = [(str(value), label) for value, label in Message.Status.choices]
         return [*states, (indexed.DEAD_LETTERS, _("dead letters, also in dead-letter queues"))]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return narrowing.by_state(queryset, self.value() or "")
 
-
-class QueueFilter(admin.SimpleListFilter):
+class QueueFilter(Filter):
     """One queue, by name."""
 
-    title = _("queue")
-    parameter_name = "queue"
+    title, parameter_name = _("queue"), "queue"
+    narrowed = staticmethod(narrowing.by_queue)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         return [(name, name) for name in Queue.objects.using(alias()).values_list("name", flat=True)]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return narrowing.by_queue(queryset, self.value() or "") if self.value() else queryset
 
 
 class QueueNameFilter(QueueFilter):
     """The same for tables that remember the queue's name only."""
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(queue_name=self.value()) if self.value() else queryset
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(queue_name=value)
 
 
-class TypeFilter(admin.SimpleListFilter):
-    """One type; offered are the types of the newest messages."""
-
-    title = _("type")
-    parameter_name = "type"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        newest = Message.objects.using(alias()).values_list("type", flat=True)[:TYPES_SAMPLE]
-        types = set(newest) | set(request.GET.getlist("type"))
-        return [(name, name) for name in sorted(types) if name]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(type=self.value()) if self.value() else queryset
-
-
-class PastTypeFilter(admin.SimpleListFilter):
+class PastTypeFilter(Filter):
     """One type of what is over; offered are those of the newest rows."""
 
-    title = _("type")
-    parameter_name = "type"
+    title, parameter_name = _("type"), "type"
+
+    def found(self, model: type[Any]) -> Iterable[str]:
+        newest: QuerySet[Any] = model.objects.using(alias()).order_by("-id")
+        return newest.values_list("type", flat=True)[:TYPES_SAMPLE]
+
+
+class TypeFilter(PastTypeFilter):
+    """One type of messages; every type of the newest ones is offered."""
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        newest = model_admin.model.objects.using(alias()).order_by("-id").values_list("type", flat=True)
-        return _choices(newest[:TYPES_SAMPLE], request.GET.getlist("type"))
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(type=self.value()) if self.value() else queryset
+        types = {*self.found(model_admin.model), *request.GET.getlist("type")}
+        return [(name, name) for name in sorted(types) if name]
 
 
-class PriorityFilter(admin.SimpleListFilter):
+class PriorityFilter(Filter):
     """One priority, 9 first."""
 
-    title = _("priority")
-    parameter_name = "priority"
+    title, parameter_name = _("priority"), "priority"
+    narrowed = staticmethod(narrowing.by_priority)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         return [(str(priority), str(priority)) for priority in range(9, -1, -1)]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return narrowing.by_priority(queryset, self.value() or "")
 
-
-class AttemptsFilter(admin.SimpleListFilter):
+class AttemptsFilter(Filter):
     """How often a message has failed."""
 
-    title = _("failed attempts")
-    parameter_name = "attempts"
+    title, parameter_name = _("failed attempts"), "attempts"
+    narrowed = staticmethod(narrowing.by_attempts)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         none, *borders = narrowing.ATTEMPTS
         return [(none, _("none")), *((border, _("%s or more") % border) for border in borders)]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return narrowing.by_attempts(queryset, self.value() or "")
 
-
-class WorkerFilter(admin.SimpleListFilter):
+class WorkerFilter(Filter):
     """What one worker session holds."""
 
-    title = _("worker")
-    parameter_name = "worker"
+    title, parameter_name = _("worker"), "worker"
+    narrowed = staticmethod(narrowing.by_worker)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         newest = WorkerSession.objects.using(alias()).order_by("-id").values_list("pk", "name")[:CHOICES]
         return [(str(pk), name) for pk, name in newest]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return narrowing.by_worker(queryset, self.value() or "")
-
-
-class ErrorFilter(admin.SimpleListFilter):
-    """Why messages are dead; offered are the reasons of the newest dead letters."""
-
-    title = _("reason")
-    parameter_name = "reason"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        newest = Message.objects.using(alias()).filter(pk__in=_some_letters()).order_by()
-        return _choices(newest.values_list("dead_reason", flat=True), request.GET.getlist("reason"))
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return narrowing.by_reason(queryset, self.value() or "") if self.value() else queryset
-
-
-class ExceptionFilter(admin.SimpleListFilter):
-    """What attempts have failed with; offered are the exceptions of the newest failed attempts."""
-
-    title = _("exception")
-    parameter_name = "error"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        return _choices(_newest_attempts("error"), request.GET.getlist("error"))
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if not self.value():
-            return queryset
-        if queryset.model is Attempt:
-            return queryset.filter(error=self.value())
-        return narrowing.by_error(queryset, self.value() or "")
-
-
-class FailingWorkerFilter(admin.SimpleListFilter):
-    """The worker whose attempt failed; offered are those of the newest failed attempts."""
-
-    title = _("worker")
-    parameter_name = "worker"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        return _choices(_newest_attempts("worker"), request.GET.getlist("worker"))
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(worker=self.value()) if self.value() else queryset
-
 
 class FinishingWorkerFilter(WorkerFilter):
     """The living worker session that finished it."""
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value() or ""
-        return queryset.filter(session_id=int(value[:18])) if value.isdecimal() else queryset
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(session_id=int(value[:18])) if value.isdecimal() else rows
 
 
-class OrderFilter(admin.SimpleListFilter):
+class ErrorFilter(Filter):
+    """Why messages are dead; offered are the reasons of the newest dead letters."""
+
+    title, parameter_name = _("reason"), "reason"
+    narrowed = staticmethod(narrowing.by_reason)
+
+    def found(self, model: type[Any]) -> Iterable[str]:
+        newest = Message.objects.using(alias()).filter(pk__in=_some_letters()).order_by()
+        return newest.values_list("dead_reason", flat=True)
+
+
+class ExceptionFilter(Filter):
+    """What attempts have failed with; offered are the exceptions of the newest failed attempts."""
+
+    title, parameter_name = _("exception"), "error"
+
+    def found(self, model: type[Any]) -> Iterable[str]:
+        return _newest_attempts("error")
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(error=value) if rows.model is Attempt else narrowing.by_error(rows, value)
+
+
+class FailingWorkerFilter(Filter):
+    """The worker whose attempt failed; offered are those of the newest failed attempts."""
+
+    title, parameter_name = _("worker"), "worker"
+
+    def found(self, model: type[Any]) -> Iterable[str]:
+        return _newest_attempts("worker")
+
+
+class OrderFilter(Filter):
     """In which order: only the ready messages of one queue have an index in theirs."""
 
-    title = _("order")
-    parameter_name = "order"
+    title, parameter_name = _("order"), "order"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         return [(DELIVERY, _("as they are delivered"))] if is_in_one_line(request.GET) else []
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset  # the list's own ordering sees to it
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows  # the list's own ordering sees to it
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
         newest, *others = super().choices(changelist)
@@ -230,11 +207,10 @@ def is_in_one_line(address: Mapping[str, str]) -> bool:
     return bool(address.get("queue")) and address.get("state") == str(Message.Status.READY.value)
 
 
-class PublishedFilter(admin.SimpleListFilter):
+class PublishedFilter(Filter):
     """When a message was published."""
 
-    title = _("published")
-    parameter_name = "published"
+    title, parameter_name = _("published"), "published"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         return [
@@ -244,33 +220,106 @@ class PublishedFilter(admin.SimpleListFilter):
             ("older", _("before")),
         ]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return narrowing.by_age(queryset, self.value() or "", datetime.now(UTC))
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return narrowing.by_age(rows, value, datetime.now(UTC))
 
 
-class BeforeFilter(admin.SimpleListFilter):
+class BeforeFilter(Filter):
     """What an earlier look has not come to; offered only where the address asks for it."""
 
-    title = _("where to look")
-    parameter_name = slices.BEFORE
+    title, parameter_name = _("where to look"), slices.BEFORE
+    narrowed = staticmethod(narrowing.by_end)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         asked = [key for key in request.GET.getlist(slices.BEFORE) if key.isdecimal()]
         return [(key, _("older than number %s") % key) for key in asked]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return narrowing.by_end(queryset, self.value() or "")
 
-
-class StaleFilter(admin.SimpleListFilter):
+class StaleFilter(Filter):
     """Workers that are alive, or past their deadline, by the database's clock."""
 
-    title = _("status")
-    parameter_name = "status"
+    title, parameter_name = _("status"), "status"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         return [("alive", _("alive")), ("stale", _("stale"))]
 
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        wanted = {"alive": Q(deadline__gte=UTCNow()), "stale": Q(deadline__lt=UTCNow())}.get(value)
+        return rows.filter(wanted) if wanted else rows
+
+
+class SpanFilter(admin.ListFilter):
+    """Rows whose time lies between two moments of the site's time zone, the first one included."""
+
+    template = "admin/django_mq/span_filter.html"
+    title: StrOrPromise = _("time published")
+    #: The parameters of the address, and the field that is compared.
+    names: ClassVar[tuple[str, str]] = ("since", "until")
+    field = "published_at"
+
+    def __init__(
+        self, request: HttpRequest, params: dict[str, Any], model: type[Any], model_admin: ModelAdmin[Any]
+    ) -> None:
+        super().__init__(request, params, model, model_admin)
+        self.given = {name: _last(params.pop(name)) for name in self.names if name in params}
+        self.used_parameters = dict(self.given)
+
+    def has_output(self) -> bool:
+        return True
+
+    def expected_parameters(self) -> list[str | None]:
+        return list(self.names)
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        wanted = {"alive": Q(deadline__gte=UTCNow()), "stale": Q(deadline__lt=UTCNow())}.get(self.value() or "")
-        return queryset.filter(wanted) if wanted else queryset
+        since, until = (self.given.get(name, "") for name in self.names)
+        return narrowing.by_span(queryset, self.field, since, until)
+
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        """Yield the one form: its fields, and the rest of the address as hidden ones."""
+        kept = {
+            name: _last(value) for name, value in changelist.params.items() if name not in {*self.names, "p", "e"}
+        }
+        labels = (_("From"), _("Before"))
+        fields = [
+            {
+                "name": name,
+                "id": f"mq-{name}",
+                "label": label,
+                "value": self.given.get(name, ""),
+                "broken": bool(self.given.get(name)) and narrowing.moment(self.given[name]) is None,
+            }
+            for name, label in zip(self.names, labels, strict=True)
+        ]
+        yield {
+            "fields": fields,
+            "kept": kept,
+            "selected": bool(self.given),
+            "query_string": changelist.get_query_string(remove=[*self.names]),
+        }
+
+
+class DueFilter(SpanFilter):
+    """The time a message is, or was, to be delivered at."""
+
+    title = _("time due")
+    names = ("due_since", "due_until")
+    field = "deliver_at"
+
+
+class FinishedFilter(SpanFilter):
+    """When a message came to its end."""
+
+    title = _("time finished")
+    field = "finished_at"
+
+
+class FailedFilter(SpanFilter):
+    """When an attempt failed."""
+
+    title = _("time failed")
+    field = "failed_at"
+
+
+def _last(value: Any) -> str:
+    """Return a parameter's value, the last one if it was given several times."""
+    return str(value[-1]) if isinstance(value, list) else str(value)

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse
-from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
-from django_mq.admin.addresses import NUL
 from django_mq.admin.charts import Chart, Line, draw
+from django_mq.admin.paging import NUL
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.insights import reading
-from django_mq.insights.exporting import EXPORTS, write_csv
+from django_mq.insights.reading import EXPORTS, write_csv
 from django_mq.models import InsightHour
 
 if TYPE_CHECKING:
@@ -38,19 +37,21 @@ class InsightAdmin(ReadOnly, TableAdmin):
         queue = request.GET.get("queue", "").replace(NUL, "") or None
         if request.GET.get("format") in ("json", "csv"):
             return export(request, queue, since, until)
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": queue or _("Insights"),
-            "days": days,
-            "spans": SPANS,
-            "queue": queue,
-            "exports": [*EXPORTS],
-            "media": self.media,
-            **(of_queue(queue, since, until) if queue else of_all(since, until)),
-            **(extra_context or {}),
-        }
-        return TemplateResponse(request, "admin/django_mq/insights.html", context)
+        shown = (
+            of_queue(queue, since, until)
+            if queue
+            else {"summaries": reading.summaries(alias(), since=since, until=until)}
+        )
+        return self.page(
+            request,
+            "insights",
+            queue or _("Insights"),
+            days=days,
+            spans=SPANS,
+            queue=queue,
+            exports=[*EXPORTS],
+            **shown | (extra_context or {}),
+        )
 
     @staticmethod
     def _days(request: HttpRequest) -> int:
@@ -62,11 +63,6 @@ def span(days: int) -> tuple[datetime, datetime]:
     """Return the last hours, up to the end of this one."""
     until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) + HOUR
     return until - timedelta(days=days), until
-
-
-def of_all(since: datetime, until: datetime) -> dict[str, Any]:
-    """Return what the table shows."""
-    return {"summaries": reading.summaries(alias(), since=since, until=until)}
 
 
 def of_queue(queue: str, since: datetime, until: datetime) -> dict[str, Any]:
@@ -89,44 +85,35 @@ def charts(rows: list[InsightHour], since: datetime, until: datetime) -> list[Ch
     known = {row.hour: row for row in rows}
     labels = [hour.strftime("%Y-%m-%d %H:00 UTC") for hour in hours]
 
-    def values(name: str, otherwise: float | None = 0) -> list[float | None]:
+    def values(name: str, otherwise: float | None) -> list[float | None]:
         return [getattr(known[hour], name) if hour in known else otherwise for hour in hours]
 
-    def picture(title: str, unit: str, *lines: Line) -> Chart:
-        return draw(title, lines, unit=unit, begins=labels[0], ends=labels[-1])
-
-    return [
-        picture(
-            _("Traffic"),
-            "/h",
-            Line("arrived", _("arrived"), values("arrivals")),
-            Line("accepted", _("done"), values("completions")),
-        ),
-        picture(
-            _("Depth"),
-            "",
-            Line("p95", _("greatest"), values("depth_max")),
-            Line("p50", _("mean"), values("depth_mean")),
-        ),
-        picture(
-            _("Wait"),
-            "s",
-            Line("p95", _("95 %"), values("wait_p95", None)),
-            Line("p50", _("median"), values("wait_p50", None)),
-        ),
-        picture(
-            _("Work"),
-            "s",
-            Line("p95", _("95 %"), values("run_p95", None)),
-            Line("p50", _("median"), values("run_p50", None)),
-        ),
-        picture(
+    #: Title, unit, and the lines with the figures that they show: of an hour without any, 0 or nothing.
+    pictures: list[tuple[str, str, float | None, list[tuple[str, str, str]]]] = [
+        (_("Traffic"), "/h", 0, [("arrived", _("arrived"), "arrivals"), ("accepted", _("done"), "completions")]),
+        (_("Depth"), "", 0, [("p95", _("greatest"), "depth_max"), ("p50", _("mean"), "depth_mean")]),
+        (_("Wait"), "s", None, [("p95", _("95 %"), "wait_p95"), ("p50", _("median"), "wait_p50")]),
+        (_("Work"), "s", None, [("p95", _("95 %"), "run_p95"), ("p50", _("median"), "run_p50")]),
+        (
             _("Trouble"),
             "/h",
-            Line("failed", _("too late"), values("slo_misses")),
-            Line("p95", _("inverted"), values("inversions")),
-            Line("p50", _("starved"), values("starved")),
+            0,
+            [
+                ("failed", _("too late"), "slo_misses"),
+                ("p95", _("inverted"), "inversions"),
+                ("p50", _("starved"), "starved"),
+            ],
         ),
+    ]
+    return [
+        draw(
+            title,
+            [Line(name, label, values(figure, otherwise)) for name, label, figure in lines],
+            unit=unit,
+            begins=labels[0],
+            ends=labels[-1],
+        )
+        for title, unit, otherwise, lines in pictures
     ]
 
 

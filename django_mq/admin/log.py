@@ -6,21 +6,17 @@ word is looked for among the newest entries only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
-from django.core.exceptions import PermissionDenied
 from django.db.models import Max, Q
 from django.http import JsonResponse
-from django.template.response import TemplateResponse
-from django.urls import NoReverseMatch, path, reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-
-from django_mq.admin.table import TableAdmin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +25,8 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
+    from django_mq.admin.table import TableAdmin
+
 #: Entries on a page, and newest ones among which a word is looked for.
 PAGE = 50
 SAMPLE = 10_000
@@ -36,75 +34,60 @@ SAMPLE = 10_000
 SEE = ("view", "change")
 
 
-class LogPage(TableAdmin):
-    """Mixed into the queues' admin."""
+def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
+    """Show who did what, of the tables that the user may view."""
+    entries, more = _entries(admin, request)
+    return admin.page(
+        request,
+        "log",
+        _("What operators did"),
+        entries=[(entry, _address(admin, entry)) for entry in entries],
+        term=request.GET.get("q", ""),
+        more=entries[-1].pk if more else None,
+    )
 
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view
-        own = [
-            path("log/", view(self.log_view), name="django_mq_queue_log"),
-            path("log.json", view(self.log_json_view), name="django_mq_queue_log_json"),
-        ]
-        return own + super().get_urls()
 
-    def log_view(self, request: HttpRequest) -> HttpResponse:
-        """Show who did what. Needs permission to view queues; of other tables, what the user may view is shown."""
-        entries, more = self._entries(request)
-        term = request.GET.get("q", "")
-        request.current_app = self.admin_site.name
-        page = {
-            **self.admin_site.each_context(request),
-            "title": _("What operators did"),
-            "opts": self.opts,
-            "media": self.media,
-            "entries": [(entry, self._address(entry)) for entry in entries],
-            "term": term,
-            "more": entries[-1].pk if more else None,
+def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
+    """Return the same as JSON; ``?before=`` the number in ``more`` goes on."""
+    entries, more = _entries(admin, request)
+    found = [
+        {
+            "time": _aware(entry.action_time).isoformat(),
+            "user": entry.user.get_username(),
+            "about": entry.content_type.model if entry.content_type else "",
+            "name": entry.object_repr,
+            "words": entry.get_change_message(),
         }
-        return TemplateResponse(request, "admin/django_mq/log.html", page)
+        for entry in entries
+    ]
+    return JsonResponse({"entries": found, "more": entries[-1].pk if more else None})
 
-    def log_json_view(self, request: HttpRequest) -> HttpResponse:
-        """Return the same as JSON; ``?before=`` the number in ``more`` goes on."""
-        entries, more = self._entries(request)
-        found = [
-            {
-                "time": _aware(entry.action_time).isoformat(),
-                "user": entry.user.get_username(),
-                "about": entry.content_type.model if entry.content_type else "",
-                "name": entry.object_repr,
-                "words": entry.get_change_message(),
-            }
-            for entry in entries
-        ]
-        return JsonResponse({"entries": found, "more": entries[-1].pk if more else None})
 
-    def _entries(self, request: HttpRequest) -> tuple[Sequence[LogEntry], bool]:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        entries = _among(self._kinds(request), request.GET.get("q", "").strip())
-        before = request.GET.get("before", "")
-        if before.isdecimal():
-            entries = entries.filter(pk__lt=int(before[:18]))
-        found = list(entries.order_by("-pk").select_related("user", "content_type")[: PAGE + 1])
-        return found[:PAGE], len(found) > PAGE
+def _entries(admin: TableAdmin, request: HttpRequest) -> tuple[Sequence[LogEntry], bool]:
+    entries = _among(_kinds(admin, request), request.GET.get("q", "").strip())
+    before = request.GET.get("before", "")
+    if before.isdecimal():
+        entries = entries.filter(pk__lt=int(before[:18]))
+    found = list(entries.order_by("-pk").select_related("user", "content_type")[: PAGE + 1])
+    return found[:PAGE], len(found) > PAGE
 
-    def _kinds(self, request: HttpRequest) -> list[int]:
-        """Return the tables of ours that the user may view."""
-        ours = apps.get_app_config(self.opts.app_label).get_models()
-        seen = [
-            model for model in ours if any(self.may(request, f"{may}_{model._meta.model_name}") for may in SEE)
-        ]
-        return [kind.pk for kind in ContentType.objects.get_for_models(*seen).values()]
 
-    def _address(self, entry: LogEntry) -> str:
-        """Return the page of what it is about; one that is gone says so itself."""
-        if not entry.object_id or entry.content_type is None or entry.is_deletion():
-            return ""
-        name = f"{self.admin_site.name}:{entry.content_type.app_label}_{entry.content_type.model}_change"
-        try:
-            return reverse(name, args=[entry.object_id])
-        except NoReverseMatch:
-            return ""
+def _kinds(admin: TableAdmin, request: HttpRequest) -> list[int]:
+    """Return the tables of ours that the user may view."""
+    ours = apps.get_app_config(admin.opts.app_label).get_models()
+    seen = [model for model in ours if any(admin.may(request, f"{may}_{model._meta.model_name}") for may in SEE)]
+    return [kind.pk for kind in ContentType.objects.get_for_models(*seen).values()]
+
+
+def _address(admin: TableAdmin, entry: LogEntry) -> str:
+    """Return the page of what it is about; one that is gone says so itself."""
+    if not entry.object_id or entry.content_type is None or entry.is_deletion():
+        return ""
+    name = f"{admin.admin_site.name}:{entry.content_type.app_label}_{entry.content_type.model}_change"
+    try:
+        return reverse(name, args=[entry.object_id])
+    except NoReverseMatch:
+        return ""
 
 
 def _among(kinds: Sequence[int], term: str) -> QuerySet[LogEntry]:

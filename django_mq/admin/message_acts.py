@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.admin.asking import Asking
+from django_mq.admin.acts import Act
 from django_mq.admin.questions import Confirmation, Priority, Target, Time
 from django_mq.delivery import steering
 from django_mq.delivery.redriving import dead_letters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from django_stubs_ext import StrOrPromise
 
-    from django_mq.delivery.steering import Row
     from django_mq.engine.states import State
 
 EVERY = Q()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act(Asking):
-    """One thing to do; ``done`` may name what was answered, as ``%(target)s``."""
+class MessageAct(Act):
+    """An act whose ``run`` changes messages of a database, and returns how many it has changed. Raises MQError."""
 
-    #: What the user needs.
-    permission: str
+    #: May name what was answered, as ``%(target)s``.
     done: StrOrPromise
-    #: Changes messages of a database, and returns how many it has changed. Raises MQError.
-    run: Callable[[Sequence[Row], Mapping[str, Any], str], int]
     #: What is looked at of all that match a filter; who is chosen one by one is tried, and told why it stays.
     among: Q = EVERY
 
@@ -42,7 +36,7 @@ class Act(Asking):
         return steering.STATES[self.name]
 
 
-RELEASE = Act(
+RELEASE = MessageAct(
     name="release",
     permission="release_message",
     label=_("Release from worker"),
@@ -55,7 +49,7 @@ RELEASE = Act(
     ),
     harmful=True,
 )
-MOVE = Act(
+MOVE = MessageAct(
     name="move",
     permission="move_message",
     label=_("Move to another queue"),
@@ -63,7 +57,7 @@ MOVE = Act(
     run=lambda rows, answers, using: steering.move(rows, answers["target"], using=using),
     question=Target,
 )
-CANCEL = Act(
+CANCEL = MessageAct(
     name="cancel",
     permission="cancel_message",
     label=_("Cancel and remove"),
@@ -73,14 +67,14 @@ CANCEL = Act(
     warning=_("Cancelled messages are gone for good; only the history remembers them."),
     harmful=True,
 )
-DELIVER_NOW = Act(
+DELIVER_NOW = MessageAct(
     name="deliver_now",
     permission="deliver_message_now",
     label=_("Deliver now"),
     done=_("Made ready now"),
     run=lambda rows, _answers, using: steering.deliver_now(rows, using=using),
 )
-RESCHEDULE = Act(
+RESCHEDULE = MessageAct(
     name="reschedule",
     permission="reschedule_message",
     label=_("Reschedule"),
@@ -89,7 +83,7 @@ RESCHEDULE = Act(
     question=Time,
     warning=_("Values of a last-value queue are left alone: they are never scheduled."),
 )
-PRIORITISE = Act(
+PRIORITISE = MessageAct(
     name="prioritise",
     permission="prioritise_message",
     label=_("Change priority"),
@@ -97,7 +91,7 @@ PRIORITISE = Act(
     run=lambda rows, answers, using: steering.prioritise(rows, answers["priority"], using=using),
     question=Priority,
 )
-RETRY = Act(
+RETRY = MessageAct(
     name="retry",
     permission="retry_message",
     label=_("Retry"),

@@ -7,57 +7,85 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ALL_VAR, ERROR_FLAG, PAGE_VAR
+from django.core.exceptions import PermissionDenied
+from django.http import JsonResponse
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin import columns, failures, payload, timeline
-from django_mq.admin.dead_letters import DeadLetters
-from django_mq.admin.downloads import DOWNLOAD, DOWNLOADS, Downloads
-from django_mq.admin.durations import duration
+from django_mq.admin import columns, failures, payload, publishing, timeline
+from django_mq.admin.acts import as_action
+from django_mq.admin.downloads import download_csv, download_json
 from django_mq.admin.filters import (
     DELIVERY,
     AttemptsFilter,
     BeforeFilter,
+    DueFilter,
     ErrorFilter,
     ExceptionFilter,
     OrderFilter,
     PriorityFilter,
     PublishedFilter,
     QueueFilter,
+    SpanFilter,
     StateFilter,
     TypeFilter,
     WorkerFilter,
     is_in_one_line,
 )
-from django_mq.admin.message_actions import MessageActions
 from django_mq.admin.message_acts import ACTS, RETRY
-from django_mq.admin.paging import BoundedPaginator
-from django_mq.admin.publishing import COPY, Publishing
-from django_mq.admin.search import HeaderSearch
-from django_mq.admin.span_filter import DueFilter, SpanFilter
-from django_mq.admin.suggesting import Suggestions
-from django_mq.admin.table import ReadOnly
+from django_mq.admin.paging import BoundedChangeList, BoundedPaginator
+from django_mq.admin.selection import SelectionAdmin
+from django_mq.admin.table import IdSearch, ReadOnly, alias
 from django_mq.delivery.redriving import is_letter
-from django_mq.diagnosis import looking, narrowing
+from django_mq.diagnosis import indexed, looking, narrowing
+from django_mq.diagnosis.indexed import DEAD_LETTERS
+from django_mq.diagnosis.suggesting import suggestions
+from django_mq.diagnosis.terms import matching
 from django_mq.models import Message
 
 if TYPE_CHECKING:
-    from django.db.models import Q, QuerySet
-    from django.http import HttpRequest
+    from collections.abc import Mapping
 
+    from django.contrib.admin.views.main import ChangeList
+    from django.db.models import Q, QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from django_mq.admin.failures import Failure
+    from django_mq.admin.table import TableAdmin
     from django_mq.diagnosis.slices import Look
 
 #: Never fetched for a list: they may be large, and headers that are no JSON cannot be fetched this way at all.
 PAYLOAD = ("headers", "properties", "body")
 #: What an address says beside filters.
 BESIDE = {"order", PAGE_VAR, ALL_VAR, ERROR_FLAG}
+#: Values of the filter of states that show dead letters and nothing else.
+LETTER_STATES = {str(Message.Status.DEAD.value), DEAD_LETTERS}
+#: In place of the priority, which no longer matters, and of the attempts, which a move to another queue forgets.
+LETTER_COLUMNS = ["short_id", "queue", "situation", "type", "failed", "first_error", "last_error", "published"]
 
 
-class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActions, Downloads, DeadLetters):
+class DeadLetterList(BoundedChangeList):
+    """A page of the list, with what went wrong with its messages: a few statements for all of them."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        failures.summarise(self.result_list)
+
+
+def _suggestions(admin_: TableAdmin, request: HttpRequest) -> HttpResponse:
+    """Return terms that find messages, as JSON; a script offers them where one types."""
+    # They are taken from the whole table, of which a site's own page may hide a part.
+    found = suggestions(using=alias()) if admin_.is_as_its_address_says(request) else []
+    return JsonResponse({"suggestions": found})
+
+
+class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     """Look at messages, steer them, publish one; none is edited here."""
 
+    pages = {"suggestions.json": _suggestions}
     paginator = BoundedPaginator
-    actions = [*(act.name for act in ACTS), *DOWNLOADS]
+    actions = [*map(as_action, ACTS), download_json, download_csv]
     late = ["body"]
     list_display = ["short_id", "queue", "situation", "priority", "type", "attempts", "published"]
     list_filter = [
@@ -93,6 +121,14 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActio
         ),
     ]
     change_form_template = "admin/django_mq/message/change_form.html"
+    search_help_text = gettext_lazy(
+        "A message id or a correlation id (of a Celery task: its id). Among the newest 100,000 also the 8 "
+        "characters of an id that lists show, or a header as name:value; in the newest 2,000 bodies an argument "
+        "as name=value."
+    )
+
+    class Media:
+        js = ["django_mq/suggestions.js"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
         return super().get_queryset(request).select_related("queue", "session").defer(*PAYLOAD, "session__queues")
@@ -120,15 +156,29 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActio
         searches = page.get_search_results is MessageAdmin.get_search_results
         return searches and set(self.get_list_filter(request)) <= set(MessageAdmin.list_filter)
 
+    short_id = columns.id_column
+    published = columns.ago_column("published_at", gettext_lazy("published"))
+
+    # Search.
+
+    def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        return matching(queryset, term)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search among few, where an index says which: the newest of all may not be among them."""
+        few = indexed.few(narrowing.known(request.GET.dict()), alias()) if search_term.strip() else None
+        rows = queryset if few is None else queryset.filter(pk__in=few)
+        return super().get_search_results(request, rows, search_term)
+
     # Columns.
 
-    @admin.display(description=gettext_lazy("message"))
-    def short_id(self, message: Message) -> str:
-        return columns.short_id(message.message_id)
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return DeadLetterList if _shows_letters(request.GET) else super().get_changelist(request, **kwargs)
 
-    @admin.display(description=gettext_lazy("published"))
-    def published(self, message: Message) -> str:
-        return columns.ago(message.published_at)
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return LETTER_COLUMNS if _shows_letters(request.GET) else super().get_list_display(request)
 
     @admin.display(description=gettext_lazy("state"))
     def situation(self, message: Message) -> str:
@@ -149,17 +199,42 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActio
         words = {"worker": _worker(message), "deadline": columns.time_text(message.session.deadline)}
         if message.session.deadline < datetime.now(UTC):
             return _("%(worker)s, which was due to report by %(deadline)s") % words
-        left = duration((message.session.deadline - datetime.now(UTC)).total_seconds())
+        left = columns.duration((message.session.deadline - datetime.now(UTC)).total_seconds())
         return _("%(worker)s until %(deadline)s (%(left)s left, renewed while it lives)") % {**words, "left": left}
 
-    # The detail page.
+    @admin.display(description=gettext_lazy("failed attempts"))
+    def failed(self, message: Message) -> int:
+        return failures.of_row(message).attempts
+
+    @admin.display(description=gettext_lazy("first error"), empty_value="-")
+    def first_error(self, message: Message) -> str | None:
+        return _told(failures.of_row(message).first)
+
+    @admin.display(description=gettext_lazy("last error"), empty_value="-")
+    def last_error(self, message: Message) -> str | None:
+        return _told(failures.of_row(message).last)
+
+    # The detail page, and the form that publishes.
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - as everywhere
+        return self.may(request, "add_message")
+
+    def add_view(
+        self,
+        request: HttpRequest,
+        form_url: str = "",  # noqa: ARG002 - Django's order
+        extra_context: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return publishing.page(self, request)
 
     def details(self, request: HttpRequest, row: Message) -> dict[str, Any]:
         attempts = failures.of_message(row.message_id, row.correlation_id)
-        copy = f"{self.add_address()}?{COPY}={row.pk}" if self.has_add_permission(request) else ""
+        add = f"{self.list_address(Message)}add/?{publishing.COPY}={row.pk}"
         headers = payload.raw(row, "headers")
         return self.buttons(self._acts_for(request, row, headers)) | {
-            "copy_address": copy,
+            "copy_address": add if self.has_add_permission(request) else "",
             "headers": payload.headers(headers, row.queue.name),
             "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
             "body": payload.body(row.body, row.content_type, row.content_encoding, queue=row.queue.name),
@@ -171,11 +246,25 @@ class MessageAdmin(Publishing, ReadOnly, HeaderSearch, Suggestions, MessageActio
         """Return the acts that apply to the message now and that the user may do."""
         dead = message.state == Message.Status.DEAD or is_letter(message.queue.name, headers)
         fit = (act for act in ACTS if message.state in act.states and (dead or act is not RETRY))
-        acts = [(act.name, str(act.label)) for act in fit if self.may(request, act.permission)]
-        return [*acts, (DOWNLOAD[0], str(DOWNLOAD[1]))]
+        acts = [(act.name, str(act.label)) for act in fit if self.may_do(request, act)]
+        return [*acts, (download_json.__name__, _("Download"))]
 
 
 def _worker(message: Message) -> str:
     if message.session is None:
         return _("session %(id)s") % {"id": message.session_id}
     return message.session.name
+
+
+def _shows_letters(address: Mapping[str, str]) -> bool:
+    return address.get("state") in LETTER_STATES
+
+
+def _told(failure: Failure | None) -> str | None:
+    """Return what went wrong, and when on hover."""
+    if failure is None:
+        return None
+    cut = len(failure.detail) > failures.WORDS
+    detail = f"{failure.detail[: failures.WORDS]}…" if cut else failure.detail
+    words = f"{failure.error}: {detail}" if detail else failure.error
+    return format_html('<span title="{}">{}</span>', columns.time_text(failure.failed_at), words)

@@ -36,6 +36,8 @@ class OperationAdmin(ReadOnly, TableAdmin):
     ]
     change_form_template = "admin/django_mq/operation/change_form.html"
 
+    started = columns.ago_column("created_at", gettext_lazy("started"))
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Operation]:
         every: QuerySet[Operation] = super().get_queryset(request)
         return every.annotate(stalled=ExpressionWrapper(stalled(), BooleanField()))
@@ -65,10 +67,6 @@ class OperationAdmin(ReadOnly, TableAdmin):
             words,
             words,
         )
-
-    @admin.display(description=gettext_lazy("started"))
-    def started(self, operation: Operation) -> str:
-        return columns.ago(operation.created_at)
 
     @admin.action(description=gettext_lazy("Stop"))
     def stop(self, request: HttpRequest, queryset: QuerySet[Operation]) -> None:

@@ -3,24 +3,32 @@
 One look finds the ids of what matches; the rows of the page are then fetched by their ids, and by nothing else. To
 count and then to list would walk the table twice where a filter has no index, and an order by id would fetch and
 sort whole rows where it has one.
+
+An address may say what one of the list's filters takes, and nothing else. Django would take any lookup of any
+column, ``headers__password__startswith`` or ``body__regex``: whoever sees a list could guess what is hidden of its
+rows, letter by letter, or keep the database busy. And an operation in the background, which knows the filters
+alone, would go on to rows that the list did not show.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import messages
+from django.contrib.admin import helpers
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.core.paginator import Page, Paginator
 from django.utils.functional import cached_property
+from django.utils.translation import gettext as _
 
-from django_mq.admin.addresses import refuse_nul, refuse_unknown
 from django_mq.diagnosis.slices import BEFORE, as_listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django.db.models import QuerySet
-    from django.http import HttpRequest
+    from django.http import HttpRequest, QueryDict
 
     from django_mq.diagnosis.slices import Look
 
@@ -29,6 +37,10 @@ COUNT_LIMIT = 10_000
 #: Rows counted for the first pages, and how many more as one goes on: whoever looks at a hundred rows shall not
 #: wait until ten thousand are found.
 COUNT_STEP = 1_000
+#: No text of a database has it, and PostgreSQL refuses a statement that names it.
+NUL = "\x00"
+#: Digits of an id that every database takes for a number.
+ID_DIGITS = 18
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable at run time
@@ -95,9 +107,11 @@ class BoundedChangeList(ChangeList):
 
     def get_filters(self, request: HttpRequest) -> Any:
         """Return what filters the list. Raises IncorrectLookupParameters for whatever none of them takes."""
-        refuse_nul(request)
+        if any(NUL in text for name, values in request.GET.lists() for text in (name, *values)):
+            _refuse(request, "NUL")
         found = super().get_filters(request)
-        refuse_unknown(request, found[2])
+        if unknown := sorted(found[2]):
+            _refuse(request, ", ".join(unknown))
         return found
 
     def get_results(self, request: HttpRequest) -> None:
@@ -112,3 +126,24 @@ class BoundedChangeList(ChangeList):
         if look is None or look.down_to is None:
             return ""
         return self.get_query_string({BEFORE: look.down_to}, remove=[PAGE_VAR])
+
+
+def _refuse(request: HttpRequest, what: str) -> None:
+    """Raise IncorrectLookupParameters, by which the list is shown unfiltered, and tell the reader."""
+    sentence = _("This list cannot be filtered by %(what)s; it is shown unfiltered.")
+    messages.warning(request, sentence % {"what": what[:100]})
+    raise IncorrectLookupParameters(what)
+
+
+def with_ids_only(posted: QueryDict) -> QueryDict:
+    """Return what was posted, and of the rows it names those whose names can be ids: Django would ask for all."""
+    kept = posted.copy()
+    named = posted.getlist(helpers.ACTION_CHECKBOX_NAME)
+    kept.setlist(helpers.ACTION_CHECKBOX_NAME, [text for text in named if is_id(text)])
+    kept._mutable = False  # noqa: SLF001 - QueryDict has no other way
+    return kept
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text can name a row."""
+    return text.isascii() and text.isdecimal() and len(text) <= ID_DIGITS

@@ -14,12 +14,13 @@ from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.models import BulkPart
 
 if TYPE_CHECKING:
-    from django_mq.models import ArchiveBatch, BulkJob
+    from django_mq.models import BulkJob
 
 
 class ArchiveBatchAdmin(ReadOnly, TableAdmin):
     """The batches of the archive, newest first: what counts, what is under way, what was replaced."""
 
+    planned = columns.ago_column("planned_at", gettext_lazy("planned at"))
     list_display = ["id", "state", "rows", "purged_rows", "cutoff", "path", "planned"]
     list_filter = ["state"]
     sortable_by = ()
@@ -29,23 +30,16 @@ class ArchiveBatchAdmin(ReadOnly, TableAdmin):
         (None, {"fields": ["attempt", "holder", "lease_until"]}),
     ]
 
-    @admin.display(description=gettext_lazy("planned at"))
-    def planned(self, batch: ArchiveBatch) -> str:
-        return columns.ago(batch.planned_at)
-
 
 class BulkJobAdmin(ReadOnly, TableAdmin):
     """Loads that are published once, newest first."""
 
     paginator = BoundedPaginator
+    started = columns.ago_column("started_at", gettext_lazy("started at"))
     list_display = ["key", "parts", "query_id", "started", "finished_at"]
     search_fields = ["key"]
     sortable_by = ()
     fieldsets = [(None, {"fields": ["key", "parts", "query_id", "started_at", "finished_at", "published"]})]
-
-    @admin.display(description=gettext_lazy("started at"))
-    def started(self, job: BulkJob) -> str:
-        return columns.ago(job.started_at)
 
     @admin.display(description=gettext_lazy("messages"))
     def published(self, job: BulkJob) -> str:

@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from django_mq.admin import steering
-from django_mq.admin.asking import Asking
+from django_mq.admin.acts import Act
 from django_mq.admin.questions import Confirmation, Deletion, Pause, Typed
+from django_mq.admin.table import alias
+from django_mq.delivery import queues, redriving
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from django_mq.models import Queue
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueAct(Asking):
-    """One thing to do to a queue; ``run`` returns what was done, or raises MQError."""
-
-    run: Callable[[Queue, Mapping[str, Any]], str]
+#: Dead letters sent back at a time: a page must answer.
+REDRIVEN = 10_000
 
 
 def _pause(queue: Queue, answers: Mapping[str, Any]) -> str:
     minutes: float | None = answers["minutes"]
     seconds = None if minutes is None else minutes * 60
-    steering.pause(queue.name, reason=answers["reason"], seconds=seconds)
+    queues.pause(queue.name, reason=answers["reason"], seconds=seconds, using=alias())
     return _("“%(queue)s” is paused: %(reason)s") % {"queue": queue.name, "reason": answers["reason"]}
 
 
 def _resume(queue: Queue, _answers: Mapping[str, Any]) -> str:
-    steering.resume(queue.name)
+    queues.resume(queue.name, using=alias())
     return _("“%(queue)s” delivers again.") % {"queue": queue.name}
 
 
 def _purge(queue: Queue, _answers: Mapping[str, Any]) -> str:
-    purged = steering.purge(queue.name)
+    purged = shared_store(alias()).purge(queue.name)
     sentence = ngettext(
         "“%(queue)s” is purged: %(count)s message.", "“%(queue)s” is purged: %(count)s messages.", purged
     )
@@ -46,22 +43,24 @@ def _purge(queue: Queue, _answers: Mapping[str, Any]) -> str:
 
 
 def _redrive(queue: Queue, _answers: Mapping[str, Any]) -> str:
-    back, stayed = steering.redrive(queue.name)
+    done = redriving.redrive(queue.name, limit=REDRIVEN, using=alias())
     sentence = ngettext(
-        "“%(queue)s”: %(count)s dead letter sent back.", "“%(queue)s”: %(count)s dead letters sent back.", back
-    ) % {"queue": queue.name, "count": back}
-    if stayed:
+        "“%(queue)s”: %(count)s dead letter sent back.",
+        "“%(queue)s”: %(count)s dead letters sent back.",
+        done.total,
+    ) % {"queue": queue.name, "count": done.total}
+    if done.stayed:
         left = ngettext(
             "%(count)s stayed: its queue is gone or full or has it already.",
             "%(count)s stayed: their queues are gone or full or have them already.",
-            stayed,
+            done.stayed,
         )
-        sentence = f"{sentence} {left % {'count': stayed}}"
+        sentence = f"{sentence} {left % {'count': done.stayed}}"
     return sentence
 
 
 def _delete(queue: Queue, answers: Mapping[str, Any]) -> str:
-    removed = steering.delete_queue(queue.name, force=answers["force"])
+    removed = shared_store(alias()).delete_queue(queue.name, force=answers["force"])
     sentence = ngettext(
         "“%(queue)s” is deleted, and %(count)s message with it.",
         "“%(queue)s” is deleted, and %(count)s messages with it.",
@@ -70,16 +69,18 @@ def _delete(queue: Queue, answers: Mapping[str, Any]) -> str:
     return sentence % {"queue": queue.name, "count": removed}
 
 
-PAUSE = QueueAct(
+PAUSE = Act(
     name="pause",
+    permission="pause_queue",
     label=gettext_lazy("Pause"),
     run=_pause,
     question=Pause,
     warning=gettext_lazy("A paused queue delivers nothing; what workers already hold they may finish."),
 )
-RESUME = QueueAct(name="resume", label=gettext_lazy("Resume"), run=_resume)
-PURGE = QueueAct(
+RESUME = Act(name="resume", permission="pause_queue", label=gettext_lazy("Resume"), run=_resume)
+PURGE = Act(
     name="purge",
+    permission="purge_queue",
     label=gettext_lazy("Purge"),
     run=_purge,
     question=Typed,
@@ -89,8 +90,9 @@ PURGE = QueueAct(
     ),
     harmful=True,
 )
-REDRIVE = QueueAct(
+REDRIVE = Act(
     name="redrive",
+    permission="retry_message",
     label=gettext_lazy("Send dead letters back"),
     run=_redrive,
     question=Confirmation,
@@ -99,11 +101,15 @@ REDRIVE = QueueAct(
         "from. Their attempts start again."
     ),
 )
-DELETE = QueueAct(
+#: In the place of the admin's own action, which would cascade over the messages.
+DELETE = Act(
     name="delete_selected",
+    permission="delete_queue",
     label=gettext_lazy("Delete"),
     run=_delete,
     question=Deletion,
     warning=gettext_lazy("The queues and their bindings are deleted; publishing to them will be refused."),
     harmful=True,
 )
+
+ACTS = (PAUSE, RESUME, REDRIVE, PURGE, DELETE)

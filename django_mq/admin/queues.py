@@ -16,26 +16,27 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin import columns, depth
-from django_mq.admin.durations import duration
+from django_mq.admin import columns, log, overview, space
+from django_mq.admin.acts import ActingAdmin, Preview, as_action
 from django_mq.admin.filters import DELIVERY
-from django_mq.admin.log import LogPage
-from django_mq.admin.overview import Overview
-from django_mq.admin.queue_actions import QueueActions
+from django_mq.admin.queue_acts import ACTS, DELETE, PAUSE, PURGE, REDRIVE, RESUME
 from django_mq.admin.queue_form import QueueForm, option_fieldsets
-from django_mq.admin.space import SpacePage
 from django_mq.admin.table import alias
 from django_mq.diagnosis.groups import groups
 from django_mq.diagnosis.overview import live_consumers
-from django_mq.engine.pause import is_paused
+from django_mq.engine.claim import is_paused
+from django_mq.errors import MQError
 from django_mq.models import Message, Queue, WorkerSession
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django import forms
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
-    from django.forms import ModelForm
     from django.http import HttpRequest, HttpResponse
 
+    from django_mq.admin.acts import Act
     from django_mq.diagnosis.groups import Group
     from django_mq.stores.records import Counts
 
@@ -44,9 +45,18 @@ LIVE = ("ready", "scheduled", "claimed", "dead", "oldest_ready", "pausing")
 NOW = (("ready", "oldest_ready"), ("scheduled", "claimed"), ("dead", "pausing"))
 
 
-class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
+class QueueAdmin(ActingAdmin):
     """Create, edit and delete queues; see their depth; pause, resume and purge them."""
 
+    pages = {
+        "overview/": overview.page,
+        "overview.json": overview.as_json,
+        "space/": space.page,
+        "space.json": space.as_json,
+        "log/": log.page,
+        "log.json": log.as_json,
+    }
+    actions = [*map(as_action, ACTS)]
     form = QueueForm
     change_form_template = "admin/django_mq/queue/change_form.html"
     list_display = ["name", "ready", "oldest_ready", "scheduled", "claimed", "dead", "pausing", "role"]
@@ -76,7 +86,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         changelist = super().get_changelist_instance(request)
-        counts, consumers = depth.measure(changelist.result_list), live_consumers(alias())
+        counts, consumers = columns.measure(changelist.result_list), live_consumers(alias())
         for queue in changelist.result_list:
             queue.counts, queue.consumers = counts[queue.name], consumers[queue.name]
         return changelist
@@ -85,7 +95,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
     def _counts(queue: Any) -> Counts:
         """Return the row's figures; a detail page asks for its one queue here."""
         if not hasattr(queue, "counts"):
-            queue.counts = depth.measure([queue])[queue.name]
+            queue.counts = columns.measure([queue])[queue.name]
         counts: Counts = queue.counts
         return counts
 
@@ -99,7 +109,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
 
     def _link(self, queue: Queue, state: Message.Status, count: int) -> str:
         address = self.list_address(Message, queue=queue.name, state=state.value)
-        return format_html('<a href="{}">{}</a>', address, depth.shown(count)) if count else "0"
+        return format_html('<a href="{}">{}</a>', address, columns.shown(count)) if count else "0"
 
     @admin.display(description=Message.Status.READY.label)
     def ready(self, queue: Queue) -> str:
@@ -122,7 +132,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
     @admin.display(description=gettext_lazy("oldest ready"))
     def oldest_ready(self, queue: Queue) -> str:
         seconds = self._counts(queue).oldest_ready_seconds
-        return "-" if seconds is None else duration(seconds)
+        return "-" if seconds is None else columns.duration(seconds)
 
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
@@ -159,20 +169,40 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
             return []
         if not self.may(request, "view_message"):
             return []
-        workers, found = self.list_address(WorkerSession), groups(queue.pk, using=alias())
-        return [(one, f"{workers}{one.session_id}/change/" if one.worker else "") for one in found]
+        found = groups(queue.pk, using=alias())
+        return [(one, self.page_address(WorkerSession, one.session_id) if one.worker else "") for one in found]
 
     def _acts_for(self, request: HttpRequest, queue: Queue) -> list[tuple[str, str]]:
-        acts = []
-        if self.has_pause_permission(request):
-            acts.append(("resume", _("Resume")) if pauses(queue) else ("pause", _("Pause")))
-        if self.has_redrive_permission(request) and (self._counts(queue).dead or is_taker(queue)):
-            acts.append(("redrive", _("Send dead letters back")))
-        if self.has_purge_permission(request):
-            acts.append(("purge", _("Purge")))
-        return acts
+        fit = [RESUME if pauses(queue) else PAUSE, REDRIVE, PURGE]
+        if not self._counts(queue).dead and not is_taker(queue):
+            fit.remove(REDRIVE)
+        return [(act.name, str(act.label)) for act in fit if self.may_do(request, act)]
 
-    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
+    def may_do(self, request: HttpRequest, act: Act) -> bool:
+        return self.has_delete_permission(request) if act is DELETE else super().may_do(request, act)
+
+    def restrict(self, request: HttpRequest, form: forms.Form) -> None:
+        """Let messages be deleted with the permission to purge only, whatever the request says."""
+        if "force" in form.fields and not self.may_do(request, PURGE):
+            form.fields["force"].disabled = True
+
+    def preview(self, act: Act, chosen: Sequence[Queue]) -> Preview:
+        rows = [
+            [name, *map(columns.shown, (found.ready, found.scheduled, found.dead, found.claimed))]
+            for name, found in columns.measure(chosen).items()
+        ]
+        return Preview([_("Queue"), _("Ready"), _("Scheduled"), _("Dead"), _("Held by workers")], rows)
+
+    def do_one(self, act: Act, answers: Mapping[str, Any], request: HttpRequest, row: Queue) -> str:
+        if act is not DELETE:
+            return super().do_one(act, answers, request, row)
+        if not self.has_delete_permission(request, row):  # on a site's own page
+            raise MQError(_("You may not delete “%(queue)s”.") % {"queue": row.name})
+        sentence: str = act.run(row, answers)
+        self.log_deletions(request, [row])  # type: ignore[arg-type] # any iterable will do
+        return sentence
+
+    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
         super().save_model(request, obj, form, change)
         # Limits may be new: what was known of the room is not.
         Queue.objects.using(alias()).filter(pk=obj.pk).update(counted_at=None)
@@ -189,7 +219,7 @@ class QueueAdmin(Overview, SpacePage, LogPage, QueueActions):
         if queue is None:
             self.message_user(request, _("There is no such queue."), messages.WARNING)
             return HttpResponseRedirect(self.list_address(Queue))
-        question = self.delete_selected(request, self.get_queryset(request).filter(pk=queue.pk))
+        question = self.carry_out(DELETE, request, self.get_queryset(request).filter(pk=queue.pk))
         return question or HttpResponseRedirect(self.list_address(Queue))
 
 

@@ -10,7 +10,7 @@ from django.contrib.admin.options import get_content_type_for_model
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_mq.admin import depth
+from django_mq.admin import columns
 from django_mq.diagnosis import narrowing
 from django_mq.models import Message, Operation
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from django.db.models import Model
     from django.http import HttpRequest
 
-    from django_mq.admin.message_acts import Act
+    from django_mq.admin.message_acts import MessageAct
     from django_mq.admin.selection import Selection
 
 #: Message ids named by one log entry.
 LOGGED_IDS = 100
 
 
-def told(act: Act, answers: Mapping[str, Any], chosen: Selection, changed: int) -> str:
+def told(act: MessageAct, answers: Mapping[str, Any], chosen: Selection, changed: int) -> str:
     """Return the sentence for the operator and the log."""
     head = ngettext(
         "%(done)s: %(changed)d of %(asked)d message.", "%(done)s: %(changed)d of %(asked)d messages.", chosen.asked
@@ -39,7 +39,7 @@ def told(act: Act, answers: Mapping[str, Any], chosen: Selection, changed: int) 
     return " ".join(sentences)
 
 
-def _reasons(act: Act, chosen: Selection, changed: int) -> Iterator[str]:
+def _reasons(act: MessageAct, chosen: Selection, changed: int) -> Iterator[str]:
     """Yield why messages were not changed, from their states when the act began."""
     unfit = {state: count for state, count in chosen.states.items() if state not in act.states}
     for state, count in sorted(unfit.items()):
@@ -68,14 +68,14 @@ def log(request: HttpRequest, chosen: Selection, sentence: str) -> None:
     alone = chosen.messages[0] if len(chosen.messages) == 1 else None
     count = len(chosen.messages)
     name = str(alone.message_id) if alone else ngettext("%d message", "%d messages", count) % count
-    _remember(request, Message, CHANGE, name, f"{sentence} {ids}", row_id=alone and alone.id)
+    _write(request.user, Message, CHANGE, name, f"{sentence} {ids}", row_id=alone and alone.id)
 
 
 def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
     """Remember who took a copy away, and of what: selected messages by ids, all that match by the filters."""
     if chosen.cut:
-        number, whole = chosen.count(depth.LIMIT)
-        count = depth.shown(number, more=not whole)
+        number, whole = chosen.count(columns.COUNTED)
+        count = columns.shown(number, more=not whole)
         which = json.dumps(narrowing.known(request.GET.dict()))
     else:
         count = str(len(chosen.messages))
@@ -83,13 +83,13 @@ def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
     sentence = _("Downloaded as %(form)s: %(count)s messages.") % {"form": form, "count": count}
     alone = chosen.messages[0] if len(chosen.messages) == 1 else None
     name = str(alone.message_id) if alone else sentence
-    _remember(request, Message, CHANGE, name, f"{sentence} {which}", row_id=alone and alone.id)
+    _write(request.user, Message, CHANGE, name, f"{sentence} {which}", row_id=alone and alone.id)
 
 
 def log_operation(request: HttpRequest, operation: Operation, sentence: str) -> None:
     """Remember who began it, and with which filters and answers."""
     asked = json.dumps({"filters": operation.filters, "answers": operation.answers})
-    _remember(request, Operation, ADDITION, str(operation), f"{sentence} {asked}", row_id=operation.pk)
+    _write(request.user, Operation, ADDITION, str(operation), f"{sentence} {asked}", row_id=operation.pk)
 
 
 def log_end(operation: Operation, user: Any, error: str) -> None:
@@ -110,16 +110,10 @@ def progress(operation: Operation) -> str:
 
 def log_published(request: HttpRequest, message_id: str, sentence: str) -> None:
     """Remember who published a message by hand."""
-    _remember(request, Message, ADDITION, message_id, sentence)
+    _write(request.user, Message, ADDITION, message_id, sentence)
 
 
-def _remember(
-    request: HttpRequest, model: type[Model], flag: int, name: str, words: str, *, row_id: int | None = None
-) -> None:
-    _write(request.user, model, flag, name, words, row_id=row_id)
-
-
-def _write(user: Any, model: type[Model], flag: int, name: str, words: str, *, row_id: int | None) -> None:
+def _write(user: Any, model: type[Model], flag: int, name: str, words: str, *, row_id: int | None = None) -> None:
     LogEntry.objects.create(
         user_id=user.pk,
         content_type_id=get_content_type_for_model(model).pk,

@@ -1,4 +1,4 @@
-"""The messages an operator has chosen, as they were when the act began."""
+"""The messages an operator has chosen, as they were when the act began, and what is done to them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import messages
 from django.contrib.admin import helpers
+from django.http import HttpResponseRedirect
+from django.utils.translation import gettext as _
 
+from django_mq.admin import background, columns, report
+from django_mq.admin.acts import ActingAdmin, Preview
+from django_mq.admin.table import alias
 from django_mq.delivery.steering import in_delivery_order, rows_of
+from django_mq.diagnosis import narrowing
 from django_mq.diagnosis.slices import as_listed
+from django_mq.errors import MQError
+from django_mq.models import Message, Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from django.db.models import Q, QuerySet
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
+    from django_mq.admin.message_acts import MessageAct
     from django_mq.diagnosis.slices import Look
 
     #: How a list finds what a request asks for.
@@ -60,3 +70,67 @@ class Selection:
 def _is_across(request: HttpRequest) -> bool:
     """Return whether all that match the list's filters are meant, and not only those with a tick."""
     return request.POST.get("select_across") == "1"
+
+
+class SelectionAdmin(ActingAdmin):
+    """A list of messages whose acts are done to a selection: at once, or to very many in the background."""
+
+    def chosen(self, act: Any, request: HttpRequest, queryset: QuerySet[Message]) -> Selection:
+        return Selection(request, queryset, self.look, act.among)
+
+    def preview(self, act: Any, chosen: Selection) -> Preview:
+        rows = [
+            [
+                str(Message.Status(state).label),
+                columns.exact(count),
+                "" if state in act.states else _("will be left alone"),
+            ]
+            for state, count in sorted(chosen.states.items())
+        ]
+        if not chosen.cut:
+            return Preview([_("State"), _("Messages"), _("Remark")], rows)
+        sentence = _("And more: all that match the filters, %(count)s messages, in the background.")
+        count, whole = chosen.count(columns.COUNTED)
+        more = sentence % {"count": columns.shown(count, more=not whole)}
+        return Preview([_("State"), _("Messages"), _("Remark")], rows, more)
+
+    def do(
+        self, act: Any, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
+    ) -> HttpResponse | None:
+        if chosen.cut:
+            return self._do_in_background(act, answers, request, chosen)
+        try:
+            changed = act.run(chosen.messages, answers, alias())
+        except MQError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return None
+        sentence = report.told(act, answers, chosen, changed)
+        if changed:
+            report.log(request, chosen, sentence)
+        self.message_user(request, sentence, messages.SUCCESS if changed == chosen.asked else messages.WARNING)
+        return None
+
+    def _do_in_background(
+        self, act: MessageAct, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
+    ) -> HttpResponse:
+        """Begin an operation on all that match the list's filters, and show how it gets on."""
+        if not self.is_as_its_address_says(request):
+            words = _(
+                "Nothing was done: this list is narrowed by what operations in the background do not know. "
+                "Filter it to %(limit)s messages or fewer, or select some."
+            )
+            self.message_user(request, words % {"limit": LIMIT}, messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
+        filters = narrowing.known(request.GET.dict())
+        expected, whole = chosen.count(columns.COUNTED)
+        user_name = request.user.get_username()
+        operation = background.begin(act, filters, answers, user_name=user_name, expected=expected)
+        sentence = _("%(act)s: begun for all that match, some %(count)s messages.") % {
+            "act": act.label,
+            "count": columns.shown(operation.expected, more=not whole),
+        }
+        report.log_operation(request, operation, sentence)
+        self.message_user(request, sentence, messages.SUCCESS)
+        if not self.may(request, "view_operation"):
+            return HttpResponseRedirect(request.get_full_path())
+        return HttpResponseRedirect(self.page_address(Operation, operation.pk))

@@ -8,21 +8,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin import helpers
 from django.contrib.admin.views.main import PAGE_VAR, SEARCH_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.urls import reverse
+from django.core.exceptions import PermissionDenied
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext_lazy as _
 
 from django_mq import conf
-from django_mq.admin.addresses import with_ids_only
-from django_mq.admin.base import base_of
-from django_mq.admin.paging import BoundedChangeList, BoundedPaginator
+from django_mq.admin.paging import BoundedChangeList, BoundedPaginator, with_ids_only
 from django_mq.diagnosis import slices
+from django_mq.diagnosis.terms import identified
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import ForeignKey, Model, Q, QuerySet
@@ -33,6 +36,15 @@ if TYPE_CHECKING:
 def alias() -> str:
     """Return the database alias of the queues."""
     return conf.load().DATABASE
+
+
+def base_of(name: str) -> Any:
+    """Return the class of this name that the project's admin is made of: django-unfold's, or else Django's own."""
+    if not apps.is_installed("unfold"):
+        return getattr(admin, name)
+    from unfold import admin as unfold  # type: ignore[import-untyped,import-not-found,unused-ignore] # noqa: PLC0415 - where a project has it
+
+    return getattr(unfold, name)
 
 
 if TYPE_CHECKING:
@@ -54,9 +66,30 @@ class TableAdmin(BaseAdmin):
 
     #: Columns that lists leave out, and the page of one row shows.
     late: Sequence[str] = ()
+    #: Pages beside the list, for those who may view its rows: address to what answers a request.
+    pages: Mapping[str, Callable[[Any, HttpRequest], HttpResponse]] = {}
 
     class Media:
         css = {"all": ["django_mq/admin.css"]}
+
+    def get_urls(self) -> list[Any]:
+        own = []
+        for address, view in self.pages.items():
+            name = address.rstrip("/").replace(".", "_")
+            answer = self.admin_site.admin_view(partial(self._answer, view=view))
+            own.append(path(address, answer, name=f"{self.opts.app_label}_{self.opts.model_name}_{name}"))
+        return own + super().get_urls()
+
+    def _answer(self, request: HttpRequest, *, view: Callable[[Any, HttpRequest], HttpResponse]) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return view(self, request)
+
+    def page(self, request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
+        """Return a page of our own."""
+        request.current_app = self.admin_site.name
+        shared = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, "media": self.media}
+        return TemplateResponse(request, f"admin/django_mq/{template}.html", shared | context)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return BoundedChangeList
@@ -159,7 +192,7 @@ class TableAdmin(BaseAdmin):
         address = reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_changelist")
         return f"{address}?{urlencode(filters)}" if filters else address
 
-    def page_address(self, model: type[Model], row_id: int) -> str:
+    def page_address(self, model: type[Model], row_id: int | None) -> str:
         """Return the address of a row's page on this site."""
         name = model._meta.model_name
         return reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_change", args=[row_id])
@@ -171,6 +204,26 @@ class TableAdmin(BaseAdmin):
             "acts_address": self.list_address(self.model),
             "action_checkbox_name": helpers.ACTION_CHECKBOX_NAME,
         }
+
+
+class IdSearch(TableAdmin):
+    """For tables with a message id and a correlation id, which have an index."""
+
+    search_fields = ["message_id", "correlation_id"]
+    search_help_text = _(
+        "A message id or correlation id; the id of a Celery task is a correlation id. Of a message id the 8 "
+        "characters that lists show will do, among the newest 100,000."
+    )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        return (self.search(queryset, term) if term else queryset), False
+
+    def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        """Return the rows that a term names."""
+        return identified(queryset, term)
 
 
 class ReadOnly:

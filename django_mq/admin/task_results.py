@@ -14,7 +14,6 @@ from django.db.models.functions import Substr
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin import columns, failures, payload
-from django_mq.admin.durations import duration
 from django_mq.admin.filters import QueueNameFilter
 from django_mq.admin.paging import BoundedPaginator
 from django_mq.admin.table import ReadOnly, TableAdmin
@@ -45,12 +44,12 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
     ordering = ["-expires_at"]
     fieldsets = [
         (None, {"fields": ["message_id", "task", "successful", "queue_name", "workers"]}),
-        (
-            _("Times"),
-            {"fields": [("started_at", "last_attempted_at", "finished_at"), ("took", "expires_at")]},
-        ),
+        (_("Times"), {"fields": [("started_at", "last_attempted_at", "finished_at"), ("took", "expires_at")]}),
     ]
     change_form_template = "admin/django_mq/task_result/change_form.html"
+
+    short_id = columns.id_column
+    finished = columns.ago_column("finished_at", _("finished"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TaskResult]:
         results: QuerySet[TaskResult] = super().get_queryset(request)
@@ -64,10 +63,6 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
             return (queryset.filter(pk=UUID(term)) if term else queryset), False
         except ValueError:
             return queryset.none(), False
-
-    @admin.display(description=_("message"))
-    def short_id(self, result: TaskResult) -> str:
-        return columns.short_id(result.message_id)
 
     @admin.display(description=_("task"))
     def task(self, result: Any) -> str:
@@ -84,11 +79,7 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
 
     @admin.display(description=_("took"))
     def took(self, result: TaskResult) -> str:
-        return duration((result.finished_at - result.last_attempted_at).total_seconds())
-
-    @admin.display(description=_("finished"))
-    def finished(self, result: TaskResult) -> str:
-        return columns.ago(result.finished_at)
+        return columns.duration((result.finished_at - result.last_attempted_at).total_seconds())
 
     def details(self, request: HttpRequest, row: TaskResult) -> dict[str, Any]:
         record, queue = _read(row.record), row.queue_name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from django_mq.admin.durations import duration
+from django_mq.admin.columns import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,8 +10,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_mq.admin import columns, depth
-from django_mq.admin.durations import duration
+from django_mq.admin import columns
 from django_mq.diagnosis.troubles import Kind
 from django_mq.engine.overflow import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
@@ -51,58 +50,47 @@ class Told:
 def twin(trouble: Trouble) -> dict[str, object]:
     """Return a trouble for the JSON twin of the page."""
     queue = trouble.queue.name if trouble.queue else None
-    return {
-        "kind": trouble.kind.value,
-        "urgent": trouble.urgent,
-        "queue": queue,
-        "sentence": sentence(trouble),
-    }
+    words = sentence(trouble)
+    return {"kind": trouble.kind.value, "urgent": trouble.urgent, "queue": queue, "sentence": words}
 
 
-class Teller:
-    """Puts troubles into words for one user."""
+def told(trouble: Trouble, admin: TableAdmin, request: HttpRequest) -> Told:
+    """Put a trouble into words for one user."""
 
-    def __init__(self, admin: TableAdmin, request: HttpRequest) -> None:
-        self.admin = admin
-        self.request = request
+    def listed(model: type[Model], **filters: str) -> str:
+        may = admin.may(request, f"view_{model._meta.model_name}")
+        return admin.list_address(model, **filters) if may else ""
 
-    def told(self, trouble: Trouble) -> Told:
-        state = trouble.queue
-        link, address = self._mend(trouble)
-        return Told(
-            kind=trouble.kind.value,
-            urgent=trouble.urgent,
-            label=label(trouble.kind),
-            queue=state.name if state else "",
-            queue_address=self._page(state) if state else "",
-            sentence=sentence(trouble),
-            link=link,
-            address=address,
-        )
+    state = trouble.queue
+    page = admin.page_address(Queue, state.id) if state else ""
+    link, address = _mend(trouble, page, listed)
+    return Told(
+        kind=trouble.kind.value,
+        urgent=trouble.urgent,
+        label=label(trouble.kind),
+        queue=state.name if state else "",
+        queue_address=page,
+        sentence=sentence(trouble),
+        link=link,
+        address=address,
+    )
 
-    def _mend(self, trouble: Trouble) -> tuple[str, str]:
-        """Return where it is mended, in words and as an address."""
-        kind, state = trouble.kind, trouble.queue
-        if kind is Kind.STALE:
-            return _("Stale workers"), self._list(WorkerSession, status="stale")
-        if state is None or kind in {Kind.PAUSED, Kind.FULL}:
-            words = _("Resume it") if kind is Kind.PAUSED else _("Its limits")
-            return words, self._page(state) if state else ""
-        if kind is Kind.LATE:
-            return _("Its consumers"), self._list(Consumer, queue=state.name)
-        if kind is Kind.FAILING:
-            return _("Failed attempts"), self._list(Attempt, queue=state.name)
-        if kind is Kind.DEAD:
-            filters = {} if state.rests else {"state": str(Message.Status.DEAD.value)}
-            return _("Look at them"), self._list(Message, queue=state.name, **filters)
-        return _("Workers"), self._list(WorkerSession)
 
-    def _page(self, state: QueueState) -> str:
-        return self.admin.page_address(Queue, state.id)
-
-    def _list(self, model: type[Model], **filters: str) -> str:
-        may = self.admin.may(self.request, f"view_{model._meta.model_name}")
-        return self.admin.list_address(model, **filters) if may else ""
+def _mend(trouble: Trouble, page: str, listed: Callable[..., str]) -> tuple[str, str]:
+    """Return where it is mended, in words and as an address."""
+    kind, state = trouble.kind, trouble.queue
+    if kind is Kind.STALE:
+        return _("Stale workers"), listed(WorkerSession, status="stale")
+    if state is None or kind in {Kind.PAUSED, Kind.FULL}:
+        return _("Resume it") if kind is Kind.PAUSED else _("Its limits"), page
+    if kind is Kind.LATE:
+        return _("Its consumers"), listed(Consumer, queue=state.name)
+    if kind is Kind.FAILING:
+        return _("Failed attempts"), listed(Attempt, queue=state.name)
+    if kind is Kind.DEAD:
+        filters = {} if state.rests else {"state": str(Message.Status.DEAD.value)}
+        return _("Look at them"), listed(Message, queue=state.name, **filters)
+    return _("Workers"), listed(WorkerSession)
 
 
 def shown(found: Sequence[Trouble]) -> list[Trouble]:
@@ -137,13 +125,11 @@ def sentence(trouble: Trouble) -> str:
 
 
 def _unserved(_trouble: Trouble, state: QueueState) -> str:
-    nobody = _("No worker takes from it.")
-    return f"{_waiting(state)} {nobody}"
+    return f"{_waiting(state)} {_('No worker takes from it.')}"
 
 
 def _quiet(_trouble: Trouble, state: QueueState) -> str:
-    told = _("All its workers have been told to be quiet or to stop.")
-    return f"{_waiting(state)} {told}"
+    return f"{_waiting(state)} {_('All its workers have been told to be quiet or to stop.')}"
 
 
 def _late(trouble: Trouble, state: QueueState) -> str:
@@ -162,7 +148,7 @@ def _failing(trouble: Trouble, _state: QueueState) -> str:
 
 
 def _waiting(state: QueueState) -> str:
-    age = duration(state.oldest_ready_seconds or 0.0)
+    age = columns.duration(state.oldest_ready_seconds or 0.0)
     if not state.ready:
         return _("A scheduled message has been due for %(age)s.") % {"age": age}
     words = ngettext(
@@ -170,7 +156,7 @@ def _waiting(state: QueueState) -> str:
         "%(count)s messages are ready, the oldest for %(age)s.",
         state.ready,
     )
-    return words % {"count": depth.shown(state.ready), "age": age}
+    return words % {"count": columns.shown(state.ready), "age": age}
 
 
 def _full(_trouble: Trouble, state: QueueState) -> str:
@@ -186,7 +172,7 @@ def _full(_trouble: Trouble, state: QueueState) -> str:
 def _dead(_trouble: Trouble, state: QueueState) -> str:
     number = state.dead_letters
     words = ngettext("%(count)s dead letter waits for you.", "%(count)s dead letters wait for you.", number)
-    return words % {"count": depth.shown(number)}
+    return words % {"count": columns.shown(number)}
 
 
 def _paused(_trouble: Trouble, state: QueueState) -> str:

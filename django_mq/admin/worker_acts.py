@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from django_mq.admin import steering
-from django_mq.admin.asking import Asking
+from django_mq.admin.acts import Act, GoneError
 from django_mq.admin.questions import Confirmation, GivenCredit
+from django_mq.admin.table import alias
+from django_mq.delivery.instructing import instruct
 from django_mq.engine.conduct import Conduct
 
 if TYPE_CHECKING:
@@ -17,50 +18,54 @@ if TYPE_CHECKING:
 
     from django_stubs_ext import StrOrPromise
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerAct(Asking):
-    """One thing to tell a session; ``run`` returns whether it is still there. ``done`` may name the answer."""
-
-    permission: str
-    done: StrOrPromise
-    run: Callable[[int, Mapping[str, Any]], bool]
+    from django_mq.models import WorkerSession
 
 
-QUIET = WorkerAct(
+def _telling(done: StrOrPromise, conduct: Conduct | None) -> Callable[[WorkerSession, Mapping[str, Any]], str]:
+    """Return what tells a session its conduct, or without one the credit that was answered."""
+
+    def tell(session: WorkerSession, answers: Mapping[str, Any]) -> str:
+        words = {"worker": session.name, "credit": answers.get("credit") or _("its own")}
+        credit = answers["credit"] or 0 if conduct is None else None
+        if not instruct(session.pk, conduct=conduct, credit=credit, using=alias()):
+            raise GoneError(_("“%(worker)s” is gone.") % words)
+        return str(done) % words
+
+    return tell
+
+
+QUIET = Act(
     name="quiet",
     permission="quiet_workersession",
-    label=_("Be quiet"),
-    done=_("“%(worker)s” is told to claim no more."),
-    run=lambda session, _answers: steering.instruct(session, conduct=Conduct.QUIET),
+    label=gettext_lazy("Be quiet"),
+    run=_telling(gettext_lazy("“%(worker)s” is told to claim no more."), Conduct.QUIET),
     question=Confirmation,
-    warning=_("A quiet worker finishes what it holds and takes nothing new until it is told to work again."),
+    warning=gettext_lazy(
+        "A quiet worker finishes what it holds and takes nothing new until it is told to work again."
+    ),
 )
-WORK = WorkerAct(
+WORK = Act(
     name="work",
     permission="quiet_workersession",
-    label=_("Work again"),
-    done=_("“%(worker)s” is told to work."),
-    run=lambda session, _answers: steering.instruct(session, conduct=Conduct.WORK),
+    label=gettext_lazy("Work again"),
+    run=_telling(gettext_lazy("“%(worker)s” is told to work."), Conduct.WORK),
 )
-STOP = WorkerAct(
+STOP = Act(
     name="stop",
     permission="stop_workersession",
-    label=_("Stop"),
-    done=_("“%(worker)s” is told to stop."),
-    run=lambda session, _answers: steering.instruct(session, conduct=Conduct.STOP),
+    label=gettext_lazy("Stop"),
+    run=_telling(gettext_lazy("“%(worker)s” is told to stop."), Conduct.STOP),
     question=Confirmation,
-    warning=_(
+    warning=gettext_lazy(
         "The process ends after what it is doing now. Whatever keeps your processes alive may start another one."
     ),
     harmful=True,
 )
-LIMIT = WorkerAct(
+LIMIT = Act(
     name="limit",
     permission="limit_workersession",
-    label=_("Change credit"),
-    done=_("“%(worker)s” is told its credit: %(credit)s for each consumer."),
-    run=lambda session, answers: steering.instruct(session, credit=answers["credit"] or 0),
+    label=gettext_lazy("Change credit"),
+    run=_telling(gettext_lazy("“%(worker)s” is told its credit: %(credit)s for each consumer."), None),
     question=GivenCredit,
 )
 

@@ -1,4 +1,4 @@
-"""Worker sessions: who is alive, what it may hold, what its consumers take, and what it is told to do."""
+"""Worker sessions and their consumers: what is alive, what it may hold and takes, and what it is told to do."""
 
 from __future__ import annotations
 
@@ -6,42 +6,89 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.db.models import F, OuterRef, Subquery
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
-from django_mq.admin.consumers import ConsumerInline
-from django_mq.admin.durations import duration
-from django_mq.admin.filters import StaleFilter
-from django_mq.admin.table import ReadOnly
-from django_mq.admin.worker_actions import WorkerActions
+from django_mq.admin.acts import ActingAdmin, Preview, as_action
+from django_mq.admin.filters import QueueNameFilter, StaleFilter
+from django_mq.admin.table import ReadOnly, TableAdmin, alias, base_of
 from django_mq.admin.worker_acts import ACTS, QUIET, WORK
 from django_mq.diagnosis.fleet import is_late
-from django_mq.models import Message, WorkerSession
+from django_mq.engine.claim import is_paused
+from django_mq.models import Consumer, Message, Queue, WorkerSession
+from django_mq.models.times import UTCNow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
     from django.http import HttpRequest
+
+    from django_mq.admin.acts import Act
 
 Conduct = WorkerSession.Conduct
 
 
-class WorkerSessionAdmin(ReadOnly, WorkerActions):
+def with_states(consumers: QuerySet[Any]) -> QuerySet[Any]:
+    """Return them with what their own rows do not say: whether their queue is paused and their worker stale."""
+    queue = Queue.objects.filter(name=OuterRef("queue_name"))
+    told: QuerySet[Any] = consumers.annotate(
+        queue_paused=Subquery(queue.values("paused")[:1]),
+        queue_paused_until=Subquery(queue.values("paused_until")[:1]),
+        now=UTCNow(),
+        stale=is_late("session__deadline"),
+        conduct=F("session__conduct"),
+    )
+    return told
+
+
+class Situation:
+    """The columns that both pages of consumers have, for rows of ``with_states``."""
+
+    @admin.display(description=gettext_lazy("state"))
+    def situation(self, consumer: Any) -> str:
+        """Return in a word what keeps a consumer from being given messages, or how it waits for them."""
+        if consumer.stale:
+            return format_html('<strong class="mq-bad">{}</strong>', _("stale"))
+        if consumer.conduct == WorkerSession.Conduct.QUIET:
+            return _("quiet")
+        if is_paused(consumer.queue_paused, consumer.queue_paused_until, consumer.now):
+            return format_html('<span class="mq-warn">{}</span>', _("paused"))
+        return str(consumer.get_state_display())
+
+    @admin.display(description=gettext_lazy("credit used"))
+    def credit(self, consumer: Consumer) -> str:
+        """Return the credit in use, of how much."""
+        return f"{consumer.credit_used} / {consumer.credit_limit or _('no limit')}"
+
+
+if TYPE_CHECKING:
+    BaseInline = admin.TabularInline[Consumer, WorkerSession]
+else:
+    BaseInline = base_of("TabularInline")
+
+
+class ConsumerInline(Situation, ReadOnly, BaseInline):
+    """The consumers of a session, as of its last heartbeat."""
+
+    model = Consumer
+    fields = ["queue_name", "handler", "priority", "situation", "credit", "delivered"]
+    readonly_fields = ["situation", "credit"]
+    extra = 0
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Consumer]:
+        return with_states(super().get_queryset(request).using(alias()))
+
+
+class WorkerSessionAdmin(ReadOnly, ActingAdmin):
     """One row a worker process; stale ones stand out."""
 
-    list_display = [
-        "name",
-        "status",
-        "heartbeat",
-        "taking",
-        "holding",
-        "working",
-        "memory",
-        "kind",
-        "process",
-    ]
+    actions = [*map(as_action, ACTS)]
+    list_display = ["name", "status", "heartbeat", "taking", "holding", "working", "memory", "kind", "process"]
     list_filter = [StaleFilter, "kind", "conduct"]
     search_fields = ["name", "host"]
     inlines = [ConsumerInline]
@@ -52,6 +99,8 @@ class WorkerSessionAdmin(ReadOnly, WorkerActions):
         (gettext_lazy("Life"), {"fields": ["started_at", "heartbeat", "deadline"]}),
     ]
     change_form_template = "admin/django_mq/row.html"
+
+    heartbeat = columns.ago_column("heartbeat_at", gettext_lazy("last heartbeat"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkerSession]:
         sessions: QuerySet[WorkerSession] = super().get_queryset(request)
@@ -64,7 +113,7 @@ class WorkerSessionAdmin(ReadOnly, WorkerActions):
     @admin.display(description=gettext_lazy("status"))
     def status(self, session: Any) -> str:
         if session.stale:
-            late = duration((datetime.now(UTC) - session.deadline).total_seconds())
+            late = columns.duration((datetime.now(UTC) - session.deadline).total_seconds())
             return format_html('<strong class="mq-bad">{}</strong>', _("stale for %(time)s") % {"time": late})
         words = {Conduct.QUIET: _("alive, told to be quiet"), Conduct.STOP: _("alive, told to stop")}
         told = words.get(session.conduct)
@@ -87,11 +136,30 @@ class WorkerSessionAdmin(ReadOnly, WorkerActions):
     def memory(self, session: WorkerSession) -> str:
         return "-" if session.memory_bytes is None else filesizeformat(session.memory_bytes)
 
-    @admin.display(description=gettext_lazy("last heartbeat"))
-    def heartbeat(self, session: WorkerSession) -> str:
-        return columns.ago(session.heartbeat_at)
-
     def details(self, request: HttpRequest, row: WorkerSession) -> dict[str, Any]:
-        pointless = {WORK.name} if row.conduct == Conduct.WORK else {QUIET.name}
-        fit = (act for act in ACTS if act.name not in pointless and self.may(request, act.permission))
+        pointless = WORK if row.conduct == Conduct.WORK else QUIET
+        fit = (act for act in ACTS if act is not pointless and self.may_do(request, act))
         return self.buttons([(act.name, str(act.label)) for act in fit])
+
+    def preview(self, act: Act, chosen: Sequence[WorkerSession]) -> Preview:  # noqa: ARG002 - for others
+        rows = [[one.name, ", ".join(map(str, one.queues)), str(one.held)] for one in chosen]
+        return Preview([_("Worker"), _("Queues"), _("Held")], rows)
+
+
+class ConsumerAdmin(Situation, ReadOnly, TableAdmin):
+    """All consumers of all workers, by queue."""
+
+    list_display = ["queue_name", "worker", "handler", "situation", "credit", "delivered", "priority", "heartbeat"]
+    heartbeat = columns.ago_column("session.heartbeat_at", gettext_lazy("last heartbeat"))
+    list_display_links = None
+    list_filter = [QueueNameFilter, "state"]
+    search_fields = ["queue_name", "handler", "session__name", "session__host"]
+    ordering = ["queue_name", "-id"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Consumer]:
+        return with_states(super().get_queryset(request).select_related("session"))
+
+    @admin.display(description=gettext_lazy("worker"), ordering="session__name")
+    def worker(self, consumer: Consumer) -> str:
+        address = self.page_address(WorkerSession, consumer.session_id)
+        return format_html('<a href="{}">{}</a>', address, consumer.session.name)

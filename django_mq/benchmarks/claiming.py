@@ -13,7 +13,7 @@ from django_mq import __version__
 from django_mq.benchmarks.filling import READY, SCHEDULED, Filler, bring_in
 from django_mq.benchmarks.measuring import QUEUE, Measure, measured, median
 from django_mq.benchmarks.schema import own_schema
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.engine.verdict import Verdict
 from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement
 from django_mq.stores.registry import private_store, shared_store

@@ -1,6 +1,6 @@
 """The runtime of one process. The files are the steps, in the order a message meets them.
 
-    declaring.py   queues declared in the settings come into being
+    queues.py      queues come into being, pause and resume
     codecs.py      body to bytes and back
     publishing.py  check, encode, append in the caller's transaction
     hinting.py     the hint that waits for the commit
@@ -13,7 +13,6 @@
     executing.py   one attempt, as a column of named steps
     settling.py    outcomes gathered, written with the next claim
     upkeep.py      promote, reap, expire, trim, prune; operations.py has stalled ones of the admin gone on with
-    child.py       another process beside this one
     worker.py      puts the services of mq_worker together
 
 Start order: session, keeper, listener, feeder, pool. Stop order is the reverse of use:

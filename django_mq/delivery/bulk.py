@@ -14,9 +14,8 @@ from uuid import UUID
 
 from django_mq import conf
 from django_mq.delivery import hinting, validation
-from django_mq.delivery.appending import declaring, rules_of
 from django_mq.delivery.codecs import new_message_ids
-from django_mq.delivery.publishing import check, is_watched, publish_many
+from django_mq.delivery.publishing import check, declaring, is_watched, publish_many, rules_of
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

@@ -62,13 +62,13 @@ class Certainty:
             raise SessionLost
 
     def confirm(self, begun_at: float) -> None:
-        """Take note of a renewal that began then; tell the session's owner if messages may begin again."""
+        """Take note of a renewal that began then; tell the session's driver if messages may begin again."""
         before, self.confirmed_at = self.confirmed_at, begun_at
         # Asked only now: a thread that has just found the lease uncertain must be told. Where the session is lost,
         # nothing begins again.
         if not (self._session.lost or is_certain(before, now(), self._deadline_seconds)):
             logger.warning("The lease of %r was not renewed in time, and is confirmed again", self._session.name)
-            self._session.on_instructions(self._session.instructions)
+            self._session.driver.obey(self._session.instructions)
 
     def miss_claim(self) -> None:
         """Take note that a claim has had no answer, or one that counts no more."""

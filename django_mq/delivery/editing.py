@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 
-from django_mq.delivery import appending
-from django_mq.delivery.circles import leads_back
+from django_mq.delivery import publishing
 from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
 from django_mq.errors import ConfigurationError
 from django_mq.models import Operation, Queue
@@ -45,7 +44,7 @@ def edit_queue(name: str, changes: Mapping[str, Any], *, using: str) -> None:
         queue = queue_named(name, using=using)
         columns = _check(queue, changes, using=using)
         queue.save(using=using, update_fields=columns)
-    appending.forget()
+    publishing.forget()
 
 
 def queue_named(name: str, *, using: str) -> Queue:
@@ -101,3 +100,19 @@ def stop_operation(pk: int, *, using: str) -> bool:
     """Stop an operation in the background after the batch that runs; return whether it was running."""
     running = Operation.objects.using(using).filter(pk=pk, status=Operation.Status.RUNNING)
     return bool(running.update(status=Operation.Status.STOPPED, runner=None))
+
+
+def leads_back(name: str, target: str | None, *, using: str) -> bool:
+    """Return whether dead letters of a queue, if they went to ``target``, would come back to it.
+
+    A circle that is there already and does not pass through the queue is not its business.
+    """
+    linked = Queue.objects.using(using).exclude(dead_letter_queue=None)
+    following = dict(linked.values_list("name", "dead_letter_queue__name"))
+    seen: set[str] = set()
+    while target is not None and target not in seen:
+        if target == name:
+            return True
+        seen.add(target)
+        target = following.get(target)
+    return False

@@ -68,9 +68,8 @@ class Feeder:
         self.ruled_out = False
         # A claim that did not arrive in time is repeated with fewer bytes.
         self._bytes = ClaimBytes()
-        session.on_given_back = self._expect
 
-    def _expect(self, seconds: float) -> None:
+    def came_back(self, seconds: float) -> None:
         """A message of this session was given back: claim when it is due, which may be now.
 
         It stands where this session has been, and the keeper, who may have written it, claims nothing.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.certainty import now
 from django_mq.delivery.feeding import RENEWALS
-from django_mq.delivery.memory import resident_bytes
 from django_mq.delivery.sidecar import Sidecar
 from django_mq.delivery.upkeep import Upkeep
 from django_mq.errors import StoreError, StoreUnavailable
@@ -69,7 +70,7 @@ class Keeper:
     def start(self) -> None:
         """Start the thread."""
         # At once where the database is to notice its end, or where the others must know soon who goes first.
-        soon = self.store.features.notices_ends or any(one.priority for one in self._session.describe())
+        soon = self.store.features.notices_ends or any(one.priority for one in self._session.driver.describe())
         if not soon:
             self._expect_renewal()
         if self._sidecar is not None and self._session.id is not None:
@@ -144,7 +145,7 @@ class Keeper:
 
     def _round(self) -> None:
         session, begun_at = self._session, time.monotonic()
-        session.mind()
+        session.driver.mind()
         if session.settlements.stale(STALE_SECONDS):
             session.flush()
         if time.monotonic() >= self._renew_at or self.store.has_hung_up():
@@ -170,13 +171,13 @@ class Keeper:
         if session.id is None or session.over or session.hopeless:
             return
         revivals, begun_at = session.certainty.revivals, now()
-        busy, slots = session.measure()
+        busy, slots = session.driver.measure()
         heartbeat = Heartbeat(
             deadline_seconds=self._deadline_seconds,
             held=session.held,
             queues=session.queues,
             credit=session.credit,
-            consumers=session.describe(),
+            consumers=session.driver.describe(),
             busy=busy,
             slots=slots,
             memory_bytes=resident_bytes(),
@@ -195,3 +196,17 @@ class Keeper:
             self._look(ready=renewal.ready)
         if not self.store.guard(session.id, deadline_seconds=self._deadline_seconds):
             self._renew_at = time.monotonic() + GUARD_SECONDS
+
+
+# How much memory this process takes, where the system says so.
+
+STATM = Path("/proc/self/statm")
+
+
+def resident_bytes() -> int | None:
+    """Return what the process has in memory now; None where there is no /proc."""
+    try:
+        pages = int(STATM.read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery.publishing import Letter, check, publish_many
-from django_mq.delivery.times import read_time
+from django_mq.delivery.validation import read_time
 from django_mq.errors import InvalidMessage, MQError, PublishError, PublishingStopped
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from django.apps import apps
 from django.conf import settings
 
-from django_mq.delivery import child
+from django_mq.delivery import sidecar
 from django_mq.engine.lease import STALLED_SECONDS
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class TakeOver:
             )
             return
         try:
-            self._process = child.start(
+            self._process = sidecar.start(
                 *("django", "mq_operations", "--take-over", "--skip-checks", "--database", self._alias),
                 environment={"DJANGO_SETTINGS_MODULE": module},
                 stdin=subprocess.DEVNULL,

@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.errors import AccessRefused
 from django_mq.stores.refusals import no_such_queue
 

@@ -19,12 +19,13 @@ import os
 import socket
 import threading
 import weakref
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django_mq import __version__
-from django_mq.delivery import ownerless, settling
+from django_mq.delivery import settling
 from django_mq.delivery.certainty import Certainty, now, revive
+from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.keeper import Keeper
 from django_mq.delivery.settling import Settlements, SettlementWriter
 from django_mq.engine.conduct import Conduct
@@ -50,10 +51,35 @@ _live: weakref.WeakSet[Session] = weakref.WeakSet()
 _unclosed: set[tuple[str, int]] = set()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """What a session asks and tells the loop that drives it; called by the keeper's thread."""
+
+    #: What to show of the consumers at each heartbeat.
+    describe: Callable[[], tuple[ConsumerInfo, ...]] = tuple
+    #: How many messages are being handled now, and how many can be at a time.
+    measure: Callable[[], tuple[int | None, int | None]] = lambda: (None, None)
+    #: Called when the session is told something else.
+    obey: Callable[[Instructions], object] = lambda told: told
+    #: Called in each round of the keeper, for what the driver may be too busy to see to.
+    mind: Callable[[], object] = lambda: None
+
+
 class Session:
     """Claims and settles in the name of one session row. Opens at the first claim."""
 
-    def __init__(self, alias: str, *, kind: str, wake: Wake, name: str = "") -> None:
+    def __init__(
+        self,
+        alias: str,
+        *,
+        kind: str,
+        wake: Wake,
+        name: str = "",
+        queues: tuple[str, ...] = (),
+        credit: int = 0,
+        listed: bool = False,
+        driver: Driver = Driver(),
+    ) -> None:
         self.alias = alias
         self.kind = kind
         self.wake = wake
@@ -61,19 +87,10 @@ class Session:
         self.store = private_store(alias)
         self.id: int | None = None
         self.settlements = Settlements()
-        self.queues: tuple[str, ...] = ()
-        self.credit = 0
-        #: Set by the owner: what to show of its consumers at each heartbeat.
-        self.describe: Callable[[], tuple[ConsumerInfo, ...]] = tuple
-        #: Set by the owner: how many messages are being handled now, and how many can be at a time.
-        self.measure: Callable[[], tuple[int | None, int | None]] = ownerless.unknown_slots
-        #: Set by the owner: called by the keeper's thread when the session is told something else.
-        self.on_instructions: Callable[[Instructions], None] = ownerless.nobody_obeys
+        self.queues = queues
+        self.credit = credit
+        self.driver = driver
         self.instructions = Instructions()
-        #: Set by the owner: called in each round of the keeper, for what the driver may be too busy to see to.
-        self.mind: Callable[[], None] = ownerless.nothing_to_mind
-        #: Set by the feeder: told in how many seconds a message that was given back is due again.
-        self.on_given_back: Callable[[float], None] = ownerless.nobody_waits
         #: When the keeper has looked for this session, on the monotonic clock: the driver need not, for a while.
         self.looked_at = float("-inf")
         self.certainty = Certainty(self)
@@ -87,6 +104,8 @@ class Session:
         self._writer = SettlementWriter(self)
         self._closing = threading.Lock()
         self._reviving = threading.Lock()
+        #: When this session claims, and how much.
+        self.feeder = Feeder(self, listed=listed)
 
     # Claiming and settling, by the driver.
 
@@ -194,7 +213,7 @@ class Session:
         self._held.difference_update((item.id, item.claim) for item in batch)
         given_back = [item.delay_seconds for item in batch if item.verdict is RELEASE and item.id not in void]
         if given_back:
-            self.on_given_back(min(given_back))
+            self.feeder.came_back(min(given_back))
         if given_back or (batch and self._ruled):
             later = [seconds for seconds in given_back if seconds > 0]
             # Where a queue has rules, each settlement may let others go on.
@@ -236,13 +255,13 @@ class Session:
         return self.instructions.conduct is not Conduct.WORK
 
     def instruct(self, instructions: Instructions) -> None:
-        """Take what a renewal says, and tell the owner if it is news."""
+        """Take what a renewal says, and tell the driver if it is news."""
         if instructions != self.instructions:
             logger.info(
                 "%r is told: %s, credit %s", self.name, instructions.conduct, instructions.credit or "its own"
             )
             self.instructions = instructions
-            self.on_instructions(instructions)
+            self.driver.obey(instructions)
             self.renew_soon()  # the operator sees that it obeys
 
     def renew_soon(self) -> None:

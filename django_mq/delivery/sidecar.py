@@ -10,13 +10,14 @@ import json
 import logging
 import os
 import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from django.db import connections
 
 from django_mq import conf
-from django_mq.delivery import child
 from django_mq.errors import ConfigurationError
 
 logger = logging.getLogger("django_mq.delivery")
@@ -45,7 +46,7 @@ class Sidecar:
         self._session_id, self._started_at = session_id, time.monotonic()
         order = json.dumps(self._order | {"session": session_id}).encode() + b"\n"
         try:
-            self._process = child.start(MODULE, stdin=subprocess.PIPE, bufsize=0)
+            self._process = start(MODULE, stdin=subprocess.PIPE, bufsize=0)
             pipe = self._process.stdin
             if pipe is not None:
                 os.write(pipe.fileno(), order)
@@ -118,3 +119,30 @@ def _order(alias: str) -> dict[str, Any]:
             "STATEMENT_TIMEOUT_SECONDS": settings.STATEMENT_TIMEOUT_SECONDS,
         },
     }
+
+
+# Python in another process, beside this one: with the same modules, and without its signals.
+
+
+def start(*arguments: str, environment: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
+    """Start ``python -m`` with these arguments; the options are those of ``subprocess.Popen``. Raises OSError."""
+    # The process's own path, which programs that embed Python may have changed.
+    path = os.pathsep.join(filter(None, sys.path))
+    return subprocess.Popen(  # noqa: S603 - nothing of it comes from outside
+        [_interpreter(), "-P", "-m", *arguments],
+        env={**os.environ, "PYTHONPATH": path, **(environment or {})},
+        stdout=subprocess.DEVNULL,
+        # Signals to the worker's group, such as Ctrl-C, are the worker's, which may go on for long.
+        start_new_session=True,
+        **options,
+    )
+
+
+def _interpreter() -> str:
+    """Return the path of Python. Raises OSError where there is none.
+
+    Where a program embeds Python, as uWSGI does, ``sys.executable`` is that program, or nothing.
+    """
+    if sys.executable and Path(sys.executable).name.startswith(("python", "pypy", "graalpy")):
+        return sys.executable
+    return f"{sys.exec_prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"

@@ -16,8 +16,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.declaring import declare_all
 from django_mq.delivery.operations import TakeOver
+from django_mq.delivery.queues import declare_all
 from django_mq.errors import StoreError
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier

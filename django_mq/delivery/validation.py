@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from django_mq import conf
 from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name
@@ -167,3 +168,20 @@ def check_size(encoded: bytes | str, what: str = "body") -> None:
             f"The {what} has {len(encoded)} bytes; DJANGO_MQ['MAX_BODY_BYTES'] allows {limit}. "
             "Store large data elsewhere and publish a reference to it."
         )
+
+
+# A time written as text: one rule for command lines and files of lines.
+
+
+def read_time(text: str, name: str) -> datetime:
+    """Return the time in UTC; without an offset it is in the site's time zone, as in the forms of the admin.
+
+    A time that has passed is as good as any: it means at once. Raises InvalidMessage, which names ``name``.
+    """
+    try:
+        time = parse_datetime(text)
+    except ValueError as error:
+        raise InvalidMessage(f"{name} {text!r} is no time: {error}.") from None
+    if time is None:
+        raise InvalidMessage(f"{name} {text!r} is no time; write it as 2031-01-31T09:00+01:00.")
+    return aware(timezone.make_aware(time) if timezone.is_naive(time) else time, name)

@@ -11,16 +11,16 @@ import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.feeding import MARKER_SECONDS, Feeder, Polls, Standby, poll_seconds
+from django_mq.delivery.feeding import MARKER_SECONDS, Polls, Standby, poll_seconds
 from django_mq.delivery.handlers import carries_task, check_transactions, is_over, pause_seconds
-from django_mq.delivery.ownerless import unknown_slots
 from django_mq.delivery.policies import Admission, Policies
 from django_mq.delivery.pool import Pool
 from django_mq.delivery.prefetch import Dispatcher, prefetch_of
-from django_mq.delivery.session import Session
+from django_mq.delivery.session import Driver, Session
 from django_mq.engine.conduct import Conduct
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import WORKERS_TOPIC, Wake, queue_topic
@@ -80,21 +80,30 @@ class Worker:
     def _begin(self) -> None:
         """Start with a new session and nothing prefetched: at first, and after a session was lost."""
         self.dispatcher = Dispatcher(prefetch_of(self._handlers, self._policies.of))
-        self.session = Session(self._alias, kind="native", wake=self.wake, name=self._name)
+        self.session = Session(
+            self._alias,
+            kind="native",
+            wake=self.wake,
+            name=self._name,
+            queues=self.dispatcher.queues,
+            credit=sum(handler.credit for handler in self._handlers),
+            driver=Driver(
+                describe=partial(self._describe, self.dispatcher),
+                measure=partial(self._measure, self.dispatcher),
+                obey=self._obey,
+            ),
+        )
         self._shift = self.dispatcher, self.session
-        self.session.queues = self.dispatcher.queues
-        self.session.credit = sum(handler.credit for handler in self._handlers)
-        self.session.describe = self._describe
-        self.session.measure = lambda: (self._pool.running, self._pool.slots)
-        self.session.on_instructions = self._obey
         self._admission = Admission(self.session, self._policies)
-        self._feeder = Feeder(self.session)
+        self._feeder = self.session.feeder
         self._standby = Standby(
             self._listener, self._feeder, priority=max(handler.priority for handler in self._handlers)
         )
 
-    def _describe(self) -> tuple[ConsumerInfo, ...]:
-        """What the operator sees of the consumers."""
+    def _describe(self, dispatcher: Dispatcher) -> tuple[ConsumerInfo, ...]:
+        """What the operator sees of the consumers: a lost session has none any more."""
+        if dispatcher is not self.dispatcher:
+            return ()
         if self.session.quiet:
             return tuple(replace(info, state="stopping") for info in self.dispatcher.describe())
         told = self._standby.told
@@ -102,6 +111,10 @@ class Worker:
             replace(info, state="notified") if info.queue_name in told else info
             for info in self.dispatcher.describe()
         )
+
+    def _measure(self, dispatcher: Dispatcher) -> tuple[int | None, int | None]:
+        """Count the slots: those that a lost session still uses are the new session's."""
+        return (self._pool.running, self._pool.slots) if dispatcher is self.dispatcher else (None, None)
 
     def _obey(self, told: Instructions) -> None:
         """Take what an operator says, in the keeper's thread; being quiet is seen to at each claim."""
@@ -338,7 +351,6 @@ class Worker:
     def _begin_anew(self) -> None:
         """Open another session; the lost one gives back what was not begun, and settles what still runs."""
         lost, unstarted = self.session, self.dispatcher.empty()
-        lost.describe, lost.measure = tuple, unknown_slots
         self._begin()
         lost.retire(unstarted)
         self._late = [session for session in [*self._late, lost] if not session.over]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from django_mq.models import Attempt, History
 from django_mq.stores.registry import shared_store
-from django_mq.stores.sql.rollups import percentile
+from django_mq.stores.sql.maintenance import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

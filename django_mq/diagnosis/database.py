@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import connections
+from django.db.migrations.exceptions import NodeNotFoundError
 from django.db.migrations.executor import MigrationExecutor
 
 from django_mq.diagnosis.findings import ok, problem
@@ -47,7 +48,11 @@ _question = Question(_anything)
 
 def look_at_tables(alias: str) -> Iterator[Finding]:
     """Compare migrations, and what they have made, with the models."""
-    executor = MigrationExecutor(connections[alias])
+    try:
+        executor = MigrationExecutor(connections[alias])
+    except NodeNotFoundError as error:
+        yield problem("migrations", str(error), 'Follow docs/how-to/upgrade.md, "Databases of before 0.1.0".')
+        return
     leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == APP]
     missing = [migration.name for migration, _ in executor.migration_plan(leaves) if migration.app_label == APP]
     if missing:

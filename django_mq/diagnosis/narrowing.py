@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
 
-from django_mq.delivery.times import read_time
+from django_mq.delivery.validation import read_time
 from django_mq.diagnosis import indexed
 from django_mq.diagnosis.indexed import in_state
 from django_mq.diagnosis.terms import matching

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django_mq.diagnosis.findings import Finding
-    from django_mq.stores.space import Space
+    from django_mq.stores.records import Space
 
 
 def measure(alias: str) -> tuple[list[Space], list[tuple[str, str]]]:

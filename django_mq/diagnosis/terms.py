@@ -15,7 +15,7 @@ from django.db.models.functions import Cast
 
 from django_mq.diagnosis import masking
 from django_mq.diagnosis.arguments import carrying
-from django_mq.models.headers import ReadableHeaders
+from django_mq.models.message import ReadableHeaders
 
 #: Newest rows among which headers are compared: no index serves that.
 HEADER_SAMPLE = 100_000

@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.fate import DISCARDED, Fate
-from django_mq.engine.states import GONE, STEALABLE
+from django_mq.engine.states import DISCARDED, GONE, STEALABLE, Fate
 from django_mq.engine.verdict import BY_EXPIRY
 from django_mq.errors import PublishError
 

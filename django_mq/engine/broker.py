@@ -5,17 +5,15 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from django_mq.engine.doors.core import Arrivals
-from django_mq.engine.policy import IN_PROCESS, QueuePolicy
-from django_mq.engine.queue import Queue
-from django_mq.engine.rules import Rules
+from django_mq.engine.queue import Arrivals, Queue
+from django_mq.engine.rules import IN_PROCESS, QueuePolicy, Rules
 from django_mq.engine.work import UnitOfWork
 from django_mq.errors import QueueInUse, UnknownQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django_mq.engine.departing import Listener
+    from django_mq.engine.contents import Listener
     from django_mq.engine.entry import Entry
 
 

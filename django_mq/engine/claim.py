@@ -1,4 +1,4 @@
-"""How many of the messages in line one claim brings, and what it leaves behind.
+"""How many messages one claim brings, from which queues and in which order, and what it leaves behind.
 
 A message that was with a worker as it died is suspect: it travels alone, so that the next death is its own.
 A claim that brings more than its connection carries within the statement timeout is cancelled, and
@@ -9,10 +9,13 @@ shrinks when a claim has failed.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
 
 #: The bound of a claim, in bytes of bodies.
 MOST_BYTES = 16 * 2**20
@@ -89,3 +92,48 @@ def left_behind(request: Request, claimed: Sequence[str], seen: int) -> frozense
         return frozenset(request.queues)
     counts = Counter(claimed) if request.limits else {}
     return frozenset(queue for queue, limit in request.limits.items() if counts[queue] >= limit)
+
+
+Item = TypeVar("Item")
+
+
+def merged(queues: Sequence[Sequence[tuple[Item, int]]], *, listed: bool) -> list[Item]:
+    """Return the messages of all queues, best first; given is each with its priority, in delivery order.
+
+    A message ranks by the least priority at or before it in its queue, so that no queue's own
+    order is broken; queues of equal heads take turns, unless their list is an order.
+    """
+    walk = [row for position, queue in enumerate(queues) for row in _ranked(position, queue)]
+    # No two stand at one position in one turn: messages themselves are never compared.
+    walk.sort(key=lambda row: row[:3] if listed else (*row[1:3], row[0]))
+    return [item for *_, item in walk]
+
+
+def next_batch(ranked: Iterable[int], size: int, queue_of: Mapping[int, str], left: dict[str, int]) -> list[int]:
+    """Return the best ``size`` ids, of each queue as many as it has left, and count these down."""
+    batch: list[int] = []
+    for id_ in ranked:
+        if len(batch) >= size:
+            break
+        if left[queue_of[id_]] > 0:
+            left[queue_of[id_]] -= 1
+            batch.append(id_)
+    return batch
+
+
+def _ranked(position: int, queue: Sequence[tuple[Item, int]]) -> Iterator[tuple[int, int, int, Item]]:
+    """Yield position, urgency (the smaller the sooner), turn and message."""
+    urgencies = accumulate((priority for _, priority in queue), min)
+    for turn, ((item, _), urgency) in enumerate(zip(queue, urgencies, strict=True)):
+        yield position, -urgency, turn, item
+
+
+Moment = TypeVar("Moment", float, "datetime")
+
+
+def is_paused(paused: bool, paused_until: Moment | None, now: Moment) -> bool:
+    """Return whether a queue is paused at ``now``.
+
+    A pause with an end is over at that instant; its flag stays. SQL has the same rule in ``_paused``.
+    """
+    return paused and (paused_until is None or now < paused_until)

@@ -1,21 +1,54 @@
 """One subscription of one client to one queue."""
 
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django_mq.engine.credit import Credit, WindowCredit
 
 if TYPE_CHECKING:
     from collections import OrderedDict
-    from collections.abc import Callable
 
-    from django_mq.engine.client import Client
     from django_mq.engine.entry import Entry
     from django_mq.engine.message import Message
     from django_mq.engine.queue import Queue
-    from django_mq.engine.selectors.selector import Selector
+    from django_mq.engine.selector import Selector
     from django_mq.engine.target import Target
     from django_mq.engine.view import View
+
+
+_logger: Final = logging.getLogger("django_mq.engine")
+
+
+def tell(whom: Callable[[Any], None], what: Any) -> None:
+    """Call ``whom``, and log what it raises.
+
+    It is called in the middle of a change, under the lock. What it raised would leave the
+    change half done: a message in two queues, or claimed and never handed over.
+    """
+    try:
+        whom(what)
+    except Exception:
+        _logger.exception("What was told of %r has failed", what)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The names a consumer's client goes by; None for one that is not known.
+
+    Two consumers with the same name for the same thing belong to the same client.
+    """
+
+    #: One conversation on a connection.
+    session: str | None = None
+    connection: str | None = None
+    #: The user, as authenticated.
+    principal: str | None = None
+    #: The application: it keeps this name over all its connections.
+    container: str | None = None
+
 
 #: The priority of a consumer that names none; larger is served first.
 DEFAULT_CONSUMER_PRIORITY: Final = 0

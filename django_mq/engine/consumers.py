@@ -25,7 +25,7 @@ from django_mq.engine.consumer import (
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
-    from django_mq.engine.groups.base import Groups
+    from django_mq.engine.groups import Groups
     from django_mq.engine.view import View
 
 #: A set with an order: O(1) to append, to remove, and to find the first.

@@ -1,4 +1,13 @@
-"""Which ready entry goes to which consumer.
+"""Which ready entry goes to which consumer, and who is told of work.
+
+Nothing is pushed: a consumer is told, and pulls. The rules, after Qpid's redesign of its
+delivery:
+
+- an arriving entry wakes at most one competing consumer, and none that is awake already;
+- a consumer that was woken pulls until it is answered None; then, if entries remain, another
+  is woken in its stead ("the notified consumer did not do the work");
+- a consumer whose credit or interest ends is marked so first, and only then is the next one
+  woken; the other way round, it would still be judged to be in the way.
 
 A consumer may take only the first entry it wants: if a better consumer is in the way or its
 credit does not suffice, it gets nothing, and does not look at later entries.
@@ -6,34 +15,219 @@ credit does not suffice, it gets nothing, and does not look at later entries.
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.consumer import BLOCKED, NOT_INTERESTED, NOTIFIED, REMOVED, Consumer
+from django_mq.engine.consumer import BLOCKED, NON_ACQUIRING, NOT_INTERESTED, NOTIFIED, REMOVED, Consumer, tell
+from django_mq.engine.consumers import Consumers
 from django_mq.engine.expiry import is_expired
 from django_mq.engine.states import CLAIMED
 from django_mq.engine.view import View
-from django_mq.engine.waking import Waking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django_mq.engine.admission import LiveConsumers
     from django_mq.engine.entry import Entry
-    from django_mq.engine.lists.base import EntryList
+    from django_mq.engine.groups import Groups
+    from django_mq.engine.lists import EntryList
 
 
-class Dispatch(Waking):
-    """Gives ready entries to those who pull.
+class Dispatch:
+    """The ready entries, the consumers, who is told of work, and who is given which entry.
 
     ``expire`` is called with a ready entry whose time has passed, and takes it out; not where they
     are delivered.
     """
 
-    __slots__ = ("_delivers_expired", "_expire")
+    __slots__ = ("_delivers_expired", "_expire", "consumers", "halted", "live", "ready")
 
     def __init__(
         self, ready: "EntryList", expire: "Callable[[Entry], None]", *, delivers_expired: bool = False
     ) -> None:
-        super().__init__(ready)
+        self.ready = ready
         self._expire = expire
         self._delivers_expired = delivers_expired
+        self.consumers = Consumers()
+        #: Nothing is delivered.
+        self.halted = False
+        #: Who of the consumers may receive; None: all of them.
+        self.live: LiveConsumers | None = None
+
+    @property
+    def groups(self) -> "Groups | None":
+        """The queue's groups, if it has any."""
+        return self.consumers.groups
+
+    # The line.
+
+    def stand(self, entry: "Entry") -> "Entry | None":
+        """Put a ready entry in its place, and wake one consumer for it; as ``EntryList.add``."""
+        consumers = self.consumers
+        replaced = self.ready.add(entry)
+        if replaced is entry:
+            return replaced
+        if replaced is not None:
+            self._after_leaving(replaced)
+        if consumers.views:
+            self._show_arrival(entry)
+        if consumers.blocked:
+            self._unblock_behind(entry)
+        if consumers.idle and not self.halted:
+            consumer = consumers.to_wake(entry)
+            if consumer is not None and self._would_come_to(consumer, entry):
+                self._wake(consumer)
+            elif consumer is not None:
+                self.hand_over()
+        return replaced
+
+    def _would_come_to(self, consumer: Consumer, entry: "Entry") -> bool:
+        """Whether no better consumer keeps it at an earlier entry."""
+        if consumer.priority >= self.consumers.top_priority:
+            return True
+        first = self._candidate(consumer)
+        return first is None or first is entry or not self.consumers.above(consumer, first)
+
+    def _show_arrival(self, entry: "Entry") -> None:
+        consumers = self.consumers
+        for consumer, view in consumers.views.items():
+            unseen = view.arrived(entry)
+            if view.looks_back:
+                consumers.looking_back[consumer] = None
+            if unseen and consumer.interest is NON_ACQUIRING and not self.halted and consumer.wants(entry):
+                tell(consumer.wake, consumer)
+
+    def _unblock_behind(self, entry: "Entry") -> None:
+        # A consumer stuck at a large entry may be able to afford what now stands before it.
+        position = self.ready.position
+        for consumer in list(self.consumers.blocked):
+            is_before = consumer.waiting_for is not None and position(entry) < position(consumer.waiting_for)
+            if is_before and self._may_take(consumer, entry):
+                if consumer.browser:
+                    self._wake(consumer)
+                else:
+                    self.consumers.become_interested(consumer)
+
+    def _unblock_outside(self) -> None:
+        # What a consumer is stuck at may belong to a group that has just found another owner.
+        groups = self.groups
+        for consumer in list(self.consumers.blocked):
+            entry = None if consumer.browser else consumer.waiting_for
+            if entry is not None and groups is not None and not groups.may_take(consumer, entry):
+                self.consumers.become_interested(consumer)
+
+    def _may_take(self, consumer: Consumer, entry: "Entry") -> bool:
+        if not consumer.could_take(entry):
+            return False
+        return consumer.browser or self.groups is None or self.groups.may_take(consumer, entry)
+
+    def _wake(self, consumer: Consumer) -> None:
+        if consumer.browser:
+            self.consumers.become_interested(consumer)
+        else:
+            self.consumers.become_notified(consumer)
+        tell(consumer.wake, consumer)
+
+    def leave(self, entry: "Entry") -> bool:
+        """Take an entry out of the line; False if it was not there."""
+        if not self.ready.remove(entry):
+            return False
+        self._after_leaving(entry)
+        return True
+
+    def _after_leaving(self, entry: "Entry") -> None:
+        consumers = self.consumers
+        if consumers.looking_back:
+            for consumer in list(consumers.looking_back):
+                consumers.views[consumer].left(entry)
+                if not consumers.views[consumer].looks_back:
+                    del consumers.looking_back[consumer]
+        if consumers.blocked:
+            for consumer in list(consumers.blocked):
+                if consumer.waiting_for is entry:
+                    self._wake(consumer)
+
+    def _candidate(self, consumer: Consumer) -> "Entry | None":
+        view = consumer.view
+        if view is None:
+            return self.ready.head()
+        groups = self.consumers.groups
+        while (entry := view.next_in(self.ready)) is not None:
+            if consumer.wants(entry):
+                if groups is None or consumer.browser or groups.may_take(consumer, entry):
+                    return entry
+                groups.skipped(entry)
+            view.saw(entry)
+        return None
+
+    # Interest.
+
+    def refresh(self, consumer: Consumer) -> None:
+        """Its credit or its wish for work may have changed: sort it in, and wake whom it concerns."""
+        if consumer.interest is REMOVED:
+            return
+        if not consumer.desires_work or not (self.live is None or self.live.is_live(consumer)):
+            self._withdraw(consumer)
+        elif consumer.interest is NOT_INTERESTED or consumer.interest is BLOCKED:
+            if self._would_be_next(consumer):
+                self._wake(consumer)  # as all that follows would end
+                return
+            self.consumers.become_interested(consumer)
+            self._tell(consumer)
+
+    def _would_be_next(self, consumer: Consumer) -> bool:
+        consumers = self.consumers
+        if consumers.idle or self.halted or not consumer.plain or consumer.priority < consumers.top_priority:
+            return False
+        return consumers.awake < len(self.ready)
+
+    def _withdraw(self, consumer: Consumer) -> None:
+        if consumer.interest is not NOT_INTERESTED:
+            self.consumers.rest(consumer)
+            self.hand_over()
+
+    def _tell(self, consumer: Consumer) -> None:
+        entry = None if self.halted else self._candidate(consumer)
+        if consumer.browser:
+            if entry is not None:
+                tell(consumer.wake, consumer)
+        elif entry is None or self.consumers.above(consumer, entry):
+            self.hand_over()
+        else:
+            self._wake(consumer)
+
+    def look_again(self, entry: "Entry | None") -> None:
+        """A group is free: let everybody who has passed this entry of it look again from there."""
+        if entry is None:
+            return
+        for consumer, view in self.consumers.views.items():
+            if not consumer.browser:
+                view.move_back(entry)
+        while self.hand_over():
+            pass
+
+    def resume(self) -> None:
+        """Deliver again: wake as many consumers as there are entries for."""
+        self.halted = False
+        for browser in list(self.consumers.browsers):
+            self._tell(browser)
+        while self.hand_over():
+            pass
+
+    def hand_over(self) -> bool:
+        """Wake one more consumer if there are entries that those who are awake will not take."""
+        consumers = self.consumers
+        if not consumers.idle or self.halted:
+            return False
+        enough = consumers.awake >= len(self.ready)
+        if enough and not consumers.views:  # all want the same
+            return False
+        for consumer in consumers.sleepers():
+            entry = self._candidate(consumer)
+            if entry is None or consumers.above(consumer, entry) or (enough and consumers.expects(entry)):
+                continue
+            self._wake(consumer)
+            return True
+        return False
+
+    # Deliveries.
 
     def subscribe(self, consumer: Consumer) -> bool:
         """Add a consumer, with a position if it needs one; False if it is subscribed already."""

@@ -7,8 +7,7 @@ delivers at the exact instant. "Until nine" is read as "not at nine".
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from django_mq.engine.bounds import check_bounds
-from django_mq.engine.timeline import NEVER, Timeline
+from django_mq.engine.names import check_bounds
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
@@ -70,21 +69,3 @@ UNBOUNDED = Lifetime()
 def is_expired(what: "Message | Entry", now: float) -> bool:
     """Whether a message, by its own time, or an entry, by its queue's, may no longer be delivered at ``now``."""
     return what.expires_at is not None and now >= what.expires_at
-
-
-def expiry_order(entry: "Entry") -> tuple[float, int]:
-    """Earliest expiry first."""
-    return NEVER if entry.expires_at is None else entry.expires_at, entry.arrival
-
-
-class Expiring(Timeline):
-    """Ready entries that have an expiry, in the order they expire.
-
-    Only those that stand in line: a scheduled message becomes due first, and a claimed one
-    expires when it is given back, because work that has begun cannot be undone.
-    """
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(key=expiry_order)

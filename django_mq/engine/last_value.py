@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from django_mq.engine.states import CLAIMED
+from django_mq.engine.states import CLAIMED, Cause
 from django_mq.errors import InvalidMessage
 
 #: The mark of a held message that a later value has replaced.
-BY_LATER_VALUE: Final = "replaced"
-
+BY_LATER_VALUE: Final[str] = Cause.REPLACED.value
 
 #: Longest key, in characters: what fits into a column.
 KEY_LENGTH: Final = 255

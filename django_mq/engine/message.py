@@ -7,7 +7,6 @@ from typing import Final
 
 #: The priority of a message whose publisher named none; 0 is the lowest, 9 the highest.
 DEFAULT_PRIORITY: Final = 4
-
 _NO_HEADERS: Final[Mapping[str, object]] = MappingProxyType({})
 
 
@@ -42,3 +41,27 @@ class Message:
     deliver_at: float | None = None
     #: From this time on the message is worthless.
     expires_at: float | None = None
+
+
+def header_text(message: "Message", name: str) -> str | None:
+    """The header as JSON would spell it, a string without its quotes; None unless it is a scalar.
+
+    Null is no scalar here: it says that there is no value.
+    """
+    value = message.headers.get(name)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(value)
+    return _digits(value) if isinstance(value, int) else None
+
+
+def _digits(number: int) -> str:
+    try:
+        return str(number)
+    except (
+        ValueError
+    ):  # more digits than Python writes; some text must stand for it, or its queue would stop there
+        return hex(number)

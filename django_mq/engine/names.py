@@ -1,6 +1,9 @@
-"""Names and short texts that every database can store."""
+"""Which names and short texts every database can store, and between which bounds a number of the rules lies."""
 
+from math import inf
 from typing import Final, TypeGuard
+
+from django_mq.errors import OutOfRange
 
 #: The longest name of a queue or an exchange, in characters.
 NAME_LENGTH: Final = 200
@@ -21,3 +24,10 @@ def is_storable(text: str, limit: int) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def check_bounds(least: float, most: float = inf, /, **numbers: float | None) -> None:
+    """Raise OutOfRange for a number that does not lie between the bounds, which NaN never does; None fits."""
+    for name, number in numbers.items():
+        if number is not None and not least <= number <= most:
+            raise OutOfRange(f"{name} is {number!r}; use {least} to {most}.")

@@ -7,12 +7,13 @@ and write, and the checks are made from these declarations; a test compares the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import partial
 from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from django_mq.engine.backoff import Backoff
 from django_mq.engine.names import WHAT_A_NAME_IS, is_name, is_storable
+from django_mq.engine.verdict import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +23,8 @@ LONGEST_SECONDS: Final = 100 * 365 * 86400
 #: The largest numbers that columns of 32 and 64 bits take.
 LARGEST_INT: Final = 2**31 - 1
 LARGEST_BIGINT: Final = 2**63 - 1
+#: The largest number where an option declares none.
+MOST: Final[Mapping[str, float]] = {"int": LARGEST_INT, "float": LONGEST_SECONDS}
 #: What the annotations of options mean for a value.
 TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "int": (int,),
@@ -118,120 +121,88 @@ class Option:
         return f"use {self.least} to {self.most}" + (", or None" if self.optional else "")
 
 
-def _option(default: Any, **declared: Any) -> Any:
-    return field(default=default, metadata={"option": declared})
+def _option(default: Any, label: str, help: str, section: str, **declared: Any) -> Any:  # noqa: A002 - as the field
+    option = {"label": label, "help": help, "section": section} | declared
+    return field(default=default, metadata={"option": option})
 
 
-def _in_memory(default: Any, help: str, **declared: Any) -> Any:  # noqa: A002 - as the field
-    return _option(default, label="", help=help, section="", memory_only=True, **declared)
-
-
-def _seconds(default: float | None, **declared: Any) -> Any:
-    return _option(default, **{"most": LONGEST_SECONDS} | declared)
+_order, _failures, _consumers, _limits, _duplicates, _ttl, _history = (
+    partial(_option, section=section) for section in SECTIONS
+)
+#: An option that tables do not know yet.
+_in_memory = partial(_option, label="", section="", memory_only=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOptions:
     """The options of one queue, and what follows from them. The defaults hold for every door."""
 
-    kind: str = _option(
+    kind: str = _order(
         "priority",
-        label=_("kind"),
-        help=_(
+        _("kind"),
+        _(
             "Order of the queue. Messages that are already there keep their level; change their priority or move "
             "them to place them anew."
         ),
-        section="Order",
         choices={
             "priority": _("priority"),
             "fifo": _("first in, first out"),
             "last_value": _("last value of each key"),
         },
     )
-    levels: int = _option(
+    levels: int = _order(
         10,
-        label=_("levels"),
-        help=_(
+        _("levels"),
+        _(
             "Priority lists of a priority queue, 1 to 10; a first-in-first-out queue ignores it. Another number "
             "places new messages only."
         ),
-        section="Order",
         least=1,
         most=10,
     )
-    due_order: str = _option(
+    due_order: str = _order(
         "due_first",
-        label=_("due order"),
-        help=_("Where a message stands whose time has come: at the head of its level, or where it arrived."),
-        section="Order",
+        _("due order"),
+        _("Where a message stands whose time has come: at the head of its level, or where it arrived."),
         choices={"due_first": _("due messages first"), "keep_place": _("keep place of arrival")},
     )
-    last_value_key: str = _option(
+    last_value_key: str = _order(
         "",
-        label=_("key of last values"),
-        help=_("The header of which a last-value queue keeps one message per value."),
-        section="Order",
+        _("key of last values"),
+        _("The header of which a last-value queue keeps one message per value."),
         length=255,
     )
 
-    max_attempts: int = _option(
-        10,
-        label=_("maximum attempts"),
-        help=_("Failed deliveries after which a message is dead-lettered; 0 = never."),
-        section="Failures",
-        most=LARGEST_INT,
+    max_attempts: int = _failures(
+        10, _("maximum attempts"), _("Failed deliveries after which a message is dead-lettered; 0 = never.")
     )
-    backoff_seconds: float = _seconds(
-        1.0,
-        label=_("backoff seconds"),
-        help=_("Delay before the second delivery."),
-        section="Failures",
+    backoff_seconds: float = _failures(1.0, _("backoff seconds"), _("Delay before the second delivery."))
+    backoff_multiplier: float = _failures(
+        2.0, _("backoff multiplier"), _("Factor from one delay to the next."), beside=True, least=1, most=1000
     )
-    backoff_multiplier: float = _option(
-        2.0,
-        label=_("backoff multiplier"),
-        help=_("Factor from one delay to the next."),
-        section="Failures",
-        beside=True,
-        least=1,
-        most=1000,
+    backoff_cap_seconds: float = _failures(600.0, _("backoff cap seconds"), _("Longest delay."))
+    backoff_jitter: float = _failures(
+        0.1, _("backoff jitter"), _("Share of the delay that is drawn at random, 0 to 1."), beside=True, most=1
     )
-    backoff_cap_seconds: float = _seconds(
-        600.0,
-        label=_("backoff cap seconds"),
-        help=_("Longest delay."),
-        section="Failures",
-    )
-    backoff_jitter: float = _option(
-        0.1,
-        label=_("backoff jitter"),
-        help=_("Share of the delay that is drawn at random, 0 to 1."),
-        section="Failures",
-        beside=True,
-        most=1,
-    )
-    backoff_ticks_per_second: int = _option(
+    backoff_ticks_per_second: int = _failures(
         0,
-        label=_("backoff ticks per second"),
-        help=_("Delays are cut to whole ticks, before jitter and cap; 0 = not cut. Artemis has 1000."),
-        section="Failures",
+        _("backoff ticks per second"),
+        _("Delays are cut to whole ticks, before jitter and cap; 0 = not cut. Artemis has 1000."),
         most=1_000_000,
         column=None,
     )
-    dead_letter_queue: str | None = _option(
+    dead_letter_queue: str | None = _failures(
         None,
-        label=_("dead-letter queue"),
-        help=_("Where dead letters go; without one they stay here as dead."),
-        section="Failures",
+        _("dead-letter queue"),
+        _("Where dead letters go; without one they stay here as dead."),
         is_link=True,
         column="dead_letter_queue_id",
     )
 
-    grouping: str = _option(
+    grouping: str = _consumers(
         "none",
-        label=_("grouping"),
-        help=_("How messages with a group key are shared out; one of a group is delivered at a time."),
-        section="Consumers",
+        _("grouping"),
+        _("How messages with a group key are shared out; one of a group is delivered at a time."),
         choices={
             "none": _("none"),
             "assigned": _("assigned to a worker"),
@@ -242,61 +213,42 @@ class QueueOptions:
         column="group_rule",
         argument=Argument("x-single-active-consumer", {True: "sole", False: None}),
     )
-    strict: bool = _option(
+    strict: bool = _consumers(
         False,
-        label=_("strict order"),
-        help=_("Claims are made one by one, and never past a message that cannot be had just then."),
-        section="Consumers",
+        _("strict order"),
+        _("Claims are made one by one, and never past a message that cannot be had just then."),
     )
-    exclusive: bool = _option(
-        False,
-        label=_("exclusive"),
-        help=_("One worker receives as long as it lives; others are refused."),
-        section="Consumers",
-        beside=True,
+    exclusive: bool = _consumers(
+        False, _("exclusive"), _("One worker receives as long as it lives; others are refused."), beside=True
     )
-    max_consumers: int | None = _option(
-        None,
-        label=_("most consumers"),
-        help=_("Most workers that receive; the others stand by."),
-        section="Consumers",
-        least=1,
-        most=LARGEST_INT,
+    max_consumers: int | None = _consumers(
+        None, _("most consumers"), _("Most workers that receive; the others stand by."), least=1
     )
-    max_in_flight: int | None = _option(
-        None,
-        label=_("most in flight"),
-        help=_("Most messages claimed at once, over all workers."),
-        section="Consumers",
-        beside=True,
-        least=1,
-        most=LARGEST_INT,
+    max_in_flight: int | None = _consumers(
+        None, _("most in flight"), _("Most messages claimed at once, over all workers."), beside=True, least=1
     )
 
-    max_messages: int | None = _option(
+    max_messages: int | None = _limits(
         None,
-        label=_("maximum messages"),
-        help=_("Most messages held, whatever their state."),
-        section="Limits",
+        _("maximum messages"),
+        _("Most messages held, whatever their state."),
         least=1,
         most=LARGEST_BIGINT,
         argument=Argument("x-max-length"),
     )
-    max_bytes: int | None = _option(
+    max_bytes: int | None = _limits(
         None,
-        label=_("maximum bytes"),
-        help=_("Most bytes of bodies held, whatever the state of their messages."),
-        section="Limits",
+        _("maximum bytes"),
+        _("Most bytes of bodies held, whatever the state of their messages."),
         beside=True,
         least=1,
         most=LARGEST_BIGINT,
         argument=Argument("x-max-length-bytes"),
     )
-    overflow: str = _option(
+    overflow: str = _limits(
         "reject",
-        label=_("overflow"),
-        help=_("What to do when the queue is full."),
-        section="Limits",
+        _("overflow"),
+        _("What to do when the queue is full."),
         choices={
             "reject": _("refuse the new message"),
             "ring": _("replace the oldest"),
@@ -307,91 +259,62 @@ class QueueOptions:
             "x-overflow", {"drop-head": "ring", "reject-publish": "reject", "reject-publish-dlx": "reject"}
         ),
     )
-    wait_seconds: float = _seconds(
+    wait_seconds: float = _limits(
         5.0,
-        label=_("wait for room in seconds"),
-        help=_("How long a publisher waits, if it is let wait, before it is refused."),
-        section="Limits",
+        _("wait for room in seconds"),
+        _("How long a publisher waits, if it is let wait, before it is refused."),
         beside=True,
     )
 
-    dedup_count: int = _option(
-        20_000,
-        label=_("duplicate ids"),
-        help=_("How many duplicate ids are remembered at least; 0 = none."),
-        section="Duplicates",
-        most=LARGEST_INT,
+    dedup_count: int = _duplicates(
+        20_000, _("duplicate ids"), _("How many duplicate ids are remembered at least; 0 = none.")
     )
-    dedup_seconds: float | None = _seconds(
-        None,
-        label=_("duplicate ids in seconds"),
-        help=_("How long a duplicate id is remembered at most."),
-        section="Duplicates",
-        beside=True,
+    dedup_seconds: float | None = _duplicates(
+        None, _("duplicate ids in seconds"), _("How long a duplicate id is remembered at most."), beside=True
     )
 
-    ttl_seconds: float | None = _seconds(
-        None,
-        label=_("time to live in seconds"),
-        help=_("Given to messages published without one."),
-        section="Time to live",
+    ttl_seconds: float | None = _ttl(
+        None, _("time to live in seconds"), _("Given to messages published without one.")
     )
-    min_ttl_seconds: float | None = _seconds(
-        None,
-        label=_("shortest time to live in seconds"),
-        help=_("A shorter one is prolonged."),
-        section="Time to live",
-        beside=True,
+    min_ttl_seconds: float | None = _ttl(
+        None, _("shortest time to live in seconds"), _("A shorter one is prolonged."), beside=True
     )
-    max_ttl_seconds: float | None = _seconds(
+    max_ttl_seconds: float | None = _ttl(
         None,
-        label=_("longest time to live in seconds"),
-        help=_("A longer one, or none, is cut to this."),
-        section="Time to live",
+        _("longest time to live in seconds"),
+        _("A longer one, or none, is cut to this."),
         beside=True,
         argument=Argument("x-message-ttl", units=1000),
     )
-    expiry_queue: str | None = _option(
+    expiry_queue: str | None = _ttl(
         None,
-        label=_("expiry queue"),
-        help=_("Where expired messages go; without one they end in the history."),
-        section="Time to live",
+        _("expiry queue"),
+        _("Where expired messages go; without one they end in the history."),
         is_link=True,
         column="expiry_queue_id",
     )
 
-    history_days: float = _option(
-        7.0,
-        label=_("days of history"),
-        help=_("How long finished messages are remembered; 0 = not at all."),
-        section="History",
-        most=300_000,
+    history_days: float = _history(
+        7.0, _("days of history"), _("How long finished messages are remembered; 0 = not at all."), most=300_000
     )
-    history_body: bool = _option(
-        False,
-        label=_("keep bodies in history"),
-        help=_("Whether the history keeps bodies."),
-        section="History",
-    )
-
-    # What tables do not know yet.
+    history_body: bool = _history(False, _("keep bodies in history"), _("Whether the history keeps bodies."))
 
     sort_key: str = _in_memory(
         "",
-        "The header by whose text messages stand in order, those without it first. For kind fifo.",
+        help="The header by whose text messages stand in order, those without it first. For kind fifo.",
         length=255,
     )
     values_in_advance: bool = _in_memory(
         False,
-        "Whether a last-value queue takes messages for a later time; they replace others when they are due.",
+        help="Whether a last-value queue takes messages for a later time; they replace others when they are due.",
     )
     auto_delete: bool = _in_memory(
         False,
-        "Whether the queue goes with the last worker that receives from it; what is left becomes dead letters.",
+        help="Whether the queue goes with the last worker that receives from it; "
+        "what is left becomes dead letters.",
     )
     nondestructive: bool = _in_memory(
-        False,
-        "Whether consumers only look: each is shown every message, and none is taken.",
+        False, help="Whether consumers only look: each is shown every message, and none is taken."
     )
 
     # What follows from them.
@@ -474,9 +397,9 @@ class QueueOptions:
 
 def _declared() -> Iterator[tuple[str, Option]]:
     for item in fields(QueueOptions):
-        declared = item.metadata["option"]
-        found = {"column": item.name} | declared
-        yield item.name, Option(**found, name=item.name, type=str(item.type), default=item.default)
+        name, type_ = item.name, str(item.type)
+        found = {"column": name, "most": MOST.get(type_.partition(" | ")[0], 0)} | item.metadata["option"]
+        yield name, Option(**found, name=name, type=type_, default=item.default)
 
 
 def _of_stores(*, memory_only: bool) -> Mapping[str, Option]:

@@ -1,17 +1,32 @@
-"""What a queue does when it holds more than it should."""
+"""What a queue does when it holds more than it should.
+
+Everything in the queue counts, whatever its state. A queue may stay over its limit for a while:
+what a consumer holds fast is not evicted.
+
+A ring that counts ready messages only is Artemis' ring: whatever comes to stand in it drives at
+most one other out, so that a smaller limit trims nothing by itself.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from heapq import merge
 from math import ceil
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.bounds import check_bounds
-from django_mq.engine.telling import tell
-from django_mq.errors import QueueFull
+from django_mq.engine.consumer import tell
+from django_mq.engine.names import check_bounds
+from django_mq.engine.states import READY, Cause
+from django_mq.errors import ProducerBlocked, QueueFull
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from django_mq.engine.contents import Contents
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.message import Message
+
 
 #: A full queue lets its producers go on when it has been emptied to this share of its limits.
 DEFAULT_RESUME_PERCENT: Final = 80
@@ -133,3 +148,157 @@ class ProducerFlow:
         waiting, self._waiting = self._waiting, {}
         for producer in waiting:
             producer.resume(self)
+
+
+_arrival: Final = attrgetter("arrival")
+_least: Final = attrgetter("level", "place", "arrival")
+
+
+class Room:
+    """The limits of one queue, and its policy when they are exceeded."""
+
+    __slots__ = (
+        "_contents",
+        "_evicting",
+        "flow",
+        "limits",
+        "policy",
+        "ready_only",
+        "reserved",
+        "reserved_bytes",
+        "resume_at",
+    )
+
+    def __init__(self, contents: "Contents") -> None:
+        self._contents = contents
+        self._evicting = False
+        self.flow = ProducerFlow()
+        #: Admitted to open units of work, and not here yet.
+        self.reserved = 0
+        self.reserved_bytes = 0
+
+    def set(self, policy: Overflow, limits: "Limits", resume_percent: float, *, ready_only: bool) -> None:
+        """Follow these rules from now on."""
+        self.policy = policy
+        self.limits = limits
+        self.resume_at = limits.share(resume_percent)
+        self.ready_only = ready_only
+        if not ready_only:
+            self.look_again(None)
+        if policy is not Overflow.FLOW and self.flow.stopped:
+            self.flow.resume()
+
+    def admit(self, message: "Message", producer: Producer | None = None) -> bool:
+        """Whether a message may come in; False: it is to be dropped.
+
+        Raises QueueFull if it is refused, ProducerBlocked if its producer has to wait.
+        """
+        if producer is not None and producer.blocked:
+            raise ProducerBlocked
+        if not self._turns_away or not self.would_exceed(message):
+            return True
+        if self.policy is not Overflow.DROP:
+            raise QueueFull
+        return False
+
+    @property
+    def _turns_away(self) -> bool:
+        """Whether a message too many does not come in."""
+        if self.policy is Overflow.FLOW:
+            return self._contents.policy.refuses_while_full
+        return self.policy is Overflow.REJECT or self.policy is Overflow.DROP
+
+    def admit_all(self, queue: str, sizes: "Sequence[int]") -> list[bool]:
+        """Which of several messages that come together may come in; the others are to be dropped.
+
+        Raises QueueFull if they are refused.
+        """
+        if not self._turns_away:
+            return [True] * len(sizes)
+        statistics = self._contents.statistics
+        held = statistics.depth + self.reserved, statistics.depth_bytes + self.reserved_bytes
+        return self.limits.admit(queue, sizes, *held, drops=self.policy is Overflow.DROP)
+
+    def would_exceed(self, message: "Message") -> bool:
+        """Whether one more message is too much, for limits that are more than watched."""
+        return self.is_exceeded_by(1, message.size)
+
+    def is_exceeded_by(self, messages: int, size_bytes: int) -> bool:
+        """Whether so many more are too much, for limits that are more than watched."""
+        return self.policy is not Overflow.NONE and self._exceeded(
+            messages + self.reserved, size_bytes + self.reserved_bytes
+        )
+
+    def reserve(self, message: "Message") -> None:
+        """A message was admitted and will come, or be given up, later."""
+        self.reserved += 1
+        self.reserved_bytes += message.size
+
+    def unreserve(self, message: "Message") -> None:
+        """It has come, or was given up."""
+        self.reserved -= 1
+        self.reserved_bytes -= message.size
+
+    def look_again(self, newcomer: "Entry | None") -> None:
+        """Something that was here came to stand in line again, or the limits have changed."""
+        if not self._contents.policy.trims_for_arrivals:
+            self.check(newcomer)
+
+    def check(self, newcomer: "Entry | None", producer: Producer | None = None) -> None:
+        """Something came to stand here: act if it is too much. The newcomer is not evicted."""
+        if self.policy is Overflow.RING:
+            if self.ready_only:
+                self._drive_out(newcomer)
+            else:
+                self._evict(newcomer)
+        elif self.policy is Overflow.FLOW:
+            if self._exceeded():
+                self.flow.stop(producer)
+            else:
+                self.freed()
+
+    def freed(self) -> None:
+        """Something is gone: let producers go on if it is enough."""
+        if not self.flow.stopped:
+            return
+        statistics = self._contents.statistics
+        if not self.resume_at.exceeded_by(statistics.depth, statistics.depth_bytes):
+            self.flow.resume()
+
+    def _exceeded(self, more: int = 0, more_bytes: int = 0) -> bool:
+        statistics = self._contents.statistics
+        messages, size_bytes = statistics.depth, statistics.depth_bytes
+        if self.ready_only:
+            messages = len(self._contents.dispatch.ready)
+        return self.limits.exceeded_by(messages + more, size_bytes + more_bytes)
+
+    def _drive_out(self, newcomer: "Entry | None") -> None:
+        """Remove the oldest of those that stand first in their levels, if one has come too many."""
+        ready = self._contents.dispatch.ready
+        if not self._exceeded() or (newcomer is not None and newcomer.state is not READY):
+            return
+        firsts = [ready.next(head) if head is newcomer else head for head in ready.heads()]
+        oldest = min((each for each in firsts if each is not None), key=_arrival, default=None)
+        if oldest is not None:
+            self._contents.take_out(oldest, Cause.REPLACED)
+
+    def _evict(self, newcomer: "Entry | None") -> None:
+        if self._evicting:  # an eviction may free a group, wake, and come back here
+            return
+        self._evicting = True
+        try:
+            while self._exceeded():
+                victim = next((each for each in self._evictable() if each is not newcomer), None)
+                if victim is None:
+                    break
+                self._contents.take_back(victim, Cause.REPLACED)
+        finally:
+            self._evicting = False
+
+    def _evictable(self) -> "Iterator[Entry]":
+        ready = self._contents.dispatch.ready.least_significant()
+        lent = self._contents.stealable()
+        if not lent:
+            return ready
+        # Of all that can be taken, the oldest of the lowest level; those who wait are in this order already.
+        return merge(sorted(lent, key=_least), ready, key=_least)

@@ -1,22 +1,52 @@
-"""Where an entry stands: in its queue, and inside its level.
+"""Where an entry stands: its level, and its place inside the level. An INSERT of the SQL stores computes the same.
+
+The formula of levels is Qpid's: the levels of a queue are centred on the middle of the scale 0..9,
+and what lies outside is pressed into the outermost level. With two levels the default
+priority 4 is low; with three it has the middle level to itself.
 
 Ordinary entries all have place 0 and stand in order of arrival. In a queue that serves due
 messages first (Artemis), a message with a delivery time has a negative place that grows with
 that time: at the head of its level, earliest due first. In a queue that keeps places (Qpid)
-it waits for its time and then stands where it arrived.
-
-The place depends on nothing but the row, so it is the same before and after a restart, and
-however late the message is noticed to be due. An INSERT of the SQL stores computes the same number.
+it waits for its time and then stands where it arrived. The place depends on nothing but the row,
+so it is the same before and after a restart.
 """
 
 from typing import Final
 
+from django_mq.errors import OutOfRange
+
+#: A queue has 1 to this many levels.
+MOST_LEVELS: Final = 10
+#: Kinds of list that know no priority.
+ONE_LEVEL: Final = frozenset({"fifo", "sorted"})
+
+
+def check_levels(levels: int) -> int:
+    """Answer ``levels``; raise OutOfRange unless it is a whole number in 1..10."""
+    if not isinstance(levels, int) or not 1 <= levels <= MOST_LEVELS:
+        raise OutOfRange(f"A queue has 1 to {MOST_LEVELS} levels, not {levels!r}.")
+    return levels
+
+
+def levels_of(kind: str, levels: int) -> int:
+    """Return how many levels a queue of this kind has; ``levels`` is what its options say."""
+    return 1 if kind in ONE_LEVEL else levels
+
+
+def level_of(priority: int, levels: int) -> int:
+    """The level, 0 the lowest, of a message of this priority in a queue of so many levels.
+
+    >>> [level_of(priority, 3) for priority in range(10)]
+    [0, 0, 0, 0, 1, 2, 2, 2, 2, 2]
+    """
+    offset = 5 - (levels + 1) // 2
+    return max(0, min(levels - 1, priority - offset))
+
+
 #: Larger than any time in microseconds, so that the place of a due message is below 0,
 #: and small enough that the result fits a 64-bit column.
 PLACE_OFFSET: Final = 2**62
-
 ORDINARY_PLACE: Final = 0
-
 #: What sorts the entries of a queue, least first.
 Order = tuple[int, int, int]
 

@@ -1,10 +1,10 @@
-"""The states of an entry and the one table of moves between them.
+"""The states of an entry, the one table of moves between them, and what a settlement does.
 
-The numbers of the first four are stored in database rows and never change meaning. The
+The numbers of the first four states are stored in database rows and never change meaning. The
 others exist only inside the engine: a row that is gone has been deleted.
 """
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Final
 
 
@@ -30,7 +30,6 @@ DEAD: Final = State.DEAD
 HELD: Final = State.HELD
 GONE: Final = State.GONE
 STEALABLE: Final = State.STEALABLE
-
 #: Each state with the states that may follow it. A store claims a due row straight from
 #: ``scheduled``, so that no message ever waits for somebody to promote it.
 MOVES: Final[dict[State, frozenset[State]]] = {
@@ -42,3 +41,48 @@ MOVES: Final[dict[State, frozenset[State]]] = {
     HELD: frozenset({READY, GONE}),
     GONE: frozenset(),
 }
+
+#: Why a message is dead whose queue was deleted.
+QUEUE_DELETED: Final = "queue deleted"
+
+
+class Fate(IntEnum):
+    """The effect of a settlement. ``VOID`` is false, every other fate is true."""
+
+    #: Nothing happened: the entry was no longer the consumer's.
+    VOID = 0
+    ACCEPTED = 1
+    #: Back in its place, ready at once or at a time.
+    RETURNED = 2
+    #: Kept aside in this queue, as ``dead``.
+    DEAD = 3
+    #: Gone from here; a copy stands in the dead-letter queue.
+    DEAD_LETTERED = 4
+    #: Gone for good: superseded, purged meanwhile, or dead with nowhere to go.
+    DISCARDED = 5
+
+    @property
+    def kept(self) -> bool:
+        """Whether the entry is still here, dead."""
+        return self is Fate.DEAD
+
+
+# Plain names, as in ``states``.
+VOID: Final = Fate.VOID
+ACCEPTED: Final = Fate.ACCEPTED
+RETURNED: Final = Fate.RETURNED
+DISCARDED: Final = Fate.DISCARDED
+
+
+class Cause(Enum):
+    """Why an entry is gone; each has a counter of that name, or counts as killed."""
+
+    ACCEPTED = "accepted"
+    EXPIRED = "expired"
+    KILLED = "killed"
+    #: Killed by an operator, message by message or all of them.
+    CANCELLED = "cancelled"
+    PURGED = "purged"
+    REPLACED = "replaced"
+    #: Moved to another queue, or replaced by a copy: only its departure counts.
+    MOVED = "moved"

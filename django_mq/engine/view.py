@@ -11,13 +11,12 @@ entry is looked at once, however often others come and go.
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.lists.fifo import FifoList
-from django_mq.engine.lists.ordered import OrderedList
+from django_mq.engine.lists import FifoList, OrderedList
 from django_mq.engine.states import READY
 
 if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
-    from django_mq.engine.lists.base import EntryList
+    from django_mq.engine.lists import EntryList
 
 
 class View:
@@ -32,16 +31,7 @@ class View:
     arrived when it looked.
     """
 
-    __slots__ = (
-        "_behind",
-        "_last_seen",
-        "_line",
-        "_looked_until",
-        "_passed",
-        "_passed_until",
-        "_resume",
-        "again",
-    )
+    __slots__ = ("_behind", "_last_seen", "_line", "_looked_until", "_passed", "_passed_until", "_resume", "again")
 
     def __init__(self, line: "EntryList | None" = None, *, again: bool = False, from_tail: bool = False) -> None:
         self._line = FifoList() if line is None else line

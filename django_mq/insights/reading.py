@@ -1,7 +1,9 @@
-"""A queue's past in a few numbers."""
+"""The past of queues: hours, summaries and causes; and the same as rows of plain values, for JSON and CSV."""
 
 from __future__ import annotations
 
+import csv
+import json
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -12,11 +14,11 @@ from django.db.models import Sum, TextField
 from django.db.models.functions import Cast
 
 from django_mq.errors import PipelineError
-from django_mq.insights import forecast, histograms
+from django_mq.insights import figures
 from django_mq.models import InsightCause, InsightHour
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import date, datetime
 
     from django.db.models import QuerySet
@@ -45,10 +47,6 @@ class Summary:
     little: float | None
     busiest: list[str]
     outgrown: str | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
 
 
 def span(days: int, today: date) -> tuple[date, date]:
@@ -97,17 +95,17 @@ def summaries(alias: str, *, since: datetime, until: datetime, queue: str | None
 
 
 def _summary(queue: str, rows: Sequence[_Hour]) -> Summary:
-    """Return a queue's past in a few numbers; percentiles come from the histograms."""
-    waits = histograms.merged(row.waits for row in rows)
-    runs = histograms.merged(row.runs for row in rows)
+    """Return a queue's past in a few numbers; percentiles come from the figures."""
+    waits = figures.merged(row.waits for row in rows)
+    runs = figures.merged(row.runs for row in rows)
     done, firsts = sum(row.completions for row in rows), sum(row.first_successes for row in rows)
-    end = forecast.outgrown(_days(rows))
+    end = figures.outgrown(_days(rows))
     return Summary(
         queue=queue,
         arrivals=sum(row.arrivals for row in rows),
         completions=done,
-        **{f"wait_p{percent}": histograms.percentile(waits, percent) for percent in (50, 95, 99)},
-        **{f"run_p{percent}": histograms.percentile(runs, percent) for percent in (50, 95, 99)},
+        **{f"wait_p{percent}": figures.percentile(waits, percent) for percent in (50, 95, 99)},
+        **{f"run_p{percent}": figures.percentile(runs, percent) for percent in (50, 95, 99)},
         first_attempt_share=firsts / done if done else None,
         retries=sum(row.retries for row in rows),
         depth_max=max((row.depth_max for row in rows), default=0),
@@ -135,13 +133,13 @@ def _little(rows: Sequence[_Hour]) -> float | None:
     return sum(row.wait_sum for row in rows) / stood if stood else None
 
 
-def _days(rows: Iterable[_Hour]) -> dict[date, forecast.Day]:
+def _days(rows: Iterable[_Hour]) -> dict[date, figures.Day]:
     """Return what each day asked of the workers."""
     by_day: dict[date, list[_Hour]] = defaultdict(list)
     for row in rows:
         by_day[row.hour.date()].append(row)
     return {
-        day: forecast.Day(
+        day: figures.Day(
             sum(row.arrivals for row in found),
             sum(row.run_sum for row in found) / max(1, sum(row.completions for row in found)),
             max(row.consumers for row in found),
@@ -156,3 +154,74 @@ def causes(alias: str, queue: str, *, since: date, until: date) -> list[tuple[bo
     grouped = rows.order_by().values("dead", "reason").annotate(total=Sum("messages"))
     found = [(row["dead"], row["reason"], row["total"]) for row in grouped]
     return sorted(found, key=lambda cause: (-cause[2], cause[1]))
+
+
+#: Fields of an hour, in this order; times are ISO 8601, durations seconds, histograms buckets with their counts.
+HOUR = (
+    *(
+        "queue_name",
+        "level",
+        "hour",
+        "arrivals",
+        "completions",
+        "expired",
+        "removed",
+        "retries",
+        "first_successes",
+    ),
+    *("wait_p50", "wait_p95", "wait_p99", "wait_sum", "run_p50", "run_p95", "run_p99", "run_sum"),
+    *("depth_start", "depth_max", "depth_mean", "slo_misses", "inversions", "starved", "consumers", "fairness"),
+    *("wait_histogram", "run_histogram"),
+)
+#: Fields of a queue over the whole span.
+QUEUE = tuple(Summary.__dataclass_fields__)
+#: Fields of a cause: so many on one day, of one queue, for one reason.
+CAUSE = ("queue_name", "day", "dead", "reason", "messages")
+
+Rows = list[dict[str, Any]]
+
+
+def _hours(alias: str, since: datetime, until: datetime, queue: str | None) -> Rows:
+    """Return every hour of every level."""
+    found = hours(alias, since=since, until=until, queue=queue).values(*HOUR)
+    return [{**row, "hour": row["hour"].isoformat()} for row in found]
+
+
+def _queues(alias: str, since: datetime, until: datetime, queue: str | None) -> Rows:
+    """Return every queue in a few numbers: percentiles of the whole span, busiest hours, the forecast."""
+    return [asdict(found) for found in summaries(alias, since=since, until=until, queue=queue)]
+
+
+def _causes(alias: str, since: datetime, until: datetime, queue: str | None) -> Rows:
+    """Return why attempts failed and messages died, day by day."""
+    rows = InsightCause.objects.using(alias).filter(day__gte=since.date(), day__lte=until.date())
+    chosen = rows if queue is None else rows.filter(queue_name=queue)
+    ordered = chosen.order_by("queue_name", "day", "-messages", "reason")
+    return [{**row, "day": row["day"].isoformat()} for row in ordered.values(*CAUSE)]
+
+
+#: What can be taken along: its fields, and who reads them.
+EXPORTS: dict[str, tuple[tuple[str, ...], Callable[[str, datetime, datetime, str | None], Rows]]] = {
+    "hours": (HOUR, _hours),
+    "queues": (QUEUE, _queues),
+    "causes": (CAUSE, _causes),
+}
+
+
+def write_csv(file: Any, fields: Iterable[str], rows: Rows, line_end: str = "\r\n") -> None:
+    """Write rows to whatever can be written to; lists and histograms are JSON in their cells."""
+    writer = csv.DictWriter(file, [*fields], lineterminator=line_end)
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as a cell that no spreadsheet takes for a formula."""
+    if isinstance(value, dict | list):
+        return json.dumps(value)
+    return harmless(value) if isinstance(value, str) else value
+
+
+def harmless(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

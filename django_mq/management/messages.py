@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from django_mq.delivery.times import read_time
+from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.choosing import Choice
 from django_mq.diagnosis.naming import check_names
 from django_mq.diagnosis.overview import COUNT_LIMIT

@@ -5,16 +5,12 @@ read them through these models. ``tests/architecture`` compares the column names
 the SQL files with the fields here.
 """
 
-from django_mq.models.history import Attempt, History
-from django_mq.models.message import Message
+from django_mq.models.history import Attempt, History, Rollup, TaskResult
+from django_mq.models.message import Message, VolatileBinding, VolatileMessage
 from django_mq.models.operation import Operation
-from django_mq.models.ownership import Ownership, Turn
 from django_mq.models.pipeline import ArchiveBatch, BulkJob, BulkPart, InsightCause, InsightHour
 from django_mq.models.queue import Binding, DuplicateId, Queue
-from django_mq.models.rollup import Rollup
-from django_mq.models.session import Consumer, WorkerSession
-from django_mq.models.task_result import TaskResult
-from django_mq.models.volatile import VolatileBinding, VolatileMessage
+from django_mq.models.session import Consumer, Ownership, Turn, WorkerSession
 
 __all__ = [
     "ArchiveBatch",

@@ -1,4 +1,4 @@
-"""What is over: finished messages, and the attempts that failed on the way."""
+"""What is over: finished messages, attempts that failed on the way, results of tasks, and the minutes' figures."""
 
 from __future__ import annotations
 
@@ -79,3 +79,74 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.message_id or self.correlation_id} #{self.number}"
+
+
+class TaskResult(models.Model):
+    """One task that has been tried: its value, or what went wrong so far. Kept for a time, then pruned.
+
+    A task that nobody has begun has no row: its message says all there is.
+    """
+
+    #: The message's id, which is the result's.
+    message_id = models.UUIDField(_("message id"), primary_key=True)
+    successful = models.BooleanField(_("successful"))
+    queue_name = models.CharField(_("queue"), max_length=200)
+    # Text, although it is JSON: a database's own JSON refuses null characters, which tasks may well return.
+    record = models.TextField(
+        _("record"), help_text=_("The task as it was published, its value, its errors and its workers, as JSON.")
+    )
+    started_at = UTCDateTimeField(_("started at"))
+    last_attempted_at = UTCDateTimeField(_("last attempted at"))
+    finished_at = UTCDateTimeField(_("finished at"))
+    expires_at = UTCDateTimeField(_("expires at"))
+
+    class Meta:
+        db_table = "django_mq_taskresult"
+        verbose_name = _("task result")
+        verbose_name_plural = _("task results")
+        ordering = ["-finished_at"]
+        indexes = [models.Index(fields=["expires_at"], name="django_mq_taskresult_pruning")]
+
+    def __str__(self) -> str:
+        return str(self.message_id)
+
+
+class Rollup(models.Model):
+    """One minute of one queue, summed up when it is over; kept for two days.
+
+    A row with an empty queue name says that the minute has been summed up: a queue in which
+    nothing happened has no row. Spans are those of accepted messages, in seconds, of a
+    sample where there were many.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    minute = UTCDateTimeField(_("minute"))
+    queue_name = models.CharField(_("queue"), max_length=200, blank=True)
+    arrived = models.PositiveIntegerField(_("arrived"), default=0)
+    accepted = models.PositiveIntegerField(_("accepted"), default=0)
+    expired = models.PositiveIntegerField(_("expired"), default=0)
+    removed = models.PositiveIntegerField(_("cancelled or purged"), default=0)
+    failed = models.PositiveIntegerField(_("failed attempts"), default=0)
+    redelivered = models.PositiveIntegerField(
+        _("redelivered"),
+        default=0,
+        db_default=0,
+        help_text=_("Deliveries that ended, of messages that had been delivered before."),
+    )
+    wait_p50 = models.FloatField(_("median wait"), null=True)
+    wait_p95 = models.FloatField(_("95th percentile of the wait"), null=True)
+    run_p50 = models.FloatField(_("median run"), null=True)
+    run_p95 = models.FloatField(_("95th percentile of the run"), null=True)
+    newest = models.BigIntegerField(
+        _("newest message"), null=True, help_text=_("Highest message id when the minute was summed up.")
+    )
+
+    class Meta:
+        db_table = "django_mq_rollup"
+        verbose_name = _("minute")
+        verbose_name_plural = _("minutes")
+        ordering = ["-minute", "queue_name"]
+        constraints = [models.UniqueConstraint(fields=["minute", "queue_name"], name="django_mq_rollup_once")]
+
+    def __str__(self) -> str:
+        return f"{self.queue_name} {self.minute:%Y-%m-%d %H:%M}"

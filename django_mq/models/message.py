@@ -1,15 +1,24 @@
-"""The hot table: one row is one entry, a message's place and state in one queue."""
+"""Live messages: the hot table, whose rows are messages' places in queues, and the volatile lane.
+
+The volatile lane is for remote control, replies and events. These are non-durable by declaration, short-lived and
+chatty, so they never touch the message table.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Func, JSONField, Q
+from django.db.models.fields.json import HasKey
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.engine.states import State
 from django_mq.models.times import UTCDateTimeField
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.models.sql.compiler import SQLCompiler
 
 
 class Message(models.Model):
@@ -119,14 +128,67 @@ class Message(models.Model):
                 "correlation_id", name="django_mq_message_corr", condition=Q(correlation_id__isnull=False)
             ),
             models.Index(
-                fields=["queue", "value_key"],
-                name="django_mq_message_value",
-                condition=Q(value_key__isnull=False),
+                fields=["queue", "value_key"], name="django_mq_message_value", condition=Q(value_key__isnull=False)
             ),
         ]
-        constraints = [
-            models.UniqueConstraint("message_id", "queue", name="django_mq_message_once"),
-        ]
+        constraints = [models.UniqueConstraint("message_id", "queue", name="django_mq_message_once")]
 
     def __str__(self) -> str:
         return str(self.message_id)
+
+
+class ReadableHeaders(Func):
+    """The headers of a row. Asked for a key of a text that is no JSON, SQLite would fail the whole statement."""
+
+    template = "CASE WHEN JSON_VALID(%(expressions)s) THEN %(expressions)s ELSE '{}' END"
+    output_field = JSONField()
+
+    def __init__(self, *expressions: Any, **extra: Any) -> None:
+        super().__init__(*expressions or ("headers",), **extra)
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Any:
+        """PostgreSQL stores nothing else."""
+        return super().as_sql(compiler, connection, template="%(expressions)s")
+
+
+def having(header: str) -> HasKey:
+    """Return the condition that a message has a header of this name."""
+    return HasKey(ReadableHeaders(F("headers")), header)
+
+
+class VolatileBinding(models.Model):
+    """A volatile queue's binding to an exchange; dropped when its owner stops renewing it."""
+
+    id = models.BigAutoField(primary_key=True)
+    exchange = models.CharField(max_length=200)
+    exchange_type = models.CharField(max_length=10)
+    pattern = models.CharField(max_length=200, default="", blank=True)
+    queue_name = models.CharField(max_length=255)
+    expires_at = UTCDateTimeField()
+
+    class Meta:
+        db_table = "django_mq_volatilebinding"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["exchange", "pattern", "queue_name"], name="django_mq_volatilebinding_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.exchange} → {self.queue_name}"
+
+
+class VolatileMessage(models.Model):
+    """One message of the volatile lane; whoever reads it deletes it, and age deletes the rest."""
+
+    id = models.BigAutoField(primary_key=True)
+    queue_name = models.CharField(max_length=255)
+    payload = models.TextField()
+    expires_at = UTCDateTimeField()
+
+    class Meta:
+        db_table = "django_mq_volatilemessage"
+        indexes = [models.Index("queue_name", "id", name="django_mq_volatile_queue")]
+
+    def __str__(self) -> str:
+        return f"{self.queue_name} #{self.pk}"

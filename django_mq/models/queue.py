@@ -101,10 +101,7 @@ class Queue(models.Model):
         verbose_name = _("queue")
         verbose_name_plural = _("queues")
         ordering = ["name"]
-        permissions = [
-            ("pause_queue", "Can pause and resume a queue"),
-            ("purge_queue", "Can purge a queue"),
-        ]
+        permissions = [("pause_queue", "Can pause and resume a queue"), ("purge_queue", "Can purge a queue")]
 
     def __str__(self) -> str:
         return self.name
@@ -190,7 +187,7 @@ class Binding(models.Model):
         verbose_name_plural = _("bindings")
         ordering = ["exchange", "pattern"]
         constraints = [
-            models.UniqueConstraint(fields=["exchange", "pattern", "queue"], name="django_mq_binding_once"),
+            models.UniqueConstraint(fields=["exchange", "pattern", "queue"], name="django_mq_binding_once")
         ]
 
     def __str__(self) -> str:

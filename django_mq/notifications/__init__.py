@@ -14,10 +14,6 @@ on. Losing every hint costs at most one safety poll.
 
     base.py       Notifier (sends), Listener (hears), News, Standing, and Wake (what a loop watches)
     local.py      within this process
-    redis.py      between processes, through Redis: the sender; all keys and channels
-    listening.py  the same: a session's end
-    scripts.py    what runs inside Redis, from lua/
-    posting.py    how to send without waiting
-    gathering.py  what need not be sent one by one
-    breaker.py    how not to wait for a dead server
+    redis.py      between processes, through Redis: the sender, the listener, and the scripts of lua/
+    gathering.py  what need not be sent one by one, and not at all while the server is away
 """

@@ -16,15 +16,22 @@ slot. Every key ends by itself, so the dead leave nothing behind:
     django_mq:v:NODE.pidbox  channel: a volatile message for this queue
 
 Everything asked of Redis, by publishers and by sessions, is behind one breaker. Listening
-has a thread of its own, see ``listening.py``.
+has a thread of its own: ``RedisListener``.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import random
+import re
+import threading
 import time
-from functools import partial
+from collections import deque
+from dataclasses import dataclass
+from functools import cache, partial
+from hashlib import sha1
+from importlib import resources
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -33,15 +40,11 @@ from redis.backoff import NoBackoff
 from redis.exceptions import InvalidResponse, NoScriptError
 from redis.retry import Retry
 
-from django_mq.notifications.base import Notifier, notice_topic, queue_topic
-from django_mq.notifications.breaker import Breaker
-from django_mq.notifications.gathering import MOMENT_SECONDS, Gathering
-from django_mq.notifications.listening import KEEP_MS, RedisListener
-from django_mq.notifications.posting import Post, Poster
-from django_mq.notifications.scripts import script
+from django_mq.notifications.base import Listener, Notifier, Standing, notice_topic, queue_of, queue_topic
+from django_mq.notifications.gathering import MOMENT_SECONDS, Breaker, Gathering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from django_mq.notifications.base import News, Wake
 
@@ -180,3 +183,379 @@ class RedisNotifier(Notifier):
 def _told(name: str, news: News) -> tuple[object, ...]:
     due = -1 if news.due_seconds is None else ceil(max(0.0, news.due_seconds) * 1000)
     return (name, news.messages, due, notice_topic("", back=news.back)[0])
+
+
+# The scripts that Redis runs, each a file beside this one: atomic, and one round trip.
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Its text, and the digest by which a server that knows it is asked for it."""
+
+    text: str
+    digest: str
+
+    def call(self, *arguments: object) -> tuple[object, ...]:
+        """Return the command that runs it. All its keys have one hash tag, and are made from the arguments."""
+        return ("EVALSHA", self.digest, 0, *arguments)
+
+    def call_in_full(self, *arguments: object) -> tuple[object, ...]:
+        """Return the command that runs it on a server that has forgotten it, and remembers it from then on."""
+        return ("EVAL", self.text, 0, *arguments)
+
+    def load(self) -> tuple[object, ...]:
+        """Return the command that makes a server know it."""
+        return ("SCRIPT", "LOAD", self.text)
+
+
+@cache
+def script(name: str) -> Script:
+    """Return the script of that name, after what all scripts share."""
+    folder = resources.files("django_mq.notifications").joinpath("lua")
+    text = "".join(folder.joinpath(f"{part}.lua").read_text("utf-8") for part in ("keys", name))
+    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+# Posts commands to Redis without waiting for the answers, which are read together with a later post.
+#
+# A burst of hints costs one system call each instead of a round trip. An answer that is an
+# error, or does not come, is noticed a few posts later: hints are only hints. A process that
+# posts seldom waits for the answer, because a connection that died of old age must not swallow
+# the only hint.
+
+#: Posts this far apart, in seconds, are not a burst: each waits for its answer.
+SELDOM_SECONDS = 0.5
+#: So many answers are outstanding at most; then they are read.
+CROWD = 32
+#: So many commands are remembered in the form in which they travel.
+KNOWN = 256
+
+Command = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A command, what to send where the server has forgotten its script, and what where it refuses it."""
+
+    command: Command
+    if_forgotten: Command | None = None
+    if_refused: Sequence[Command] = ()
+    #: Called with the answer, by whoever reads it.
+    answered: Callable[[Any], None] | None = None
+
+    def tell(self, answer: Any) -> None:
+        """Pass the answer on to whoever wants it."""
+        if self.answered is not None:
+            self.answered(answer)
+
+    def instead(self, error: redis.ResponseError) -> list[Post]:
+        """Return what to send after this error. Raises it where there is nothing else."""
+        if isinstance(error, NoScriptError) and self.if_forgotten:
+            return [Post(self.if_forgotten, if_refused=self.if_refused, answered=self.answered)]
+        if not self.if_refused:
+            raise error
+        return [Post(command) for command in self.if_refused]
+
+
+class Poster:
+    """One connection for the hints of all threads, each of which finds it free or goes another way."""
+
+    def __init__(self, client: redis.Redis, *, greeting: Sequence[Command] = ()) -> None:
+        self._client = client
+        # What each new connection sends first.
+        self._greeting = greeting
+        self._connection: Any = None
+        self._unanswered: deque[Post] = deque()
+        self._known: dict[Command, list[bytes]] = {}
+        self._posted_at = -SELDOM_SECONDS
+        self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._forget_parent)
+
+    def post(self, posts: Sequence[Post]) -> bool:
+        """Send each command; False, and nothing happens, while another thread posts.
+
+        Raises RedisError and OSError, also for what went wrong with earlier posts.
+        """
+        return self._alone(partial(self._post, posts))
+
+    def seconds_since_post(self) -> float:
+        """Return how long ago the last post was."""
+        return time.monotonic() - self._posted_at
+
+    def catch_up(self) -> None:
+        """Read the answers that have come, waiting for none. Raises as ``post`` does."""
+        if self._unanswered:
+            self._alone(self._read_what_came)
+
+    def _alone(self, work: Callable[[], None]) -> bool:
+        # Never waited for: its owner may be what a signal's handler has interrupted.
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            work()
+        except BaseException:
+            # Answers could no longer be told apart.
+            self._hang_up()
+            raise
+        finally:
+            self._lock.release()
+        return True
+
+    def _post(self, posts: Sequence[Post]) -> None:
+        now = time.monotonic()
+        seldom = now - self._posted_at >= SELDOM_SECONDS
+        self._posted_at = now
+        if seldom and self._connection is not None and not self._answers_so_far():
+            self._hang_up()
+        self._send(posts)
+        if seldom or len(self._unanswered) >= CROWD:
+            self._read_answers()
+
+    def _answers_so_far(self) -> bool:
+        """Read what is outstanding after a pause; False if the connection did not survive it."""
+        try:
+            self._read_answers()
+            return not self._connection.can_read(timeout=0)
+        except (redis.ConnectionError, OSError):
+            return False
+
+    def _send(self, posts: Sequence[Post]) -> None:
+        if self._connection is None:
+            connection: Any = self._client.connection_pool.make_connection()
+            connection.connect()
+            self._connection = connection
+            posts = [*(Post(command, if_refused=[("PING",)]) for command in self._greeting), *posts]
+        packed = [part for post in posts for part in self._packed(post.command)]
+        self._connection.send_packed_command(packed, check_health=False)
+        self._unanswered.extend(posts)
+
+    def _packed(self, command: Command) -> list[bytes]:
+        """Return the command as it travels. Most hints repeat an earlier one to the letter."""
+        known = self._known.get(command)
+        if known is None:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            # In one piece: the client would part it, and each piece is a system call.
+            known = self._known[command] = [b"".join(self._connection.pack_command(*command))]
+        return known
+
+    def _read_answers(self) -> None:
+        while self._unanswered:
+            self._read_answer()
+
+    def _read_what_came(self) -> None:
+        while self._unanswered and self._connection.can_read(timeout=0):
+            self._read_answer()
+
+    def _read_answer(self) -> None:
+        post = self._unanswered.popleft()
+        try:
+            answer = self._connection.read_response()
+        except redis.ConnectionError:
+            raise
+        except redis.ResponseError as error:
+            self._send(post.instead(error))
+        else:
+            post.tell(answer)
+
+    def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        self._unanswered.clear()
+        if connection is not None:
+            connection.disconnect()
+
+    def _forget_parent(self) -> None:
+        # The connection is the parent's, and a thread that held the lock does not exist here.
+        self._lock = threading.Lock()
+        self._connection = None
+        self._unanswered = deque()
+
+
+# What one worker session hears from Redis, and what it says of itself there.
+#
+# A thread of its own waits at the channels. It reconnects with growing pauses and wakes the
+# session after each reconnect, because hints sent meanwhile are gone.
+
+#: Longest pause between two attempts to reconnect, in seconds.
+RECONNECT_CAP_SECONDS = 5.0
+#: A read returns at least so often, to follow changed topics and to stop.
+LISTEN_SECONDS = 1.0
+#: Keys that nobody touches are kept for so long, in milliseconds.
+KEEP_MS = 3_600_000
+#: How often a queue's news found no session, as a notice says it.
+DIGITS = re.compile(r"[0-9]{1,16}")
+
+
+class RedisListener(Listener):
+    """Subscribes for one session. In a forked child, where it is the parent's, it does nothing."""
+
+    def __init__(self, notifier: RedisNotifier, url: str, wake: Wake) -> None:
+        self._notifier = notifier
+        self._url = url
+        self._wake = wake
+        self._name = os.urandom(8).hex()
+        self._topics: frozenset[str] = frozenset()
+        self._connected = False
+        # Whether Redis took our last word of interest: without it nobody will be told.
+        self._known = True
+        # How often each queue's news had found nobody when we last asked, or were told.
+        self._seen: dict[str, int] = {}
+        self._closing = threading.Event()
+        self._pid = os.getpid()
+        self._thread: threading.Thread | None = None
+        # Written to make the thread look at changed topics at once instead of at its next read.
+        self._pubsub: Any = None
+        # Reentrant: a signal's handler may cancel consumers in the middle of a subscription.
+        self._lock = threading.RLock()
+
+    # What the session says.
+
+    def interest(
+        self,
+        queues: Collection[str],
+        *,
+        due_seconds: float | None = None,
+        following: bool = False,
+        priority: int = 0,
+    ) -> Standing:
+        self._known = False
+        if not self._connected_here:
+            return Standing(due_seconds=due_seconds)  # no notice could reach this session
+        lasts = ceil(self._notifier.interest_seconds * 1000)
+        due = _due(due_seconds, following=following)
+        arguments = self._name, lasts, max(lasts, KEEP_MS), priority, due, *queues
+        answer = self._notifier.ask("interest", *arguments, numbers=2 + len(queues))
+        if answer is None:
+            return Standing(due_seconds=due_seconds)
+        self._known = True
+        look, ask, *missed = answer
+        return Standing(self._has_moved(dict(zip(queues, missed, strict=True))), _seconds(look), _seconds(ask))
+
+    def _has_moved(self, missed: dict[str, int]) -> bool:
+        moved = any(self._seen.get(queue) != count for queue, count in missed.items())
+        self._seen |= missed
+        return moved
+
+    def withdraw(self, answered: Collection[str] = ()) -> None:
+        if self._connected_here:
+            self._notifier.ask("withdraw", self._name, *answered, numbers=1)
+
+    @property
+    def connected(self) -> bool:
+        return self._connected_here and self._known
+
+    @property
+    def _connected_here(self) -> bool:
+        """Whether this process listens, and is connected."""
+        return self._connected and os.getpid() == self._pid
+
+    # What it hears.
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            before, self._topics = self._topics, frozenset(topics)
+            if self._pubsub is not None and self._connected:
+                self._adjust(before)
+        if self._thread is None and self._topics:
+            self._thread = threading.Thread(target=self._run, name="django_mq-hints", daemon=True)
+            self._thread.start()
+
+    def _adjust(self, before: frozenset[str]) -> None:
+        try:
+            if added := self._topics - before:
+                self._pubsub.subscribe(*self._channels(added))
+            if gone := before - self._topics:
+                self._pubsub.unsubscribe(*self._channels(gone))
+        except Exception:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
+            self._connected = False  # the thread reconnects with the topics as they are then
+
+    def close(self) -> None:
+        if os.getpid() != self._pid:
+            return
+        if self._seen:
+            self.withdraw()
+        self._closing.set()
+        with self._lock:
+            before, self._topics = self._topics, frozenset()
+            if self._pubsub is not None and self._connected:
+                self._adjust(before)  # the answer ends the thread's read
+        if self._thread is not None:
+            self._thread.join(timeout=LISTEN_SECONDS * 2)
+
+    def _channels(self, topics: Iterable[str]) -> list[str]:
+        return [f"{self._notifier.prefix}:{topic}" for topic in topics]
+
+    @property
+    def _own_topic(self) -> str:
+        return f"s:{self._name}"
+
+    def _run(self) -> None:
+        pause = 0.1
+        while not self._closing.is_set():
+            try:
+                self._listen()
+                pause = 0.1
+            except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
+                logger.warning("Redis cannot be heard, looking regularly instead: %s", error)
+            self._connected = False
+            # Jitter keeps a fleet from reconnecting in step.
+            self._closing.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
+            pause = min(pause * 2, RECONNECT_CAP_SECONDS)
+
+    def _listen(self) -> None:
+        with (
+            redis.Redis.from_url(
+                self._url, socket_connect_timeout=2.0, socket_timeout=10.0, health_check_interval=5
+            ) as client,
+            client.pubsub() as pubsub,
+        ):
+            with self._lock:
+                pubsub.subscribe(*self._channels([self._own_topic, *self._topics]))
+                # Who says that it is interested before it can be told is passed over.
+                if pubsub.get_message(timeout=2.0) is None:
+                    raise TimeoutError("the subscription is not confirmed")
+                self._pubsub, self._connected, self._known = pubsub, True, True
+            self._wake.set()
+            try:
+                while not self._closing.is_set() and self._connected:
+                    heard = pubsub.get_message(ignore_subscribe_messages=True, timeout=LISTEN_SECONDS)
+                    if heard is not None:
+                        self._hear(heard)
+            finally:
+                with self._lock:
+                    self._pubsub = None
+
+    def _hear(self, heard: dict[str, Any]) -> None:
+        topic = _text(heard["channel"]).removeprefix(f"{self._notifier.prefix}:")
+        if topic != self._own_topic:
+            self._wake.set(topic)
+            return
+        missed, _, notice = _text(heard["data"]).partition(" ")
+        queue = queue_of(notice)
+        if not DIGITS.fullmatch(missed) or queue not in self._seen or notice not in _notices(queue):
+            self._wake.set()  # another program wrote to the channel: look at everything
+            return
+        # Before the wake: the claim that follows it brings what was missed until now.
+        self._seen[queue] = int(missed)
+        self._wake.set(notice)
+
+
+def _notices(queue: str) -> tuple[str, str]:
+    return notice_topic(queue), notice_topic(queue, back=True)
+
+
+def _text(value: bytes | str) -> str:
+    # A URL may ask the client to decode; another program may send what cannot be decoded.
+    return value if isinstance(value, str) else value.decode(errors="replace")
+
+
+def _due(seconds: float | None, *, following: bool) -> int:
+    if following:
+        return -2
+    return -1 if seconds is None else ceil(max(0.0, seconds) * 1000)
+
+
+def _seconds(milliseconds: int) -> float | None:
+    return None if milliseconds < 0 else milliseconds / 1000

@@ -9,7 +9,7 @@ was reaped and comes back changes nothing.
                    ^                ^                │ │
                    └──release later─┼──── release ───┘ └──dead──> dead, or the dead-letter queue
 
-``base.py`` is the interface (the volatile lane's part of it is ``volatile.py``), ``records.py`` the
-values that cross it, one folder per database holds the statements, and
+``base.py`` is the interface, ``records.py`` the values that cross it, ``sql`` the store of a database in parts,
+each with one subject, one folder per database holds the statements, and
 ``tests/stores/conformance`` is what a store is.
 """

@@ -111,7 +111,7 @@ MISSING_IN_POSTGRESQL = ("does not exist",)
 #: How SQLite says it, as an operational error.
 MISSING_IN_SQLITE = ("no such table", "no such column", "has no column named")
 #: How SQLite says that a statement makes no sense to it: trying again would not help.
-SENSELESS = ("syntax error",)
+SENSELESS = "syntax error"
 #: SQLSTATE of a server that takes no writes: a standby, as after a failover.
 READ_ONLY = "25006"
 #: SQLSTATE of a prepared statement that is gone: the project ran DISCARD ALL or DEALLOCATE ALL.
@@ -150,41 +150,26 @@ def translating(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def _translated(error: utils.DatabaseError) -> StoreError:
-    number = _number(error)
-    if number is not None:
-        return _translated_by_number(error, number)
-    text = str(error)
-    state = getattr(error.__cause__, "sqlstate", None)
+    cause, text, line = error.__cause__, str(error), _line(error)
+    number = next(iter(getattr(cause, "args", ())), None)
+    state = getattr(cause, "sqlstate", None)
+    operational = isinstance(error, utils.OperationalError)
+    if isinstance(number, int):
+        missing, passing = number in MISSING_IN_MYSQL, number in PASSING_IN_MYSQL
+    else:
+        words = MISSING_IN_SQLITE if operational else MISSING_IN_POSTGRESQL
+        missing, passing = any(each in text for each in words), operational and SENSELESS not in text
     if state == UNPREPARED or OUTDATED in text:
-        return StoreUnavailable(f"What was prepared on this connection is of no use any more: {_line(error)}")
-    passing = isinstance(error, utils.OperationalError)
-    if any(words in text for words in (MISSING_IN_SQLITE if passing else MISSING_IN_POSTGRESQL)):
-        return _missing(error)
+        return StoreUnavailable(f"What was prepared on this connection is of no use any more: {line}")
+    if missing:
+        return TablesMissing(
+            f"A table or column of django_mq is missing; run manage.py migrate (the database says: {line})"
+        )
     if state == READ_ONLY:
-        return StoreUnavailable(f"The database takes no writes now: {_line(error)}")
-    if passing and not any(words in text for words in SENSELESS):
-        return StoreUnavailable(f"The database cannot be used now: {_line(error)}")
-    return StoreError(f"The database refused the operation: {_line(error)}")
-
-
-def _number(error: utils.DatabaseError) -> int | None:
-    """Return the error's number, where the database has one."""
-    args = getattr(error.__cause__, "args", ()) or (None,)
-    return args[0] if isinstance(args[0], int) else None
-
-
-def _translated_by_number(error: utils.DatabaseError, number: int) -> StoreError:
-    if number in MISSING_IN_MYSQL:
-        return _missing(error)
-    if number in PASSING_IN_MYSQL:
-        return StoreUnavailable(f"The database cannot be used now: {_line(error)}")
-    return StoreError(f"The database refused the operation: {_line(error)}")
-
-
-def _missing(error: utils.DatabaseError) -> TablesMissing:
-    return TablesMissing(
-        f"A table or column of django_mq is missing; run manage.py migrate (the database says: {_line(error)})"
-    )
+        return StoreUnavailable(f"The database takes no writes now: {line}")
+    if passing:
+        return StoreUnavailable(f"The database cannot be used now: {line}")
+    return StoreError(f"The database refused the operation: {line}")
 
 
 def _line(error: Exception) -> str:

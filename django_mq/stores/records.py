@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from django_mq.engine.target import Target
     from django_mq.engine.verdict import Decision
 
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -380,3 +381,54 @@ class Browsed:
             deliver_at=None if due is None else due.timestamp(),
             expires_at=None if end is None else end.timestamp(),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Chores:
+    """Which duties of upkeep have something to do now."""
+
+    reap: bool = True
+    promote: bool = True
+    expire: bool = True
+    trim: bool = True
+    #: Operations of the admin that make no progress are to be taken over.
+    take_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingMessage:
+    """A message that waits, as it was published; ``headers`` and ``properties`` are the stored JSON text."""
+
+    id: int
+    queue_name: str
+    message_id: UUID
+    content_type: str
+    content_encoding: str
+    headers: str
+    properties: str | None
+    body: bytes
+
+
+#: Bytes that are worth rebuilding a table for.
+MUCH_LOOSE = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What a table takes, by the database's own statistics; None is what it does not say."""
+
+    table: str
+    #: Bytes, with indexes, and how many of them hold nothing.
+    size: int
+    loose: int = 0
+    rows: int | None = None
+    #: Rows deleted or changed whose room nobody may use yet, and seconds since that was last seen to.
+    dead_rows: int | None = None
+    tended_seconds: float | None = None
+    #: Settings of the table's own.
+    settings: str = ""
+
+    @property
+    def is_mostly_loose(self) -> bool:
+        """Whether there is much room, and more than half of all, that holds nothing."""
+        return self.loose > MUCH_LOOSE and self.loose > self.size // 2

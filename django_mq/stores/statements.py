@@ -5,19 +5,28 @@ what it returns. What databases share stands in ``stores/sql/sql``; a database's
 others. ``{now}`` in a statement stands for the store's one time expression, ``{option_columns}`` and its like for
 columns of a queue's options, ``{name}`` for the fragment ``_name``, and ``{name:argument}`` for that fragment
 with the argument in place of its ``{it}``. Values never enter the text: they are always parameters.
+
+Of a queue's options, another queue is named by its id in the database, and by its name everywhere else. Options
+without a column are one text of JSON, of which NULL says that all have their defaults. What another version wrote
+there and this one does not know is left alone.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from django_mq.stores import option_columns
+from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS, others_in
+from django_mq.stores.refusals import unsupported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from django_mq.engine.options import Option
+
 
 #: The package whose ``sql`` folder has what all databases share.
 SHARED = "django_mq.stores.sql"
@@ -39,7 +48,7 @@ def statement(package: str, name: str, now: str) -> str:
     texts = _own_and_shared(package)
     if name not in texts:
         raise LookupError(f"{package} has no statement {name}, nor has {SHARED}.")
-    return _filled(texts, texts[name], {"now": now, **option_columns.texts()}, f"{package}, {name}").strip()
+    return _filled(texts, texts[name], {"now": now, **option_texts()}, f"{package}, {name}").strip()
 
 
 def _filled(texts: Mapping[str, str], text: str, given: Mapping[str, str], place: str) -> str:
@@ -88,3 +97,54 @@ def named(text: str) -> Iterator[tuple[str, str]]:
 def code_of(text: str) -> str:
     """Return a text without its comments."""
     return "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
+
+
+#: The column of the options that have none of their own.
+OTHER = "other_options"
+
+
+@cache
+def option_texts() -> dict[str, str]:
+    """Return what stands in a statement for ``{option_columns}``, ``{option_values}`` and ``{option_reads}``."""
+    options = _with_columns()
+    return {
+        "option_columns": ", ".join([*(str(option.column) for option in options), OTHER]),
+        "option_values": ", ".join([*map(_value, options), f"%({OTHER})s"]),
+        "option_reads": ", ".join([*map(_read, options), f"q.{OTHER}"]),
+    }
+
+
+def _with_columns() -> list[Option]:
+    return [option for option in OPTIONS.values() if option.column is not None]
+
+
+def _value(option: Option) -> str:
+    value = f"%({option.name})s"
+    return f"(SELECT id FROM django_mq_queue WHERE name = {value})" if option.is_link else value
+
+
+def _read(option: Option) -> str:
+    column = f"q.{option.column}"
+    return f"(SELECT o.name FROM django_mq_queue o WHERE o.id = {column})" if option.is_link else column
+
+
+def options_written(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a statement with ``{option_values}``.
+
+    Raises UnsupportedRule for an option that only queues in memory have.
+    """
+    for name, option in MEMORY_OPTIONS.items():
+        if options.get(name, option.default) != option.default:
+            raise unsupported(f"the option {name} of a queue")
+    others = {name: options[name] for name in OTHERS if options[name] != OPTIONS[name].default}
+    own = {option.name: options[option.name] for option in _with_columns()}
+    return own | {OTHER: json.dumps(others) if others else None}
+
+
+def options_read(values: Sequence[Any]) -> dict[str, Any]:
+    """Return the options by name from the columns that ``{option_reads}`` names."""
+    *own, other = values
+    pairs = zip(_with_columns(), own, strict=True)
+    # Some databases store true as 1.
+    found = {option.name: bool(value) if option.base_type == "bool" else value for option, value in pairs}
+    return found | others_in(json.loads(other) if other else None)

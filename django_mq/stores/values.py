@@ -23,6 +23,11 @@ def time_of(value: Any) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
+def time_or_none(value: Any) -> datetime | None:
+    """Return the aware time that a column holds, None where it holds none."""
+    return None if value is None else time_of(value)
+
+
 def headers_in(text: str) -> Mapping[str, object]:
     """Return the headers that a stored text of JSON spells; none where it spells no object."""
     try:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.admin.conftest import Make
 
+# A browser draws every page, in all its colours.
+pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True)]
 LISTS = (
     "queue",
     "binding",
@@ -40,7 +42,6 @@ ASKING = (
 )
 
 
-@pytest.mark.django_db(transaction=True)
 def test_no_page_has_a_barrier(live_server: LiveServer, operator: User, make: Make) -> None:
     addresses = places(make)
 
@@ -54,7 +55,6 @@ def test_no_page_has_a_barrier(live_server: LiveServer, operator: User, make: Ma
     assert {where: what for where, what in found.items() if what} == {}
 
 
-@pytest.mark.django_db(transaction=True)
 def test_what_has_colours_of_its_own_can_be_read_in_the_dark(
     live_server: LiveServer, operator: User, make: Make
 ) -> None:

@@ -56,6 +56,7 @@ def hostile(make: Make, name: str) -> list[Model]:
     return [dead, past, make.attempt(message_id=dead.message_id, error=title, traceback=SCRIPTS[1] * 5_000)]
 
 
+@pytest.mark.once
 @pytest.mark.django_db(transaction=True)
 def test_no_body_runs_anything_or_makes_a_page_unusable(
     live_server: LiveServer, operator: User, make: Make

@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from django_mq.insights.exporting import harmless
+from django_mq.insights.reading import harmless
 from django_mq.models import InsightCause, InsightHour
 
 if TYPE_CHECKING:

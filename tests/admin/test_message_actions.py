@@ -44,7 +44,7 @@ def test_messages_are_moved_and_those_that_workers_hold_are_named(site: str, bro
     asked = act(browse, "message", "move", chosen)
     response = act(browse, "message", "move", chosen, target="elsewhere")
 
-    assert asked.context["question"].rows == [
+    assert asked.context["preview"].rows == [
         ["ready", "2", ""],
         ["claimed", "2", "will be left alone"],
         ["dead", "1", ""],
@@ -59,7 +59,7 @@ def test_moving_to_no_queue_or_a_closed_one_is_asked_again(site: str, browse: Cl
 
     for target in ("", "closed", "unknown"):
         response = act(browse, "message", "move", [message], target=target)
-        assert response.context["question"].form.errors
+        assert response.context["form"].errors
 
 
 def test_messages_are_moved_in_their_order(site: str, browse: Client, make: Make, monkeypatch: Any) -> None:
@@ -80,7 +80,7 @@ def test_a_message_is_cancelled_after_its_count_is_confirmed(site: str, browse: 
     before = Message.objects.count()
     act(browse, "message", "cancel", chosen, yes="yes")
 
-    assert asked.context["question"].rows == [["scheduled", "1", ""], ["ready", "1", ""]]
+    assert asked.context["preview"].rows == [["scheduled", "1", ""], ["ready", "1", ""]]
     assert (before, Message.objects.count()) == (2, 0)
     assert History.objects.filter(outcome=History.Outcome.CANCELLED).count() == 2
 
@@ -102,7 +102,7 @@ def test_the_priority_of_a_message_is_changed(site: str, browse: Client, make: M
     asked_again = act(browse, "message", "prioritise", [message], priority=10)
     response = act(browse, "message", "prioritise", [message, same], priority=9)
 
-    assert asked_again.context["question"].form.errors
+    assert asked_again.context["form"].errors
     changed = Message.objects.only("priority", "level").get(message_id=message.message_id)
     assert (changed.priority, changed.level) == (9, 9)
     assert said(response) == [
@@ -246,4 +246,4 @@ def test_a_time_that_is_over_or_none_is_asked_again(site: str, browse: Client, m
 
     message.refresh_from_db(fields=["state"])
     assert message.state == READY
-    assert response.context["question"].form.errors
+    assert response.context["form"].errors

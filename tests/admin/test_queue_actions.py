@@ -67,7 +67,7 @@ def test_a_purge_shows_the_count_and_removes_what_nobody_holds(site: str, browse
     asked = act(browse, "queue", "purge", [queue])
     response = act(browse, "queue", "purge", [queue], typed="purge")
 
-    assert asked.context["question"].rows == [["orders", "2", "1", "1", "1"]]
+    assert asked.context["preview"].rows == [["orders", "2", "1", "1", "1"]]
     assert said(response) == ["“orders” is purged: 4 messages."]
     assert [message.state for message in Message.objects.all()] == [CLAIMED]
     assert History.objects.filter(outcome=History.Outcome.PURGED).count() == 4
@@ -80,7 +80,7 @@ def test_an_empty_queue_is_deleted_with_its_bindings(site: str, browse: Client, 
     asked = browse.get(page_of(queue, "delete"))
     browse.post(page_of(queue, "delete"), {"confirmed": "yes"})
 
-    assert asked.context["question"].rows == [["orders", "0", "0", "0", "0"]]
+    assert asked.context["preview"].rows == [["orders", "0", "0", "0", "0"]]
     assert not Queue.objects.exists()
     assert not Binding.objects.exists()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.stores.space import Space
+from django_mq.stores.records import Space
 from tests.admin.conftest import list_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.admin.consumers import Situation
+from django_mq.admin.workers import Situation
 from django_mq.models import Consumer
 from tests.admin.conftest import act, list_of, page_of, said
 
@@ -78,7 +78,7 @@ def test_a_worker_is_told_to_be_quiet_to_work_and_its_credit(site: str, browse: 
     limited = act(browse, "workersession", "limit", [session], credit="7")
     session.refresh_from_db()
 
-    assert asked.context["question"].rows == [["shop-1", "orders", "2"]]
+    assert asked.context["preview"].rows == [["shop-1", "orders", "2"]]
     assert said(quiet) == ["“shop-1” is told to claim no more."]
     assert said(limited) == ["“shop-1” is told its credit: 7 for each consumer."]
     assert (session.conduct, session.given_credit) == ("quiet", 7)
@@ -109,7 +109,7 @@ def test_a_credit_that_makes_no_sense_is_asked_again(site: str, browse: Client, 
     asked = act(browse, "workersession", "limit", [session], credit=credit)
 
     session.refresh_from_db()
-    assert asked.context["question"].form.errors
+    assert asked.context["form"].errors
     assert session.given_credit is None
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.claim import MOST_BYTES
-from django_mq.stores.memory.history import Outcome
+from django_mq.stores.memory.row import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -86,7 +86,7 @@ FAULTS = (
         mysql=("_expired_in_state", "expires_at <= {now}", "expires_at <= {now} AND id < 0"),
     ),
     fault(
-        "an expired message is not counted as expired", ("sql/steering.py", "(ids, EXPIRED)", "(ids, CANCELLED)")
+        "an expired message is not counted as expired", ("sql/messages.py", "(ids, EXPIRED)", "(ids, CANCELLED)")
     ),
     fault(
         "the longest time to live is ignored",
@@ -109,7 +109,7 @@ FAULTS = (
     fault(
         "a ring keeps one too many",
         (
-            "sql/admitting.py",
+            "sql/admission.py",
             "if room.is_ring:\n                evicted",
             "if room.is_ring and room.add(-1, 0) is None:\n                evicted",
         ),
@@ -201,7 +201,7 @@ FAULTS = (
     fault(
         "claimed messages are cancelled",
         ("remove", "state <> 2", "state <> 9"),
-        mysql=("mysql/acting.py", "[0, 1], [0, 1, 3]", "[0, 1], [0, 1, 2, 3]"),
+        mysql=("mysql/store.py", "[0, 1], [0, 1, 3]", "[0, 1], [0, 1, 2, 3]"),
     ),
     fault(
         "scheduled messages are not purged",

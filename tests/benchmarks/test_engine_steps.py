@@ -21,7 +21,7 @@ from django_mq.engine.credit import WindowCredit
 from django_mq.engine.message import Message
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 
 if TYPE_CHECKING:
     from collections.abc import Callable

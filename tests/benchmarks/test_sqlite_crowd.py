@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.models import History, Message
 from django_mq.stores.registry import shared_store
 from tests.benchmarks.crowd import QUEUE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.core.management import ManagementUtility
 
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.management import completion
 from django_mq.stores.registry import shared_store
 

@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_mq.api import pause, publish
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.diagnosis import database as database_questions
 from django_mq.models import Message, Operation, Queue, WorkerSession
 from django_mq.stores.records import ClaimRequest, SessionInfo
@@ -197,8 +197,25 @@ def test_missing_migrations_are_a_problem(run: Run, database: str) -> None:
 
     found = Findings(run).about("migrations", "problem")
 
-    assert "0001_initial" in found["sentence"]
+    assert "0001_squashed" in found["sentence"]
     assert "migrate django_mq --database" in found["mend"]
+
+
+def test_migrations_of_which_only_some_were_applied_before_they_were_squashed_are_a_problem(
+    run: Run, database: str
+) -> None:
+    MigrationRecorder(connections[database]).migration_qs.filter(name="0017_queue_options").delete()
+
+    found = Findings(run).about("migrations", "problem")
+
+    assert "some of the replaced migrations are already applied" in found["sentence"]
+    assert "upgrade" in found["mend"]
+
+
+def test_migrations_that_were_applied_before_they_were_squashed_need_nothing(run: Run, database: str) -> None:
+    MigrationRecorder(connections[database]).migration_qs.filter(name__contains="squashed").delete()
+
+    assert "All migrations are applied" in Findings(run).about("tables", "ok")["sentence"]
 
 
 def test_a_missing_table_and_a_missing_column_are_a_problem(run: Run, database: str) -> None:

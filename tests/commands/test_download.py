@@ -14,7 +14,7 @@ from django.core.management.base import CommandError
 from django.db import connections
 
 from django_mq.api import Letter, publish, publish_many
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.diagnosis import downloading
 from django_mq.errors import MQError
 from django_mq.models import Message

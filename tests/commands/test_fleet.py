@@ -10,7 +10,7 @@ import pytest
 from django.core.management.base import CommandError
 
 from django_mq.api import publish
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.diagnosis.flow import Flow
 from django_mq.engine.verdict import Verdict
 from django_mq.models import History, WorkerSession

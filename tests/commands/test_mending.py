@@ -13,8 +13,8 @@ from django.db.models import F
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery import redriving
-from django_mq.delivery.declaring import declare
 from django_mq.delivery.editing import create_queue
+from django_mq.delivery.queues import declare
 from django_mq.engine.verdict import Verdict
 from django_mq.models import Attempt, History, Message, Queue
 from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement

@@ -14,8 +14,8 @@ from django.core.management.base import CommandError
 
 from django_mq.api import Letter, publish, publish_many
 from django_mq.delivery import redriving
-from django_mq.delivery.declaring import declare
 from django_mq.delivery.editing import create_queue, edit_queue
+from django_mq.delivery.queues import declare
 from django_mq.engine.verdict import Verdict
 from django_mq.models import Message
 from django_mq.stores.records import ClaimRequest, Failure, SessionInfo, Settlement

@@ -9,7 +9,7 @@ import pytest
 from django.core.management.base import CommandError
 
 from django_mq.api import publish
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.models import Message, Queue
 from django_mq.stores.registry import shared_store
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from django_mq.api import publish
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.models import History, WorkerSession
 from django_mq.stores.registry import shared_store
 from tests.services.processes import wait_until_gone

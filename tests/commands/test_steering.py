@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery import moving
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.models import Message
 from django_mq.stores.records import ClaimRequest, SessionInfo
 from django_mq.stores.registry import shared_store

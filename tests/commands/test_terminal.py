@@ -20,8 +20,8 @@ from django.core.management.base import CommandError
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery import lines
-from django_mq.delivery.declaring import declare
 from django_mq.delivery.publishing import Letter
+from django_mq.delivery.queues import declare
 from django_mq.errors import PublishingStopped
 from django_mq.models import Message
 from django_mq.stores.registry import shared_store

@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from django_mq.api import publish
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.models import History, Message
 from django_mq.stores.registry import shared_store
 from tests.support.waiting import PATIENCE_SECONDS, wait_until

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_mq.api import browse, publish
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.engine.states import State
 from django_mq.errors import MalformedSelector, UnknownQueue
 from django_mq.stores.registry import shared_store

@@ -14,8 +14,8 @@ from django.db.utils import DatabaseError
 from django_mq.api import apublish, publish, publish_many
 from django_mq.checks import check_settings
 from django_mq.delivery import publishing
-from django_mq.delivery.declaring import declare
 from django_mq.delivery.executing import Attempt
+from django_mq.delivery.queues import declare
 from django_mq.delivery.worker import Worker
 from django_mq.errors import ConfigurationError, StoreUnavailable
 from django_mq.models import Message, Queue

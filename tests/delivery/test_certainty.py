@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from django_mq.api import publish_many
 from django_mq.delivery import keeper
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.delivery.session import Session
 from django_mq.models import Message
 from django_mq.notifications.base import Wake
@@ -111,7 +112,7 @@ def test_the_heartbeat_of_a_lost_session_confirms_nothing_and_tells_its_worker_n
         before.renew_soon()
         wait_until(lambda: worker.session is not before)
         told: list[Any] = []
-        before.on_instructions = told.append
+        before.driver = replace(before.driver, obey=told.append)
 
         assert before.keeper
         before.keeper.renew()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.declaring import declare
-from django_mq.delivery.feeding import Feeder
+from django_mq.delivery.queues import declare
 from django_mq.delivery.session import Session
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import StoreUnavailable
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+    from django_mq.delivery.feeding import Feeder
+
 
 @pytest.fixture
 def feeder(committed_database: str) -> Iterator[Feeder]:
@@ -33,7 +34,7 @@ def feeder(committed_database: str) -> Iterator[Feeder]:
         declare(shared_store(committed_database), name)
     wake = Wake()
     session = Session(committed_database, kind="native", wake=wake)
-    feeder = Feeder(session)
+    feeder = session.feeder
     feeder.consume(("orders", "mails"))
     yield feeder
     session.close()
@@ -214,7 +215,7 @@ def test_a_claim_that_is_too_large_for_the_connection_is_repeated_with_fewer_byt
     publish_many([("orders", body) for body in large])
     wake = Wake()
     session = Session(alias, kind="native", wake=wake)
-    feeder = Feeder(session)
+    feeder = session.feeder
     feeder.consume(("orders",))
     connection = session.store.connection  # type: ignore[attr-defined]
     came: list[bytes] = []

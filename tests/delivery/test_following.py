@@ -8,7 +8,7 @@ import pytest
 from django.db import connections
 
 from django_mq.api import browse, publish
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.errors import UnknownQueue
 from django_mq.stores.registry import shared_store
 

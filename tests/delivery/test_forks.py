@@ -6,8 +6,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from django_mq.delivery.declaring import declare
 from django_mq.delivery.publishing import publish
+from django_mq.delivery.queues import declare
 from django_mq.models import History, Message
 from django_mq.stores.registry import shared_store
 

@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.declaring import declare
 from django_mq.delivery.hinting import tell_workers
 from django_mq.delivery.instructing import MOST_CREDIT, instruct
+from django_mq.delivery.queues import declare
 from django_mq.delivery.worker import Worker
 from django_mq.engine.conduct import Conduct
 from django_mq.errors import OutOfRange

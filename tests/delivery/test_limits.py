@@ -11,7 +11,7 @@ from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import Letter, publish, publish_many
-from django_mq.delivery import appending
+from django_mq.delivery import publishing
 from django_mq.delivery.editing import create_queue, edit_queue
 from django_mq.delivery.publishing import as_letter, check
 from django_mq.errors import ConfigurationError, DuplicateMessage, InvalidMessage, QueueFull
@@ -95,11 +95,11 @@ class Publisher(threading.Thread):
 
     def run(self) -> None:
         store = private_store(self._alias)
-        rules = appending.rules_of(store, "orders")
+        rules = publishing.rules_of(store, "orders")
         assert rules is not None
         _, message = check(as_letter(("orders", "late")))
         try:
-            appending.waiting_for_room(store, {"orders": rules}, lambda: self._write(store, message))
+            publishing.waiting_for_room(store, {"orders": rules}, lambda: self._write(store, message))
         except QueueFull as error:
             self.error = error
         finally:

@@ -241,7 +241,7 @@ def test_a_long_wait_for_a_foreign_write_lock_is_an_outage_in_which_no_session_i
         closing(sqlite3.connect(connections[on_sqlite].settings_dict["NAME"], check_same_thread=False)) as foreign,
     ):
         session = open_session(store, deadline_seconds=-1)
-        store.outage_seconds = 0.0  # type: ignore[attr-defined]
+        store.maintenance.outage_seconds = 0.0  # type: ignore[attr-defined]
         foreign.execute("BEGIN IMMEDIATE")
         release = threading.Timer(0.1, foreign.commit)
         release.start()

@@ -15,12 +15,12 @@ import pytest
 from django.db import connections, transaction
 
 from django_mq.api import Letter, apublish, apublish_many, publish, publish_many
-from django_mq.delivery import appending, publishing
+from django_mq.delivery import publishing
 from django_mq.delivery.apart import MOST_THREADS
-from django_mq.delivery.appending import declaring
 from django_mq.delivery.bulk import publish_alike
-from django_mq.delivery.declaring import declare, declare_all
 from django_mq.delivery.editing import create_queue
+from django_mq.delivery.publishing import declaring
+from django_mq.delivery.queues import declare, declare_all
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, InvalidMessage, QueueClosed, QueueFull, UnknownQueue
@@ -402,7 +402,7 @@ def test_publishers_that_meet_at_the_first_use_of_a_declared_queue_all_publish(
 
     with transaction.atomic(using=committed_database):
         publish("orders")
-        appending.forget()  # other processes do not know of the queue
+        publishing.forget()  # other processes do not know of the queue
         for other in others:
             other.thread.start()
         for other in others:
@@ -424,7 +424,7 @@ def test_the_first_publisher_s_roll_back_leaves_the_queue_to_the_next(
 
     with rolled_back(committed_database):
         publish("orders")
-        appending.forget()
+        publishing.forget()
         other.thread.start()
         assert other.is_declaring.wait(PATIENCE_SECONDS)
     other.thread.join(PATIENCE_SECONDS)

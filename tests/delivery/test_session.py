@@ -12,9 +12,9 @@ from django.core.management import call_command
 
 from django_mq.api import publish
 from django_mq.delivery import keeper
-from django_mq.delivery.declaring import declare
 from django_mq.delivery.keeper import Keeper
-from django_mq.delivery.session import Session
+from django_mq.delivery.queues import declare
+from django_mq.delivery.session import Driver, Session
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost, StoreUnavailable
 from django_mq.models import History, Message, Queue, WorkerSession
@@ -393,7 +393,7 @@ def lapse_all(alias: str, session: Session) -> Keeper:
     assert isinstance(kept, Keeper)
     kept._renew_at = float("inf")
     # A server that has just started grants every session a deadline of grace.
-    kept.store.grace_seconds = -1000.0  # type: ignore[attr-defined]
+    kept.store.maintenance.grace_seconds = -1000.0  # type: ignore[attr-defined]
     return kept
 
 
@@ -536,10 +536,10 @@ def test_a_keeper_survives_a_defect(alias: str, open_session: Open, caplog: pyte
     def broken() -> Any:
         raise ZeroDivisionError
 
-    session.describe = broken
+    session.driver = Driver(describe=broken)
     thread._renew_at = 0.0
     wait_until(lambda: "The keeper stumbled" in caplog.text)
-    session.describe = tuple
+    session.driver = Driver()
 
     first = WorkerSession.objects.using(alias).get().heartbeat_at
     wait_until(lambda: WorkerSession.objects.using(alias).get().heartbeat_at > first)

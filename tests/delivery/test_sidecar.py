@@ -10,7 +10,7 @@ import psutil
 import pytest
 from django.db import connections
 
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.delivery.session import Session
 from django_mq.delivery.sidecar import MODULE
 from django_mq.errors import ConfigurationError

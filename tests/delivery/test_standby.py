@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.declaring import declare
-from django_mq.delivery.feeding import Feeder, Standby
+from django_mq.delivery.feeding import Standby
+from django_mq.delivery.queues import declare
 from django_mq.delivery.session import Session
 from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
@@ -33,7 +33,7 @@ class Sleeper:
         self.listener.subscribe([queue_topic(name) for name in QUEUES])
         wait_until(lambda: self.listener.connected)
         self.session = Session(alias, kind="native", wake=self.wake)
-        self.feeder = Feeder(self.session)
+        self.feeder = self.session.feeder
         self.feeder.consume(QUEUES)
         self.standby = Standby(self.listener, self.feeder)
 

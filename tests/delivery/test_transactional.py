@@ -8,8 +8,8 @@ import pytest
 from django.db import connections, transaction
 
 from django_mq.api import publish
-from django_mq.delivery.declaring import declare
 from django_mq.delivery.executing import Attempt
+from django_mq.delivery.queues import declare
 from django_mq.delivery.worker import Worker
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import ConfigurationError, LeaseLost

@@ -13,7 +13,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import publish
-from django_mq.delivery import child, upkeep
+from django_mq.delivery import sidecar, upkeep
 from django_mq.delivery.operations import TakeOver
 from django_mq.delivery.upkeep import Upkeep, keep_up, run_upkeep, run_upkeep_to_the_end
 from django_mq.engine.lease import STALLED_SECONDS
@@ -241,7 +241,7 @@ def test_where_processes_fail_the_next_one_is_begun_later_each_time(
 def test_a_program_that_embeds_python_starts_python(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("/usr/sbin/uwsgi", "", None):
         monkeypatch.setattr(sys, "executable", name)
-        assert child.start("keyword", stdin=subprocess.DEVNULL).wait() == 0
+        assert sidecar.start("keyword", stdin=subprocess.DEVNULL).wait() == 0
 
 
 def test_whoever_becomes_the_eldest_begins_at_once(store: Any, orders: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from django_mq.api import pause, publish, publish_many, resume
 from django_mq.delivery import keeper, policies
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.delivery.worker import Worker
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import HandlersHang, Reject, Release, Retry
@@ -150,7 +150,7 @@ def test_a_handler_with_little_credit_does_not_make_the_claims_for_another_small
     diary = Diary()
     handlers = [a_handler(diary, credit=20), a_handler(lambda _: None, queue="mails", credit=1)]
     worker = Worker(handlers, threads=threads, using=alias)
-    claims = worker.session.store._claims  # type: ignore[attr-defined]
+    claims = worker.session.store.claims.tokens  # type: ignore[attr-defined]
     begin = next(claims)
 
     worker.run(until_empty=True)

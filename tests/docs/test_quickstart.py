@@ -10,6 +10,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.docs.pages import DOCS, blocks, python
 
 if TYPE_CHECKING:
@@ -107,6 +109,7 @@ def test_the_quickstart_leads_from_an_empty_folder_to_handled_messages(tmp_path:
     assert "ForkPoolWorker" in answer
 
 
+@pytest.mark.once
 def test_the_page_on_tests_has_tests_that_pass_in_the_quickstarts_project(tmp_path: Path) -> None:
     reader = Reader(tmp_path)
     follow(reader)

@@ -5,11 +5,10 @@ from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.entry import Entry
 from django_mq.engine.expiry import Lifetime
-from django_mq.engine.fate import Fate
 from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
-from django_mq.engine.states import State
+from django_mq.engine.states import Fate, State
 from tests.engine.builders import drain, message, names, publish, subscribe
 
 

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.engine.backoff import Backoff
+from django_mq.engine.admission import Exclusivity
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import OverdraftCredit, SpendingCredit, WindowCredit
-from django_mq.engine.exclusivity import Exclusivity
 from django_mq.engine.expiry import Lifetime
-from django_mq.engine.fate import VOID, Fate
 from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
-from django_mq.engine.selectors.selector import Selector
-from django_mq.engine.states import State
+from django_mq.engine.selector import Selector
+from django_mq.engine.states import VOID, Fate, State
+from django_mq.engine.verdict import Backoff
 from django_mq.errors import (
     AccessRefused,
     DuplicateMessage,
@@ -40,8 +39,8 @@ from tests.engine.builders import die, drain, entry, message, names, publish, su
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from django_mq.engine.contents import Statistics
     from django_mq.engine.entry import Entry
-    from django_mq.engine.statistics import Statistics
 
 ENTRY = ("state", "owner", "order", "attempts", "redelivered", "due_at", "expires_at", "doomed", "claim_number")
 CREDIT = ("messages", "size_bytes", "outstanding", "outstanding_bytes", "is_open")

@@ -1,5 +1,4 @@
-from django_mq.engine.calendar import Calendar
-from django_mq.engine.timeline import NEVER
+from django_mq.engine.timeline import NEVER, Calendar
 from tests.engine.builders import entry
 
 

@@ -11,10 +11,10 @@ import pytest
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer, Interest
 from django_mq.engine.credit import WindowCredit
-from django_mq.engine.groups.assigned import AssignedGroups
+from django_mq.engine.groups import AssignedGroups
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 from django_mq.engine.target import Target
 from tests.engine.builders import drain, message, names, publish, subscribe
 

@@ -2,9 +2,8 @@ from typing import Any
 
 import pytest
 
-from django_mq.engine.client import Client
-from django_mq.engine.consumer import Consumer
-from django_mq.engine.exclusivity import Admission, Exclusivity
+from django_mq.engine.admission import Admission, Exclusivity
+from django_mq.engine.consumer import Client, Consumer
 from django_mq.errors import (
     AccessRefused,
     ConsumersExist,

@@ -1,5 +1,6 @@
 from django_mq.engine.entry import Entry
-from django_mq.engine.expiry import Expiring, is_expired
+from django_mq.engine.expiry import is_expired
+from django_mq.engine.timeline import Expiring
 from tests.engine.builders import message, names
 
 

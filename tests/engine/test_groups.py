@@ -7,10 +7,7 @@ from hypothesis import strategies as st
 
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.entry import Entry
-from django_mq.engine.groups.assigned import AssignedGroups
-from django_mq.engine.groups.base import Groups
-from django_mq.engine.groups.shared import SharedGroups
-from django_mq.engine.groups.sole import SoleReceiver
+from django_mq.engine.groups import AssignedGroups, Groups, SharedGroups, SoleReceiver
 from django_mq.errors import OutOfRange
 from tests.engine.builders import message
 

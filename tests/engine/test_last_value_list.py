@@ -6,10 +6,7 @@ from hypothesis import strategies as st
 
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.entry import Entry
-from django_mq.engine.lists.fifo import FifoList
-from django_mq.engine.lists.last_value import LastValueList
-from django_mq.engine.lists.priority import PriorityList
-from django_mq.engine.lists.sorted import SortedList
+from django_mq.engine.lists import FifoList, LastValueList, PriorityList, SortedList
 from tests.engine.builders import message, names
 
 

@@ -2,14 +2,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from django_mq.engine import lists
 from django_mq.engine.entry import Entry
-from django_mq.engine.lists import registry
-from django_mq.engine.lists.fifo import FifoList
-from django_mq.engine.lists.last_value import LastValueList
-from django_mq.engine.lists.ordered import OrderedList
-from django_mq.engine.lists.priority import PriorityList
-from django_mq.engine.lists.registry import make_list, register_list
-from django_mq.engine.lists.sorted import SortedList
+from django_mq.engine.lists import (
+    FifoList,
+    LastValueList,
+    OrderedList,
+    PriorityList,
+    SortedList,
+    make_list,
+    register_list,
+)
 from django_mq.errors import ListKeyMissing, ListKindTaken, UnknownListKind
 from tests.engine.builders import message, names
 
@@ -29,10 +32,10 @@ def shortest_first(*, key: str | None, levels: int) -> ShortestFirst:
 
 @pytest.fixture
 def clean_registry() -> Iterator[None]:
-    kinds = dict(registry._factories)
+    kinds = dict(lists._factories)
     yield
-    registry._factories.clear()
-    registry._factories.update(kinds)
+    lists._factories.clear()
+    lists._factories.update(kinds)
 
 
 @pytest.mark.parametrize(

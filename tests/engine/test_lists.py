@@ -5,10 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_mq.engine.entry import Entry
-from django_mq.engine.lists.base import EntryList
-from django_mq.engine.lists.fifo import FifoList
-from django_mq.engine.lists.ordered import RUN_LENGTH
-from django_mq.engine.lists.priority import PriorityList
+from django_mq.engine.lists import RUN_LENGTH, EntryList, FifoList, PriorityList
 from tests.engine.builders import entry
 
 

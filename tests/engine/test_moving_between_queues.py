@@ -5,10 +5,10 @@ from threading import Thread
 import pytest
 
 from django_mq.engine.broker import Broker
-from django_mq.engine.fate import Fate
 from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
+from django_mq.engine.states import Fate
 from django_mq.errors import QueueFull
 from tests.engine.builders import names, publish, subscribe
 

@@ -6,20 +6,18 @@ from typing import Any
 
 import pytest
 
-from django_mq.engine.backoff import Backoff
+from django_mq.engine.admission import Exclusivity
 from django_mq.engine.broker import Broker
-from django_mq.engine.client import Client
-from django_mq.engine.consumer import Consumer
+from django_mq.engine.consumer import Client, Consumer
 from django_mq.engine.entry import Entry
-from django_mq.engine.exclusivity import Exclusivity
 from django_mq.engine.expiry import Lifetime
-from django_mq.engine.fate import RETURNED
-from django_mq.engine.groups.assigned import AssignedGroups
-from django_mq.engine.levels import check_levels
+from django_mq.engine.groups import AssignedGroups
 from django_mq.engine.overflow import Limits, Overflow
+from django_mq.engine.places import check_levels
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
-from django_mq.engine.states import CLAIMED, GONE, HELD, READY, STEALABLE
+from django_mq.engine.states import CLAIMED, GONE, HELD, READY, RETURNED, STEALABLE
+from django_mq.engine.verdict import Backoff
 from django_mq.errors import IllegalMove, OutOfRange, PublishError
 from tests.engine.builders import drain, message, names, publish, subscribe
 

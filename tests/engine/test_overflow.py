@@ -2,11 +2,10 @@ import pytest
 
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.entry import Entry
-from django_mq.engine.fate import Fate
 from django_mq.engine.overflow import Limits, Overflow, Producer
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
-from django_mq.engine.states import State
+from django_mq.engine.states import Fate, State
 from django_mq.errors import ProducerBlocked, QueueFull
 from tests.engine.builders import drain, message, names, publish, subscribe
 

@@ -1,4 +1,4 @@
-from django_mq.engine.placement import Placement
+from django_mq.engine.entry import Placement
 from django_mq.engine.places import place_of
 from django_mq.engine.states import State
 from tests.engine.builders import message

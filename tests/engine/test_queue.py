@@ -4,7 +4,7 @@ import pytest
 
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.entry import Entry
-from django_mq.engine.lists.fifo import FifoList
+from django_mq.engine.lists import FifoList
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import State

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from django_mq.engine.groups.assigned import AssignedGroups
-from django_mq.engine.groups.sole import SoleReceiver
-from django_mq.engine.policy import SHARED_TABLE
+from django_mq.engine.groups import AssignedGroups, SoleReceiver
 from django_mq.engine.queue import Queue
-from django_mq.engine.rules import Rules
+from django_mq.engine.rules import SHARED_TABLE, Rules
 from tests.engine.builders import drain, publish, subscribe
 
 

@@ -9,10 +9,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import WindowCredit
 from django_mq.engine.entry import Entry
-from django_mq.engine.fate import Fate
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
-from django_mq.engine.states import State
+from django_mq.engine.states import Fate, State
 from tests.engine.builders import message, names
 
 #: The level of each priority in a queue of four, written out rather than computed.

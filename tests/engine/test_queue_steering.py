@@ -1,5 +1,5 @@
 from django_mq.engine.broker import Broker
-from django_mq.engine.lists.fifo import FifoList
+from django_mq.engine.lists import FifoList
 from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules

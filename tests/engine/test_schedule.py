@@ -1,4 +1,4 @@
-from django_mq.engine.schedule import Schedule
+from django_mq.engine.timeline import Schedule
 from tests.engine.builders import entry, names
 
 

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_mq.engine.entry import Entry
-from django_mq.engine.lists.ordered import RUN_LENGTH
-from django_mq.engine.lists.sorted import SortedList
+from django_mq.engine.lists import RUN_LENGTH, SortedList
 from tests.engine.builders import message, names
 
 

@@ -1,11 +1,11 @@
 import pytest
 
 from django_mq.engine.consumer import Consumer
+from django_mq.engine.contents import Statistics
 from django_mq.engine.entry import Entry
 from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
-from django_mq.engine.statistics import Statistics
 from tests.engine.builders import die, drain, publish, subscribe
 
 CAUSES = ("accepted", "expired", "killed", "replaced")

@@ -11,7 +11,7 @@ from django_mq.engine.broker import Broker
 from django_mq.engine.overflow import Limits, Overflow, Producer
 from django_mq.engine.queue import Queue
 from django_mq.engine.rules import Rules
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 from django_mq.engine.states import State
 from django_mq.errors import OutOfRange
 from tests.engine.builders import drain, message, names, publish, subscribe

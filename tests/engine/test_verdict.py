@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from django_mq.engine.backoff import Backoff
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.rules import Rules
-from django_mq.engine.verdict import ACCEPT, RELEASE, AtOnce, Decision, Ending, Verdict, ending_of, verdict
+from django_mq.engine.verdict import (
+    ACCEPT,
+    RELEASE,
+    AtOnce,
+    Backoff,
+    Decision,
+    Ending,
+    Verdict,
+    ending_of,
+    verdict,
+)
 from django_mq.errors import CorruptMessage, HandlerTimeout, Reject, Release, Retry, WorkerLost
 
 DEAD = Decision(Verdict.DEAD, counted=True)

@@ -1,4 +1,4 @@
-from django_mq.engine.lists.fifo import FifoList
+from django_mq.engine.lists import FifoList
 from django_mq.engine.view import View
 from tests.engine.builders import entry, names
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from django_mq.engine.backoff import Backoff
 from django_mq.engine.broker import Broker
 from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import State
+from django_mq.engine.verdict import Backoff
 from django_mq.errors import DuplicateMessage, IllegalMove, QueueFull
 from tests.engine.builders import drain, message, names, publish, subscribe
 

@@ -30,7 +30,7 @@ FILES = 120
 PATIENCE_SECONDS = 400.0
 
 
-@pytest.fixture(params=["sqlite", "postgresql and redis"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql and redis", marks=pytest.mark.once)])
 def servers(request: pytest.FixtureRequest) -> dict[str, str]:
     """The variables that tell the demo its servers: none at all, or two."""
     return {} if request.param == "sqlite" else request.getfixturevalue("own_servers")
@@ -88,6 +88,7 @@ def test_it_indexes_files_and_finds_the_result_right(run_demo: RunDemo, servers:
     assert "9 (package)" in written
 
 
+@pytest.mark.once
 def test_a_worker_killed_half_way_changes_nothing(run_demo: RunDemo, servers: dict[str, str]) -> None:
     code, written = run_demo("--limit", str(FILES), "--kill-once", **servers)
 
@@ -96,6 +97,7 @@ def test_a_worker_killed_half_way_changes_nothing(run_demo: RunDemo, servers: di
     assert totals(written, "files") == (FILES, FILES)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_no_process_and_can_be_continued(
     start_demo: StartDemo, run_demo: RunDemo, signum: signal.Signals
@@ -116,6 +118,7 @@ def test_an_interrupted_demo_leaves_no_process_and_can_be_continued(
     assert totals(written, "files") == (30, 30)
 
 
+@pytest.mark.once
 def test_it_serves_the_site_until_it_is_interrupted(start_demo: StartDemo, free_port: int) -> None:
     with start_demo("--limit", "10", "--serve", "--port", str(free_port)) as process:
         written = read_until(process, "stay up")
@@ -138,6 +141,7 @@ def test_a_port_in_use_is_said_at_once(run_demo: RunDemo) -> None:
     assert "name another with --port" in written
 
 
+@pytest.mark.once
 def test_a_second_demo_in_the_same_place_is_refused(
     start_demo: StartDemo, run_demo: RunDemo, free_port: int
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 from django.test import RequestFactory
 
 from django_mq.api import publish
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.diagnosis import in_time
 from django_mq.diagnosis.in_time import Question
 from django_mq.errors import StoreUnavailable

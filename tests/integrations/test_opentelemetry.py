@@ -14,10 +14,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.declaring import declare
 from django_mq.delivery.editing import edit_queue
 from django_mq.delivery.executing import Attempt
 from django_mq.delivery.handlers import Handler
+from django_mq.delivery.queues import declare
 from django_mq.delivery.redriving import redrive
 from django_mq.diagnosis.copying import copy_of
 from django_mq.integrations.opentelemetry import instrument, uninstrument

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import psutil
+import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
@@ -30,6 +31,7 @@ KILLED_AFTER = (6, 17, 24, 38)
 STOPPED_AFTER = 60
 
 
+@pytest.mark.once
 def test_an_operation_whose_processes_are_killed_is_done_once_by_the_leader(site: Site) -> None:
     operation = begun(site)
     for statements in KILLED_AFTER:

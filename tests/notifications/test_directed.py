@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django_mq.notifications.base import Wake
-    from django_mq.notifications.listening import RedisListener
+    from django_mq.notifications.redis import RedisListener
     from tests.notifications.conformance.conftest import Ears
     from tests.services.redis import Redis
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.models import History
 from django_mq.stores.registry import shared_store
 from tests.delivery.builders import a_handler, running

@@ -11,9 +11,10 @@ import pytest
 import redis
 
 from django_mq.api import publish
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.models import History
-from django_mq.notifications import breaker, listening
+from django_mq.notifications import gathering
+from django_mq.notifications import redis as listening
 from django_mq.notifications.base import ANY, News, Wake
 from django_mq.notifications.redis import RedisNotifier
 from django_mq.stores.registry import shared_store
@@ -87,7 +88,7 @@ def client(redis_server: Redis) -> Iterator[Any]:
 @pytest.fixture
 def undaunted(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pause after a failure: each question is asked."""
-    monkeypatch.setattr(breaker, "CAP_SECONDS", 0.0)
+    monkeypatch.setattr(gathering, "LONGEST_PAUSE_SECONDS", 0.0)
 
 
 def test_what_stands_in_a_key_is_overwritten_if_it_is_not_ours(

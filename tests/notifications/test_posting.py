@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 
-from django_mq.notifications.posting import CROWD, SELDOM_SECONDS, Post, Poster
-from django_mq.notifications.scripts import Script
+from django_mq.notifications.redis import CROWD, SELDOM_SECONDS, Post, Poster, Script
 from tests.support.forking import exit_code_of_child
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 

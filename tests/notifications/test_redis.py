@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.notifications import breaker
+from django_mq.notifications import gathering
 from django_mq.notifications.base import News, Wake
 from django_mq.notifications.gathering import MOMENT_SECONDS
-from django_mq.notifications.posting import Post
-from django_mq.notifications.redis import RedisNotifier
+from django_mq.notifications.redis import Post, RedisNotifier
 from tests.support.forking import exit_code_of_child, held_by_another_thread
 from tests.support.waiting import wait_until
 
@@ -61,8 +60,8 @@ def test_a_publisher_asks_a_hanging_server_once_and_then_no_more(
     deaf: Deaf, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Longer than the test: a pause that is over is a reason to ask again.
-    monkeypatch.setattr(breaker, "FIRST_SECONDS", 600.0)
-    monkeypatch.setattr(breaker, "CAP_SECONDS", 600.0)
+    monkeypatch.setattr(gathering, "FIRST_PAUSE_SECONDS", 600.0)
+    monkeypatch.setattr(gathering, "LONGEST_PAUSE_SECONDS", 600.0)
     notifier = RedisNotifier(deaf.url, prefix="p", timeout_seconds=0.05)
 
     notifier.send(["q:orders"])
@@ -78,7 +77,7 @@ def test_a_publisher_asks_a_hanging_server_once_and_then_no_more(
 def test_a_publisher_tries_again_when_the_breaker_closes(
     redis_server: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(breaker, "CAP_SECONDS", 0.0)
+    monkeypatch.setattr(gathering, "LONGEST_PAUSE_SECONDS", 0.0)
     notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=5.0)
     redis_server.kill()
     notifier.send(["q:orders"])

@@ -31,6 +31,14 @@ MORNING = datetime(2026, 3, 2, 8, tzinfo=UTC)
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as long what needs Spark itself: a JVM that starts, and seconds for the smallest job."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.once)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown() -> None:
     """Let no task of a job that has failed outlive its test: it would write into the next one's tables."""
     from pyspark import SparkContext

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from django_mq.insights import exporting
-from django_mq.insights.histograms import bucket
+from django_mq.insights import reading
+from django_mq.insights.figures import bucket
 from django_mq.pipeline.insights import groups
 from django_mq.pipeline.insights.figures import (
     ALL_LEVELS,
@@ -221,4 +221,4 @@ def test_nothing_is_no_hours() -> None:
 def test_what_is_counted_of_an_hour_is_what_can_be_taken_along() -> None:
     counted = {column.split()[0] for column in groups.SCHEMA.split(", ")}
 
-    assert counted - {"queue"} == {*exporting.HOUR} - {"queue_name"}
+    assert counted - {"queue"} == {*reading.HOUR} - {"queue_name"}

@@ -14,8 +14,8 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from django_mq.errors import PipelineError
-from django_mq.insights import forecast, histograms, reading
-from django_mq.insights.forecast import Day
+from django_mq.insights import figures, reading
+from django_mq.insights.figures import Day
 from django_mq.models import Attempt, History, InsightCause, InsightHour, Message, Queue
 from django_mq.pipeline.archive import job as archive_job
 from django_mq.pipeline.insights.job import compute
@@ -200,20 +200,20 @@ class TestOnOneDatabase:
 def test_percentiles_of_merged_histograms_are_near_the_exact_ones() -> None:
     waits = [0.0005 + 0.01 * number for number in range(1000)]
     halves = [waits[::2], waits[1::2]]
-    merged = histograms.merged(
-        json.dumps(dict(Counter(str(histograms.bucket(wait)) for wait in half))) for half in halves
+    merged = figures.merged(
+        json.dumps(dict(Counter(str(figures.bucket(wait)) for wait in half))) for half in halves
     )
 
     for percent in (50, 95, 99):
-        assert histograms.percentile(merged, percent) == pytest.approx(waits[10 * percent], rel=0.1)
-    assert histograms.percentile({}, 50) is None
+        assert figures.percentile(merged, percent) == pytest.approx(waits[10 * percent], rel=0.1)
+    assert figures.percentile({}, 50) is None
 
 
 def test_a_growing_queue_is_seen_to_outgrow_its_workers() -> None:
     days = {DAY + timedelta(days=number): Day(8640 * (4 + number), 1.0, 1) for number in range(4)}
 
-    assert forecast.outgrown(days) == date(2026, 3, 8)
-    assert forecast.outgrown({DAY: Day(86400, 1.0, 1)}) == DAY
-    assert forecast.outgrown({DAY: Day(100, 1.0, 1)}) is None
-    assert forecast.outgrown({DAY + timedelta(days=number): Day(100, 1.0, 1) for number in range(5)}) is None
-    assert forecast.outgrown({DAY: Day(100, 1.0, 0)}) is None
+    assert figures.outgrown(days) == date(2026, 3, 8)
+    assert figures.outgrown({DAY: Day(86400, 1.0, 1)}) == DAY
+    assert figures.outgrown({DAY: Day(100, 1.0, 1)}) is None
+    assert figures.outgrown({DAY + timedelta(days=number): Day(100, 1.0, 1) for number in range(5)}) is None
+    assert figures.outgrown({DAY: Day(100, 1.0, 0)}) is None

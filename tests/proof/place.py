@@ -192,7 +192,7 @@ class Place:
         """Make the tables and the queue, unless the database was copied from one that has them."""
         call_command("migrate", database=self.alias, verbosity=0)
         make_table(self.alias)
-        from django_mq.delivery.declaring import declare
+        from django_mq.delivery.queues import declare
         from django_mq.stores.registry import shared_store
 
         declare(shared_store(self.alias), QUEUE)

@@ -20,7 +20,7 @@ from django_mq.delivery.handlers import Handler
 from django_mq.delivery.upkeep import keep_up
 from django_mq.delivery.worker import Worker
 from django_mq.errors import StoreError
-from django_mq.stores.postgresql.guarding import RECONNECT_SECONDS, Guarding
+from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLMaintenance
 from django_mq.stores.registry import private_store
 from tests.proof.notes import DONE, SENT, note
 from tests.settings.databases import from_url
@@ -62,7 +62,7 @@ def consume(
     Its machine's clock may be off, and its files may not be allowed to grow; it may never be done with a message.
     It may give others whose connections are cut longer to come back.
     """
-    Guarding.reconnect_seconds = reconnect_seconds
+    PostgreSQLMaintenance.reconnect_seconds = reconnect_seconds
     set_clock(timedelta(hours=clock_hours))
     if file_bytes is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))

@@ -139,7 +139,8 @@ def test_a_frozen_workers_late_settlements_are_void(place: Place) -> None:
     # What nothing has become of yet, the session would be given again.
     wait_until(lambda: not place.count(State.READY, State.CLAIMED, State.SCHEDULED), place.story)
     frozen.signal(signal.SIGCONT)
-    wait_until(lambda: "beginning anew" in place.said, place.story)
+    # What it says depends on which of its threads looks first, and on whether all it held was handled by then.
+    wait_until(lambda: "beginning anew" in place.said or "settlements were void" in place.said, place.story)
 
     other.end()
     frozen.end()

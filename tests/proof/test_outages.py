@@ -11,7 +11,7 @@ from django.db import connections
 from django.db.models import F
 
 from django_mq.models import History, Message
-from django_mq.notifications import breaker
+from django_mq.notifications import gathering
 from tests.proof.account import Account
 from tests.proof.link import Link
 from tests.proof.soak import Soak, cut_connections
@@ -96,8 +96,8 @@ def test_a_slow_redis_loses_nothing_and_makes_a_publisher_wait_once(
     places: Places, redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Longer than the test: a publisher who is made to wait twice has not been spared the second time.
-    monkeypatch.setattr(breaker, "FIRST_SECONDS", 600.0)
-    monkeypatch.setattr(breaker, "CAP_SECONDS", 600.0)
+    monkeypatch.setattr(gathering, "FIRST_PAUSE_SECONDS", 600.0)
+    monkeypatch.setattr(gathering, "LONGEST_PAUSE_SECONDS", 600.0)
     given = {"REDIS_TIMEOUT_SECONDS": 0.5, "SESSION_SECONDS": 60}
     with Link(redis_url) as link, places("postgresql", REDIS_URL=link.url, **given) as place:
         worker = place.start("consume")

@@ -25,7 +25,8 @@ VARIABLES = {"mariadb": "MARIADB_URL", "postgresql": "DATABASE_URL", "redis": "R
 class Services:
     """Starts each server at most once and stops what it started."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = True) -> None:
+        self._durable = durable
         self._started: dict[str, Server] = {}
 
     def url(self, name: str) -> str:
@@ -35,7 +36,7 @@ class Services:
 
     def _own(self, name: str) -> Server:
         if name not in self._started:
-            server = SERVERS[name]()
+            server = SERVERS[name](durable=self._durable)
             # Its own way out clears a failed or interrupted start away.
             server.__enter__()
             self._started[name] = server

@@ -60,11 +60,11 @@ class MariaDB(Server):
     #: Nobody is left to wait for a clean end.
     death_signal: ClassVar[signal.Signals] = signal.SIGKILL
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = True) -> None:
         check_driver()
         self.program = find_program("mariadbd")
         self.installer = find_program("mariadb-install-db")
-        super().__init__()
+        super().__init__(durable=durable)
 
     @property
     def data(self) -> Path:
@@ -112,6 +112,8 @@ class MariaDB(Server):
         }
         options = [f"--{name}={value}" for name, value in settings.items()]
         alone = ["--skip-networking", "--skip-grant-tables"]
+        if not self.durable:
+            alone += ["--debug-no-sync", "--skip-innodb-doublewrite"]
         return [self.program, NO_CONFIGURATION, *alone, *self._as_root(), *options]
 
     def answers(self) -> bool:

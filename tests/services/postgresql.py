@@ -3,7 +3,7 @@
 The wheel knows where its programs are, how to become another user (PostgreSQL refuses
 to run as root) and how to make a data directory; this module uses it for these three.
 The server itself is run here, in the foreground, so that it can be killed, restarted
-and tied to the life of the tests. Durability is PostgreSQL's default: fsync on,
+and tied to the life of the tests. A durable one has PostgreSQL's defaults: fsync on,
 synchronous_commit on.
 """
 
@@ -77,6 +77,8 @@ class PostgreSQL(Server):
             "unix_socket_directories": str(self.data),
             "max_connections": str(MAX_CONNECTIONS),
         }
+        if not self.durable:
+            settings |= {"fsync": "off", "full_page_writes": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [str(self._wheel.bin_path / "postgres"), "-D", str(self.data), *options]
 

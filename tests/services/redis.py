@@ -58,10 +58,10 @@ class Redis(Server):
     #: A frozen one would hear nothing less.
     death_signal: ClassVar[signal.Signals] = signal.SIGKILL
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = True) -> None:
         self.program = find_program()
         self.port = find_free_port()
-        super().__init__()
+        super().__init__(durable=durable)
 
     @property
     def url(self) -> str:

@@ -39,7 +39,8 @@ def in_ci() -> bool:
 class Server(ABC):
     """One server with data of its own: ``start`` and ``stop`` keep the data, ``close`` removes it.
 
-    Usable as a context manager. Raises UnavailableError when the program is missing.
+    Usable as a context manager. Raises UnavailableError when the program is missing. A server that is not
+    durable keeps what was committed if its processes are killed, and not if the machine fails.
     """
 
     name: ClassVar[str]
@@ -48,7 +49,8 @@ class Server(ABC):
     #: Ends the server when the process that started it dies.
     death_signal: ClassVar[signal.Signals] = signal.SIGTERM
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = True) -> None:
+        self.durable = durable
         self._directory = Directory(self.name)
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = os.getpid()

@@ -16,11 +16,11 @@ from redis.retry import Retry
 from tests.conftest import skip_or_fail
 from tests.services.directory import Directory
 from tests.services.environment import Services
+from tests.services.postgresql import PostgreSQL
 from tests.services.processes import alive
 from tests.services.server import UnavailableError
 
 if TYPE_CHECKING:
-    from tests.services.postgresql import PostgreSQL
     from tests.services.redis import Redis
 
 
@@ -32,10 +32,12 @@ def run(server: PostgreSQL, *statements: str) -> list[tuple[object, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
-def test_postgresql_has_its_default_durability(postgresql_server: PostgreSQL) -> None:
-    rows = run(postgresql_server, "SELECT current_setting('fsync'), current_setting('synchronous_commit')")
+def test_postgresql_has_its_default_durability_unless_the_tests_do_without(postgresql_server: PostgreSQL) -> None:
+    ask = "SELECT current_setting('fsync'), current_setting('synchronous_commit')"
 
-    assert rows == [("on", "on")]
+    with PostgreSQL() as durable:
+        assert run(durable, ask) == [("on", "on")]
+    assert run(postgresql_server, ask) == [("off", "on")]
 
 
 def test_postgresql_keeps_what_was_committed_when_it_is_killed(postgresql_server: PostgreSQL) -> None:

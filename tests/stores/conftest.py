@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from django_mq.stores.base import Store
-    from django_mq.stores.memory.history import FailedAttempt, Finished
+    from django_mq.stores.memory.row import FailedAttempt, Finished
 
     #: Changes fields of a queue by name.
     EditQueue = Callable[..., None]
@@ -98,7 +98,7 @@ def attempts(store: Store) -> Callable[[], list[Attempt | FailedAttempt]]:
 def edit_in_memory(store: MemoryStore, name: str, **changes: Any) -> None:
     """The same where there is no row: ``closed`` belongs to the queue, the rest to its settings."""
     queue = store.broker.queues[name]
-    queue.closed = changes.pop("closed", queue.closed)
+    queue.engine.closed = changes.pop("closed", queue.engine.closed)
     queue.settings = replace(queue.settings, **changes)
 
 

@@ -18,7 +18,7 @@ def test_a_server_that_has_just_started_grants_every_session_a_deadline_of_grace
     session = open_session(store)
     pass_time(store, DEADLINE_SECONDS + 1)
 
-    store.grace_seconds = YEAR
+    store.maintenance.grace_seconds = YEAR
     during = store.reap()
     pass_time(store, YEAR)
     after = store.reap()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from django_mq.errors import StoreUnavailable
-from django_mq.stores.mysql.settings import LOCK_SECONDS
-from django_mq.stores.mysql.settings import bounded as bounded_on_mysql
+from django_mq.stores.mysql.database import LOCK_SECONDS
+from django_mq.stores.mysql.database import bounded as bounded_on_mysql
 from django_mq.stores.postgresql.settings import bounded
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store
@@ -40,9 +40,9 @@ def test_a_connection_to_mariadb_has_its_limits_again_when_it_was_opened_anew():
     store = private_store("mariadb")
     store.disconnect()
 
-    assert store._rows("waiting_limit") == [(LOCK_SECONDS,)]
+    assert store.database.rows("waiting_limit") == [(LOCK_SECONDS,)]
     store.disconnect()
-    assert store._rows("waiting_limit") == [(LOCK_SECONDS,)]
+    assert store.database.rows("waiting_limit") == [(LOCK_SECONDS,)]
     store.close()
 
 

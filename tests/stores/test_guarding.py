@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(databases=["postgresql"], transaction=True)
 
 def a_store() -> PostgreSQLStore:
     store: PostgreSQLStore = private_store("postgresql")  # type: ignore[assignment]
-    store.grace_seconds = 0.0  # the server has just been started for the tests
+    store.maintenance.grace_seconds = 0.0  # the server has just been started for the tests
     return store
 
 
@@ -62,7 +62,7 @@ def cut(store: PostgreSQLStore) -> None:
 def test_a_session_whose_connection_has_ended_is_left_the_time_to_come_back(
     worker: PostgreSQLStore, reaper: PostgreSQLStore
 ) -> None:
-    reaper.reconnect_seconds = 10.0  # more than this test can be kept waiting
+    reaper.maintenance.reconnect_seconds = 10.0  # more than this test can be kept waiting
     session = open_session(worker)
     assert guard(worker, session)
     cut(worker)
@@ -143,7 +143,7 @@ def test_a_server_that_has_just_started_hastens_nobody(worker: PostgreSQLStore, 
     session = open_session(worker)
     guard(worker, session)
     cut(worker)
-    reaper.grace_seconds = 365 * 86400.0
+    reaper.maintenance.grace_seconds = 365 * 86400.0
 
     assert not reaper.chores().reap
     assert reaper.hasten() == 0

@@ -17,12 +17,12 @@ from django_mq.delivery.following import Follower
 from django_mq.engine.arbiter import LEFT_SECONDS
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreError, StoreUnavailable, UnknownQueue
-from django_mq.stores.mysql import running
+from django_mq.stores.mysql import database as mysql_database
 from django_mq.stores.mysql import store as mysql
-from django_mq.stores.postgresql import deleting as postgresql
+from django_mq.stores.postgresql import store as postgresql
 from django_mq.stores.records import ClaimRequest, Heartbeat
 from django_mq.stores.registry import private_store
-from django_mq.stores.sql.ruling import TRIES
+from django_mq.stores.sql.claims import TRIES
 from tests.conftest import SERVED
 from tests.stores.builders import (
     DEADLINE_SECONDS,
@@ -72,7 +72,7 @@ def alias(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def nobody_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a lock however long the test is kept from its next step."""
-    monkeypatch.setattr(running, "LOCK_SECONDS", 120)
+    monkeypatch.setattr(mysql_database, "LOCK_SECONDS", 120)
     for database in (mysql, postgresql):
         monkeypatch.setattr(database, "DELETION_WAIT_SECONDS", 120)
 
@@ -104,13 +104,13 @@ def second(alias: str) -> Iterator[SQLStore]:
 @contextmanager
 def holding_open(store: SQLStore) -> Iterator[Callable[[], None]]:
     """A transaction that commits when told to, or at the end of the block."""
-    store._execute("BEGIN")
-    store._in_transaction = True
+    store.database.execute("BEGIN")
+    store.database.begun = True
     committed = threading.Event()
 
     def commit() -> None:
-        store._execute("COMMIT")
-        store._in_transaction = False
+        store.database.execute("COMMIT")
+        store.database.begun = False
         committed.set()
 
     try:
@@ -220,7 +220,7 @@ def test_what_a_claim_took_while_its_session_was_reaped_belongs_to_nobody(
     published = publish(first, "assigned", group_key="a")
     lost, heir = open_session(first, deadline_seconds=-1), open_session(first)
     # A server that has just started grants every session a deadline of grace.
-    second.grace_seconds = -1000
+    second.maintenance.grace_seconds = -1000
 
     with holding_open(first):
         claim(first, lost, "assigned")
@@ -239,7 +239,7 @@ def test_a_publisher_into_a_limited_queue_keeps_no_claim_with_rules_waiting(
     session = open_session(first)
 
     with holding_open(first):
-        first._rows("lock_queue", queue="both")
+        first.database.rows("lock_queue", queue="both")
         assert ids(claim(second, session, "both")) == [published]
 
 
@@ -252,7 +252,7 @@ def test_upkeep_leaves_a_ring_to_a_publisher_that_has_locked_it(first: SQLStore,
     settle(first, session, held, Verdict.RELEASE)
 
     with holding_open(first):
-        first._rows("lock_queue", queue="ring")
+        first.database.rows("lock_queue", queue="ring")
         assert second.trim() == 0
 
     assert (second.trim(), ids(second.browse("ring", states=[1]))) == (1, [newest])
@@ -323,7 +323,7 @@ def test_settlements_that_a_claim_has_written_are_not_void_after_its_next_try_fa
     settled = [verdict(message, Verdict.ACCEPT) for message in claim(second, session, "few")]
     others = [publish(first, "few")]
     request = ClaimRequest(queues=("few",), credit=1)
-    texts, second._text = second._text, lambda name: failing(name) or texts(name)  # type: ignore[method-assign]
+    texts, second.database.text = second.database.text, lambda name: failing(name) or texts(name)  # type: ignore[method-assign]
     leases: list[str] = []
 
     def failing(name: str) -> str:
@@ -445,7 +445,7 @@ def test_the_reaper_leaves_what_another_session_has_claimed_since_it_began(
     publish(first)
     frozen, other = open_session(first), open_session(first)
     [held] = claim(first, frozen)
-    text = second._text("release_lapsed")
+    text = second.database.text("release_lapsed")
     # The statement has begun, and waits before it reads the first row.
     slow = text.replace("WHERE held.state", "WHERE (SELECT pg_advisory_lock(5) IS NOT NULL) AND held.state", 1)
 
@@ -455,11 +455,11 @@ def test_the_reaper_leaves_what_another_session_has_claimed_since_it_began(
             return list(cursor.fetchall())
 
     with a_store(first.alias) as watcher:
-        first._execute("SELECT pg_advisory_lock(5)")
+        first.database.execute("SELECT pg_advisory_lock(5)")
         with waiting(watcher, second, reap) as reaping:
             settle(first, frozen, held, Verdict.RELEASE)
             [again] = claim(first, other)
-            first._execute("SELECT pg_advisory_unlock(5)")
+            first.database.execute("SELECT pg_advisory_unlock(5)")
             assert reaping.result(timeout=120) == []
 
     assert slow != text
@@ -556,7 +556,7 @@ def test_a_queue_with_a_large_publish_under_way_is_not_deleted_under_it(first: S
     if first.alias != "postgresql":
         pytest.skip("only PostgreSQL looks the queue up before it writes")
     with a_store(first.alias) as watcher, holding_open(first) as commit:
-        assert first._rows("copy_targets", names=["orders"], amount=1)  # what comes before the rows
+        assert first.database.rows("copy_targets", names=["orders"], amount=1)  # what comes before the rows
         with waiting(watcher, second, lambda: second.delete_queue("orders")) as deleting:
             first.append_many(MANY)
             commit()
@@ -642,7 +642,7 @@ def test_the_second_of_two_that_use_an_id_waits_for_the_first(
                 commit()
                 assert isinstance(appending.exception(timeout=120), DuplicateMessage)
             else:
-                first._execute("ROLLBACK")
+                first.database.execute("ROLLBACK")
                 assert appending.result(timeout=120)
 
     assert first.counts()["orders"].ready == 1

@@ -13,7 +13,7 @@ from django_mq.engine.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueDeleted, QueueFull, SessionLost, StoreError
 from django_mq.models import History
 from django_mq.stores.memory.broker import broker_named, empty_brokers
-from django_mq.stores.memory.history import MOST_REMEMBERED, Outcome
+from django_mq.stores.memory.row import MOST_REMEMBERED, Outcome
 from django_mq.stores.memory.store import MemoryStore
 from django_mq.stores.registry import MEMORY, has_store, private_store, shared_store
 from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle

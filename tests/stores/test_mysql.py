@@ -11,9 +11,9 @@ import pytest
 from django.db import connections, transaction
 
 from django_mq.errors import StoreError, StoreUnavailable
-from django_mq.stores.mysql.documents import BYTES, portions
-from django_mq.stores.mysql.retrying import TRIES, retried
-from django_mq.stores.mysql.settings import problems
+from django_mq.stores.mysql.database import TRIES, problems, retried
+from django_mq.stores.mysql.store import BYTES, portions
+from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store, shared_store
 from tests.stores.builders import a_message, claim, declare, open_session, publish
 
@@ -93,11 +93,11 @@ def test_a_dead_lock_between_two_workers_is_tried_again(two: list[Any]) -> None:
         def take(self) -> int:
             tries.append(1)
             with self.store.transaction():
-                self.store._rows("bury", ids=self.order[:1], reason="first")
+                self.store.database.rows("bury", ids=self.order[:1], reason="first")
                 if self.first:
                     self.first = False
                     both_hold_one.wait()
-                self.store._rows("retry_dead", ids=self.order[1:])
+                self.store.database.rows("retry_dead", ids=self.order[1:])
             return 1
 
     with ThreadPoolExecutor(2) as threads:
@@ -120,6 +120,24 @@ def test_what_keeps_failing_is_given_up_in_the_end() -> None:
 
     with pytest.raises(StoreUnavailable):
         Failing().act()
+
+    assert len(tries) == TRIES
+
+
+@pytest.mark.django_db(databases=["mariadb"], transaction=True)
+def test_an_exchange_is_tried_as_often_as_a_claim(two: Any) -> None:
+    session = open_session(two[0])
+    texts, tries = two[0].database.text, []
+
+    def failing(name: str) -> str:
+        if name != "claim":
+            return str(texts(name))
+        tries.append(1)
+        return "SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213"
+
+    two[0].database.text = failing
+    with pytest.raises(StoreUnavailable):
+        two[0].exchange(session, [], ClaimRequest(queues=("orders",), credit=1))
 
     assert len(tries) == TRIES
 
@@ -148,7 +166,7 @@ def test_a_caller_who_swallows_a_dead_lock_does_not_commit_half_of_his_transacti
     def publish_around_a_dead_lock() -> None:
         with transaction.atomic(using="mariadb"):
             publish(store)
-            with suppress(StoreUnavailable), store._marking():
+            with suppress(StoreUnavailable), store.database.marking():
                 raise StoreUnavailable from OSError(1213, "dead-lock")
             publish(store)
 
@@ -164,7 +182,7 @@ def test_what_lies_next_to_claimed_messages_can_be_published(two: list[Any]) -> 
     session = open_session(two[0])
 
     with two[0].transaction():
-        two[0]._rows("claim", queue="orders", session=session, claim=1, credit=10, share_bytes=1000)
+        two[0].database.rows("claim", queue="orders", session=session, claim=1, credit=10, share_bytes=1000)
         # Gap locks would keep this one waiting.
         two[1].append(a_message(priority=4))
 

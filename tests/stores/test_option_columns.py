@@ -11,8 +11,8 @@ from django.db import connections
 from django_mq.delivery.editing import edit_queue
 from django_mq.engine.options import OPTIONS, OTHERS, QueueOptions
 from django_mq.models import Queue
-from django_mq.stores import option_columns
 from django_mq.stores.registry import shared_store
+from django_mq.stores.statements import options_written
 from tests.stores.builders import declare
 
 
@@ -25,8 +25,8 @@ def test_the_model_has_the_column_of_every_option() -> None:
 def test_options_without_a_column_are_written_where_they_are_not_the_default() -> None:
     usual, other = QueueOptions(), QueueOptions(backoff_ticks_per_second=1000)
 
-    assert option_columns.written(asdict(usual))["other_options"] is None
-    assert json.loads(option_columns.written(asdict(other))["other_options"]) == {"backoff_ticks_per_second": 1000}
+    assert options_written(asdict(usual))["other_options"] is None
+    assert json.loads(options_written(asdict(other))["other_options"]) == {"backoff_ticks_per_second": 1000}
 
 
 def test_an_option_that_a_newer_version_wrote_is_left_alone() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.engine.verdict import Verdict
-from django_mq.stores.postgresql.pointing import LEVELS, START, STEP_SECONDS, WORTH_MOVING, Pointer
+from django_mq.stores.postgresql.claims import LEVELS, START, STEP_SECONDS, WORTH_MOVING, Pointer
 from django_mq.stores.records import ClaimRequest, Settlement
 from django_mq.stores.registry import private_store
 from tests.stores.builders import a_message, claim, declare, ids, open_session, publish
@@ -151,7 +151,7 @@ def exchange(
 def move_on(store: Store, session: int, publisher: Store) -> list[int]:
     """Let messages pass until the pointer has moved; return the ids of those that passed."""
     end, found, done = time.monotonic() + PATIENCE_SECONDS, [], []
-    while place_of(store._pointers[QUEUE], 0) == START:  # type: ignore[attr-defined]
+    while place_of(store.claims.pointers[QUEUE], 0) == START:  # type: ignore[attr-defined]
         assert time.monotonic() < end
         publisher.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
         done = exchange(store, session, done).claimed
@@ -193,7 +193,7 @@ def test_a_publisher_that_is_slow_to_commit_is_never_passed(stores: tuple[Store,
             while not done or time.monotonic() < begin + 5 * STEP_SECONDS:
                 publisher.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
                 done = exchange(store, session, done).claimed
-            assert place_of(store._pointers[QUEUE], 0) < (0, late)  # type: ignore[attr-defined]
+            assert place_of(store.claims.pointers[QUEUE], 0) < (0, late)  # type: ignore[attr-defined]
 
         result = exchange(store, session, done, credit=1)
 

@@ -11,7 +11,7 @@ from psycopg import IsolationLevel
 
 from django_mq.errors import DuplicateMessage, StoreError, StoreUnavailable
 from django_mq.models import Message
-from django_mq.stores.postgresql.preparing import WORTH_ASKING, may_prepare
+from django_mq.stores.postgresql.database import WORTH_ASKING, may_prepare
 from django_mq.stores.registry import shared_store
 from tests.stores.builders import a_message, declare, publish
 

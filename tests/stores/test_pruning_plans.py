@@ -73,8 +73,8 @@ def plan_of(alias: str, name: str) -> Iterator[str]:
     """Yield the steps of a statement's plan."""
     store: Any = shared_store(alias)
     with connections[alias].cursor() as cursor:
-        params = store._params({"limit": 10, "whole": False})
-        cursor.execute(f"{EXPLAIN[connections[alias].vendor]} {store._text(name)}", params)
+        params = store.database.fitted({"limit": 10, "whole": False})
+        cursor.execute(f"{EXPLAIN[connections[alias].vendor]} {store.database.text(name)}", params)
         for step in cursor.fetchall():
             yield str(step).replace(*RENAMED)
 

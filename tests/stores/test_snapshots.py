@@ -15,7 +15,7 @@ from django.db import transaction
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import QueueInUse, StoreError, StoreUnavailable, UnknownQueue
 from django_mq.models import Message
-from django_mq.stores.postgresql.preparing import WORTH_ASKING
+from django_mq.stores.postgresql.database import WORTH_ASKING
 from django_mq.stores.registry import shared_store
 from tests.conftest import SERVED
 from tests.stores.builders import a_message, claim, declare, open_session, publish, settle
@@ -65,9 +65,9 @@ def second(pair: tuple[str, str]) -> Iterator[SQLStore]:
 def isolate(store: SQLStore, isolation: str) -> None:
     """Give the isolation to every transaction of the connection, and to every statement alone."""
     if store.alias == "postgresql":
-        store._execute(f"SET default_transaction_isolation TO '{isolation.lower()}'")
+        store.database.execute(f"SET default_transaction_isolation TO '{isolation.lower()}'")
     else:
-        store._execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {isolation}")
+        store.database.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {isolation}")
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def test_nothing_is_moved_to_a_queue_that_was_deleted_after_the_snapshot(
     publish(first, "bills")
 
     with suppress(StoreUnavailable), seeing_the_past(first):
-        second._execute("UPDATE django_mq_queue SET dead_letter_queue_id = NULL")
+        second.database.execute("UPDATE django_mq_queue SET dead_letter_queue_id = NULL")
         second.delete_queue("orders")
         move(first)
 
@@ -179,7 +179,7 @@ def test_a_prepared_statement_of_the_projects_own_connection_writes_nothing_eith
     site.purge("orders")
 
     with a_store("postgresql") as second, transaction.atomic("postgresql"):
-        site._execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        site.database.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         site.queue("orders")
         second.delete_queue("orders")
         with pytest.raises(StoreUnavailable):

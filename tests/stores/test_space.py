@@ -9,11 +9,11 @@ from uuid import uuid4
 import pytest
 from django.db import connections
 
-from django_mq.stores.postgresql.space import LATE_SECONDS, LONG_SECONDS, MOST_DEAD_ROWS, Transaction, untended
+from django_mq.stores.postgresql.settings import LATE_SECONDS, LONG_SECONDS, MOST_DEAD_ROWS, Transaction, untended
+from django_mq.stores.records import MUCH_LOOSE, Space
 from django_mq.stores.registry import private_store, shared_store
-from django_mq.stores.space import MUCH_LOOSE, Space
-from django_mq.stores.sqlite.space import FILE, JOURNAL, MOST_JOURNAL, journal_size
-from django_mq.stores.sqlite.space import untended as untended_file
+from django_mq.stores.sqlite.store import FILE, JOURNAL, MOST_JOURNAL, journal_size
+from django_mq.stores.sqlite.store import untended as untended_file
 from tests.conftest import ALIASES
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def test_the_transaction_that_holds_cleaning_up_back_is_found() -> None:
             store.connection.cursor().execute("SET application_name = %s", [name])  # type: ignore[attr-defined]
             store.connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # type: ignore[attr-defined]
             store.connection.cursor().execute("SELECT 1 FROM django_mq_queue")  # type: ignore[attr-defined]
-            rows = shared_store("postgresql")._rows("longest_transaction")  # type: ignore[attr-defined]
+            rows = shared_store("postgresql").database.rows("longest_transaction")  # type: ignore[attr-defined]
     finally:
         store.close()
 

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django_mq.errors import StoreError, TablesMissing
 from django_mq.models import Message
 from django_mq.stores.registry import private_store, shared_store
-from django_mq.stores.sqlite.connection import as_driver_reads, parameters
+from django_mq.stores.sqlite.database import as_driver_reads, parameters
 from tests.stores.builders import a_message, declare
 
 NOW = datetime(2031, 1, 1, 9, tzinfo=UTC)
@@ -28,9 +28,9 @@ def test_receipts_travel_by_claim_and_one_given_twice_travels_once() -> None:
 @pytest.mark.django_db(databases=["default"])
 def test_a_claim_walks_the_ready_messages_in_order_and_sorts_nothing() -> None:
     store = private_store("default")
-    params = store._params({"queue": "orders", "session": 1, "claim": 1, "credit": 10, "slots": 1})
+    params = store.database.fitted({"queue": "orders", "session": 1, "claim": 1, "credit": 10, "slots": 1})
     with store.connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN QUERY PLAN {store._text('claim')}", params)
+        cursor.execute(f"EXPLAIN QUERY PLAN {store.database.text('claim')}", params)
         steps = " ".join(row[3] for row in cursor.fetchall())
     store.close()
 

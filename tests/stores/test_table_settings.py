@@ -9,7 +9,7 @@ import pytest
 from django.db import connections
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "big-tables.md"
-MIGRATION = import_module("django_mq.migrations.0005_table_settings")
+MIGRATION = import_module("django_mq.migrations.0002_whole_indexes")
 
 
 @pytest.mark.django_db(databases=["postgresql"])
@@ -20,16 +20,6 @@ def test_each_table_has_its_settings_on_postgresql(table: str) -> None:
         found = dict(row[0].split("=") for row in cursor.fetchall())
 
     assert {name: float(value) for name, value in found.items()} == MIGRATION.SETTINGS[table]
-
-
-@pytest.mark.django_db(databases=["postgresql"])
-def test_the_settings_can_be_taken_back() -> None:
-    with connections["postgresql"].schema_editor() as editor:
-        MIGRATION.reset_them(None, editor)
-
-    with connections["postgresql"].cursor() as cursor:
-        cursor.execute("SELECT reloptions FROM pg_class WHERE oid = 'django_mq_message'::regclass")
-        assert cursor.fetchone() == (None,)
 
 
 def test_the_page_about_big_tables_names_every_table_with_settings() -> None:

@@ -24,15 +24,11 @@ OPTIONS: Final = ("grouping", "max_in_flight", "backoff_ticks_per_second")
 #: reached without the memory store.
 DECISIONS: Final = {
     "arbiter": "",
-    "backoff": "",
     "claim": "",
     "duplicates": "is_over",
-    "expiry": "Lifetime is_expired",
+    "expiry": "",
     "last_value": "",
-    "levels": "",
-    "merge": "",
     "overflow": "Limits",
-    "pause": "",
     "places": "",
     "routing": "",
     "verdict": "",
@@ -68,7 +64,7 @@ class Measure(NamedTuple):
 def files_entered() -> Iterator[Measure]:
     """Count the files that a message passes, worker start and stop included."""
     for name, bound in (("native", 45), ("celery", None)):
-        entered: list[str] = measure(name)
+        entered = sorted({path for path, _ in measure(name)})
         packages = Counter(path.rpartition("/")[0] or path for path in entered)
         parts = [f"{count:>3} {package}" for package, count in sorted(packages.items())]
         yield Measure(f"files entered by one {name} message", len(entered), bound, parts=[*parts, *entered])

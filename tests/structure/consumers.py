@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import OverdraftCredit, PrefetchCredit, SpendingCredit, WindowCredit
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 from django_mq.engine.target import Target
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import MalformedSelector, OutOfRange, SubscriptionRefused, UncountedUnit

@@ -286,7 +286,7 @@ def transactions(alias: str) -> None:
 
 def mistakes(alias: str) -> None:
     """Ask a store in memory, and its doors, for what cannot be."""
-    from django_mq.delivery import declaring
+    from django_mq.delivery import queues
     from django_mq.errors import ConfigurationError, InvalidMessage, MQError
     from django_mq.stores.registry import private_store
     from tests.stores.builders import claim, declare, open_session, publish
@@ -294,10 +294,10 @@ def mistakes(alias: str) -> None:
     store = private_store(alias)
     for options in IMPOSSIBLE:
         with suppress(ConfigurationError):
-            declaring.declare(store, "impossible", options)
+            queues.declare(store, "impossible", options)
     for name in ("\udc80", "n" * 300):
         with suppress(InvalidMessage):
-            declaring.declare(store, name)
+            queues.declare(store, name)
     for options in ({"max_attempts": -1}, {"levels": 11}):
         with suppress(MQError):
             declare(store, f"impossible {options}", **options)

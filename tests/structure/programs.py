@@ -20,7 +20,7 @@ from tests.services.mariadb import MariaDB
 from tests.services.postgresql import PostgreSQL
 from tests.structure import claims, product
 from tests.structure.relay import Relay
-from tests.structure.tracing import files_entered, lines_run
+from tests.structure.tracing import functions_entered, lines_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,11 +42,11 @@ def measure(name: str) -> Any:
         return json.loads(answer.read_text())
 
 
-def entered(program: Callable[[], None]) -> list[str]:
-    """Return the files that the program enters, on SQLite."""
-    with database("sqlite"), files_entered() as found:
+def entered(program: Callable[[], None]) -> list[tuple[str, str]]:
+    """Return the files and functions that the program enters, on SQLite, in the order of the first calls."""
+    with database("sqlite"), functions_entered() as found:
         program()
-    return sorted(found)
+    return found
 
 
 def reached(kind: str) -> dict[str, list[int]]:
@@ -116,7 +116,7 @@ def _set_up(kind: str, url: str) -> None:
     logging.disable(logging.CRITICAL)
     from django.core.management import call_command
 
-    from django_mq.delivery.declaring import declare
+    from django_mq.delivery.queues import declare
     from django_mq.stores.registry import shared_store
 
     call_command("migrate", verbosity=0)

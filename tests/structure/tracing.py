@@ -21,12 +21,12 @@ IMPORTING = "<frozen importlib._bootstrap>"
 
 
 @contextmanager
-def files_entered() -> Iterator[set[str]]:
-    """Yield the set of files of which a function is called, each by its path inside the package.
+def functions_entered() -> Iterator[list[tuple[str, str]]]:
+    """Yield the functions that are called, in the order of their first calls: file inside the package, and name.
 
     What is called while a module is imported does not count.
     """
-    entered: set[str] = set()
+    entered: list[tuple[str, str]] = []
     unseen: dict[CodeType, bool] = {}
 
     def profile(frame: FrameType, event: str, _argument: object) -> None:
@@ -38,7 +38,7 @@ def files_entered() -> Iterator[set[str]]:
             wanted = unseen[code] = bool(code.co_flags & CO_OPTIMIZED) and is_ours(code.co_filename)
         if wanted and not _is_importing(frame):
             unseen[code] = False
-            entered.add(inside(code.co_filename))
+            entered.append((inside(code.co_filename), code.co_qualname))
 
     threading.setprofile(profile)
     sys.setprofile(profile)

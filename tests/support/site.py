@@ -9,7 +9,7 @@ from uuid import uuid4
 from django.core.management import call_command
 from django.db import connections
 
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.stores.registry import shared_store
 from tests.settings.databases import from_url
 

@@ -33,7 +33,7 @@ class WrongAddress(BrokerURLError, OperationalError):  # noqa: N818 - named as a
     """The broker URL leads nowhere; a Kombu connection error that trying again does not mend."""
 
 
-class WrongAddressOfSeveral(WrongAddress, ConnectionError):  # noqa: N818 - as above
+class WrongAddressOfSeveral(BrokerURLError, OperationalError, ConnectionError):  # noqa: N818 - as above
     """The same where there are other URLs: Kombu goes on to the next."""
 
 
@@ -108,7 +108,7 @@ def check_alias(alias: str | None) -> None:
         raise BrokerURLError(f"There is no database alias {alias!r}; DATABASES has {known}.")
 
 
-def read(client: Any) -> tuple[Address, WrongAddress | None]:
+def read(client: Any) -> tuple[Address, BrokerURLError | None]:
     """Return where a Kombu connection leads, and what is wrong with its URL: told when somebody connects."""
     try:
         address = current(client)

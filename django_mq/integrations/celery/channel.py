@@ -20,15 +20,12 @@ from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.validation import plain, text
 from django_mq.engine.names import NAME_LENGTH
 from django_mq.engine.verdict import Ending
-from django_mq.integrations.celery.apart import apart_from_event_loops
-from django_mq.integrations.celery.batch import Batch
-from django_mq.integrations.celery.belonging import is_mailbox, locked
-from django_mq.integrations.celery.handover import judged
-from django_mq.integrations.celery.ledger import Ledger
-from django_mq.integrations.celery.message import MESSAGE_ID
+from django_mq.integrations.celery.loops import apart_from_event_loops
+from django_mq.integrations.celery.message import MESSAGE_ID, consumer_priority, given, options_in, with_attributes
 from django_mq.integrations.celery.message import Message as ClaimedMessage
-from django_mq.integrations.celery.priorities import consumer_priority, given
-from django_mq.integrations.celery.queue_arguments import options_in, with_attributes
+from django_mq.integrations.celery.publisher import Batch
+from django_mq.integrations.celery.qos import Ledger, judged
+from django_mq.integrations.celery.transient_queues import is_mailbox, locked
 from django_mq.stores.records import Failure
 
 if TYPE_CHECKING:
@@ -72,7 +69,7 @@ class Channel(virtual.Channel):
     def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
         """Declare a queue: durable ones become rows, the others belong to the volatile lane.
 
-        RabbitMQ's arguments count where they create the queue, see ``queue_arguments.py``.
+        RabbitMQ's arguments count where they create the queue, see ``message.py``.
         """
         name = text(queue, "The name of a queue") or f"amq.gen-{new_message_id()}"
         if passive:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery import validation
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.routing import queues_matching
 from django_mq.errors import QueueInUse, UnknownQueue

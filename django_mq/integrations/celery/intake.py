@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.feeding import MARKER_SECONDS, Feeder, Polls, Standby, poll_seconds
-from django_mq.delivery.ownerless import nothing_to_mind, unknown_slots
+from django_mq.delivery.feeding import MARKER_SECONDS, Polls, Standby, poll_seconds
 from django_mq.delivery.session import Session
-from django_mq.engine.conduct import Conduct
 from django_mq.integrations.celery.committing import store_beside
 from django_mq.notifications.base import ANY, WORKERS_TOPIC, Wake, queue_topic, volatile_topic
 from django_mq.notifications.registry import notifier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Set
+    from collections.abc import Iterable, Mapping, Set
 
+    from django_mq.delivery.feeding import Feeder
+    from django_mq.delivery.session import Driver
     from django_mq.notifications.base import Listener
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Claimed, ConsumerInfo, Instructions
+    from django_mq.stores.records import Claimed, Instructions
 
 
 class Intake:
     """One session, one listener, one feeder; opened by the first consumer, so that publishers have none."""
 
-    def __init__(self, alias: str, *, listed: bool) -> None:
+    def __init__(self, alias: str, *, listed: bool, driver: Driver) -> None:
         self.alias = alias
         self.listed = listed
+        self._driver = driver
         self._wake: Wake | None = None
-        #: Set by the transport: what to show of its consumers at each heartbeat.
-        self.describe: Callable[[], tuple[ConsumerInfo, ...]] = tuple
-        #: Set by the worker step: how many tasks run, and how many can; called by the keeper's thread.
-        self.measure: Callable[[], tuple[int | None, int | None]] = unknown_slots
-        #: Set by the worker step: ends the worker in order; called by the keeper's thread.
-        self.end: Callable[[], None] = nothing_to_mind
-        #: Set by the transport: called by the keeper, too, when the loop may be blocked.
-        self.mind: Callable[[], None] = nothing_to_mind
         self._store: Store | None = None
         self._session: Session | None = None
         self._feeder: Feeder | None = None
@@ -73,20 +67,13 @@ class Intake:
     def session(self) -> Session:
         """The session, made when first asked for and again after a retirement."""
         if self._session is None:
-            self._session = Session(self.alias, kind="celery", wake=self.wake)
-            self._session.describe = self._describe
-            self._session.measure = self._measure
-            self._session.on_instructions = self._obey
-            self._session.mind = self._mind
+            driver = replace(self._driver, obey=self._obey)
+            self._session = Session(self.alias, kind="celery", wake=self.wake, listed=self.listed, driver=driver)
         return self._session
-
-    def _measure(self) -> tuple[int | None, int | None]:
-        return self.measure()
 
     def _obey(self, told: Instructions) -> None:
         """Take what an operator says, in the keeper's thread; credit and quiet are asked for at each claim."""
-        if told.conduct is Conduct.STOP:
-            self.end()
+        self._driver.obey(told)
         wake = self._wake
         if wake is not None:
             wake.set("credit")
@@ -109,21 +96,15 @@ class Intake:
     def _stand_by(self) -> Standby | None:
         """Return the dealings with the hint channel, once there are a feeder and a listener."""
         if self._standby is None and self._feeder is not None and self._listener is not None:
-            priority = max((consumer.priority for consumer in self.describe()), default=0)
+            priority = max((consumer.priority for consumer in self._driver.describe()), default=0)
             self._standby = Standby(self._listener, self._feeder, priority=priority)
         return self._standby
-
-    def _mind(self) -> None:
-        self.mind()
-
-    def _describe(self) -> tuple[ConsumerInfo, ...]:
-        return self.describe()
 
     @property
     def feeder(self) -> Feeder:
         """The feeder of the session."""
         if self._feeder is None:
-            self._feeder = Feeder(self.session, listed=self.listed)
+            self._feeder = self.session.feeder
         return self._feeder
 
     def consume(self, queues: Iterable[str], volatile: Iterable[str]) -> None:

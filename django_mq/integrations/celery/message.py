@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from celery import current_task, signals
+from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
 from django_mq.delivery.codecs import decode_headers, encode_json, new_message_id
+from django_mq.delivery.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
-from django_mq.errors import BodyNotSerialisable, CorruptMessage, InvalidMessage
+from django_mq.engine.options import OPTIONS, shown
+from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage
 from django_mq.stores.records import NewMessage
 from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django_mq.delivery.session import Session
+    from django_mq.engine.options import Argument
     from django_mq.stores.records import Claimed
 
 #: Property under which a publish keeps its message id, made before any retry of that publish.
@@ -214,3 +222,129 @@ def decode_properties(text: str | None) -> dict[str, Any]:
     if not isinstance(properties.get("delivery_info", {}), dict):
         raise CorruptMessage("The delivery_info among the properties is not an object.")
     return {name: value for name, value in properties.items() if name not in NOT_STORED}
+
+
+# The priorities of consumers, and whether a task was published with a priority at all.
+#
+# Kombu's producer turns "none given" into 0. That is the most urgent priority of its Redis transport and so
+# of ``priority_order=redis``; in the usual order it is the least urgent one, where django_mq means 4.
+# Celery's signal, sent by the same thread just before, still knows what the caller said.
+
+
+class _Announced(threading.local):
+    """The publish that Celery announced last in this thread."""
+
+    def __init__(self) -> None:
+        self.task_id: str | None = None
+        self.properties: dict[str, Any] = {}
+
+
+_announced = _Announced()
+
+
+def _announce(headers: dict[str, Any], properties: dict[str, Any], **_: Any) -> None:
+    _announced.task_id, _announced.properties = headers.get("id"), properties
+
+
+signals.before_task_publish.connect(_announce, dispatch_uid="django_mq.priorities")
+
+
+def urgency(said: Any, *, redis_order: bool = False) -> int:
+    """Return 0 to 9, 9 first, clamped as AMQP brokers do.
+
+    Without a priority it is 4, and in Redis's order 9, as with Kombu's transport.
+    """
+    unsaid = 9 if redis_order else 4
+    if said is None:
+        return unsaid
+    try:
+        value = max(0, min(9, int(said)))
+    except (TypeError, ValueError, OverflowError):
+        return unsaid
+    return 9 - value if redis_order else value
+
+
+def given(priority: int | None, headers: dict[str, Any] | None) -> int | None:
+    """Return the priority the caller gave, None if he gave none; a plain Kombu producer's 0 stays 0."""
+    task_id, properties = _announced.task_id, _announced.properties
+    _announced.task_id, _announced.properties = None, {}
+    if priority == 0 and task_id is not None and task_id == (headers or {}).get("id"):
+        said: int | None = properties.get("priority")
+        return None if _may_be_inherited(headers) and _is_inherited(task_id) else said
+    return priority
+
+
+def _may_be_inherited(headers: dict[str, Any] | None) -> bool:
+    """Whether a running task publishes this, or itself: asked first, because to find none running takes long."""
+    return bool(headers and (headers.get("parent_id") or headers.get("retries")))
+
+
+def _is_inherited(task_id: str) -> bool:
+    """Whether a priority of 0 is only what the running task was shown, to whom none had been given."""
+    if not current_task or UNSAID not in (current_task.request.properties or {}):
+        return False
+    own_retry = task_id == current_task.request.id
+    return own_retry or bool(current_task.app.conf.task_inherit_parent_priority)
+
+
+def consumer_priority(arguments: dict[str, Any] | None) -> int:
+    """Return RabbitMQ's ``x-priority`` of a consumer, 0 where there is none. Raises ChannelError."""
+    priority = (arguments or {}).get("x-priority", 0)
+    if isinstance(priority, int) and abs(priority) <= PRIORITIES:
+        return priority
+    raise ChannelError(f"x-priority is {priority!r}; use a whole number.", (60, 20), "Channel.basic_consume", 406)
+
+
+# RabbitMQ's arguments of a queue, read as options of ours; those that mean nothing here are ignored.
+#
+# They count where they create the queue; one that is there already stays as it is.
+
+#: What RabbitMQ does with a full queue if nothing is said; without a limit no queue is full.
+OVERFLOW, USUAL_OVERFLOW = "x-overflow", "drop-head"
+LIMITS = ("x-max-length", "x-max-length-bytes")
+
+
+def with_attributes(
+    arguments: Mapping[str, Any] | None,
+    *,
+    message_ttl: float | None = None,
+    max_length: int | None = None,
+    max_length_bytes: int | None = None,
+    **_: Any,
+) -> dict[str, Any]:
+    """Return the arguments with those that Kombu's queue has attributes for; its time to live is in seconds."""
+    milliseconds = None if message_ttl is None else message_ttl * 1000
+    named = {"x-message-ttl": milliseconds, "x-max-length": max_length, "x-max-length-bytes": max_length_bytes}
+    return {**(arguments or {}), **{name: value for name, value in named.items() if value is not None}}
+
+
+def options_in(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the options that the arguments stand for. Raises ConfigurationError."""
+    given = {name: value for name, value in (arguments or {}).items() if value is not None}
+    if given.keys().isdisjoint(LIMITS):
+        given.pop(OVERFLOW, None)
+    else:
+        given.setdefault(OVERFLOW, USUAL_OVERFLOW)
+    meant = {
+        name: _meaning(option.argument, given[option.argument.name])
+        for name, option in OPTIONS.items()
+        if option.argument is not None and option.argument.name in given
+    }
+    return {name: value for name, value in meant.items() if value is not None}
+
+
+def _meaning(argument: Argument, value: Any) -> Any:
+    """Return the option's value, None where the argument changes nothing."""
+    if argument.values:
+        if not isinstance(value, str | bool) or value not in argument.values:
+            known = ", ".join(map(str, argument.values))
+            raise ConfigurationError(f"{argument.name} is {shown(value)}; use one of {known}.")
+        return argument.values[value]
+    if argument.units is None:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigurationError(f"{argument.name} is {shown(value)}; give a number.")
+    try:
+        return value / argument.units
+    except OverflowError:
+        return value  # the option's bounds refuse it

@@ -9,7 +9,7 @@ that time limits, revoking, events and instrumentation are Celery's own. Who set
     the child died or was timed out       the parent counts a failed attempt
     the handler was revoked, terminated   the parent cancels: it is not to run again, and was not done
 
-What a handler raised is raised again for Celery, once it is settled: ``telling.py``.
+What a handler raised is raised again for Celery, once it is settled.
 """
 
 from __future__ import annotations
@@ -21,25 +21,32 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from billiard import common
 from celery import Task, shared_task
-from celery.exceptions import Ignore
+from celery.exceptions import Ignore, TaskPredicate, Terminated, TimeLimitExceeded, WorkerLostError
 from celery.worker.request import Request
+from vine import promise
 
 from django_mq.delivery import hinting
+from django_mq.delivery.codecs import decode_headers
 from django_mq.delivery.executing import Attempt
 from django_mq.delivery.handlers import Handler, handler_of
 from django_mq.delivery.policies import Policies
 from django_mq.engine.verdict import RETURNED, Ending, Verdict
-from django_mq.errors import HandlerTimeout, WorkerLost
-from django_mq.integrations.celery.handover import judged
+from django_mq.errors import CorruptMessage, HandlerTimeout, Reject, Release, Retry, WorkerLost
 from django_mq.integrations.celery.message import Message
-from django_mq.integrations.celery.telling import for_celery, is_ended_by_parent, traces_in
-from django_mq.stores.records import Claimed, Lease, Settlement
+from django_mq.integrations.celery.qos import judged
+from django_mq.stores.records import Claimed, ConsumerInfo, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
+    from django_mq.delivery.handlers import Handler
     from django_mq.delivery.session import Session
     from django_mq.engine.verdict import Policy
+    from django_mq.integrations.celery.channel import Channel
+    from django_mq.integrations.celery.qos import Ledger
+    from django_mq.integrations.celery.transport import Transport
+    from django_mq.stores.records import Settlement
 
 DELIVER = "django_mq.deliver"
 #: Exit status of a child that its parent has ended.
@@ -233,3 +240,107 @@ def _policy(alias: str, queue: str) -> Any:
     policies = _policies.setdefault((alias, queue), Policies([queue]))
     policies.refresh_if_due(shared_store(alias))
     return policies.of(queue)
+
+
+# One native handler in a Celery worker: its messages go Celery's own way to the pool.
+
+
+class NativeConsumer:
+    """One handler in a Celery worker: within its credit, it gets messages of its queue."""
+
+    def __init__(self, handler: Handler, consumer: Any, transport: Transport) -> None:
+        self._handler = handler
+        self._consumer = consumer
+        self._transport = transport
+        self._delivered = 0
+        self._tags: set[str] = set()
+
+    @property
+    def channel(self) -> Channel:
+        """The channel whose credit the handler's messages use, too."""
+        channel: Channel = self._consumer.task_consumer.channel
+        return channel
+
+    def credit(self) -> int:
+        """How many more messages the handler may be given."""
+        ledger: Ledger = self.channel.qos
+        self._tags = {tag for tag in self._tags if tag in ledger}
+        return max(0, min(ledger.credit(), self._limit - len(self._tags)))
+
+    @property
+    def _limit(self) -> int:
+        return self._transport.intake.given_credit or self._handler.credit
+
+    def take(self, claimed: Claimed) -> None:
+        """Hand a claimed message to Celery's own strategy, as any task message."""
+        channel = self.channel
+        message = NativeMessage(claimed, self._transport.intake.session, self._handler, channel)
+        tag = str(message.delivery_tag)
+        channel.qos.append(message, tag)
+        self._tags.add(tag)
+        self._delivered += 1
+        # Celery before 5.7 has one way for all.
+        soon = getattr(self._consumer, "call_soon_ack", self._consumer.call_soon)
+        self._consumer.strategies[DELIVER](
+            message,
+            None,
+            promise(soon, (message.ack_log_error,)),
+            promise(soon, (message.reject_log_error,)),
+            self._consumer.on_task_message,
+        )
+
+    def take_task(self, payload: dict[str, Any]) -> None:
+        """Hand a message that names a Celery task to Celery, as if the worker consumed the queue itself."""
+        tasks = self._consumer.task_consumer
+        tag = tasks.channel.deliver(payload, tasks._receive_callback)  # noqa: SLF001 - what Kombu gives to basic_consume
+        self._tags.add(tag)
+        self._delivered += 1
+
+    def describe(self) -> ConsumerInfo:
+        """What the operator sees."""
+        return ConsumerInfo(
+            queue_name=self._handler.queue,
+            handler=self._handler.name,
+            priority=self._handler.priority,
+            credit_limit=self._limit,
+            credit_used=len(self._tags),
+            delivered=self._delivered,
+        )
+
+
+# What Celery, and with it Sentry, OpenTelemetry and Flower, are told of a handler's run.
+#
+# A handler that failed is a task that failed, each time: with ``task_failure``, ``task-failed`` and
+# the handler's own exception. One that chose its outcome (``Release``, ``Reject``, a ``Retry`` that was
+# granted) did what it wanted, and nothing is reported.
+
+#: Headers by which a trace goes on in another process: W3C's, and Sentry's own. Only these become
+#: headers of a task: with others a message could give Celery orders.
+TRACES = frozenset({"traceparent", "tracestate", "baggage", "sentry-trace"})
+#: How a handler chooses an outcome; and what Celery's parent takes for news of the child, or for an order.
+UNTOLD = (Release, Reject, TaskPredicate, MemoryError, Terminated, TimeLimitExceeded, WorkerLostError)
+
+
+def for_celery(error: BaseException | None, settlement: Settlement) -> BaseException:
+    """Return what to raise for an attempt that is settled and was not accepted."""
+    granted = isinstance(error, Retry) and settlement.verdict is Verdict.RELEASE
+    if granted or isinstance(error, UNTOLD) or not isinstance(error, Exception):
+        return Ignore()
+    return error
+
+
+def is_ended_by_parent() -> bool:
+    """Whether the pool has told this child to end, and so broken off what it was doing."""
+    return bool(getattr(common, "_should_have_exited")[0])  # noqa: B009 - the public name is younger than some we accept
+
+
+def traces_in(headers: str | None) -> dict[str, str]:
+    """Return the trace's headers of a stored message; none of one that has no trace, or is corrupt."""
+    if not headers or not ("traceparent" in headers or "sentry-trace" in headers):
+        return {}  # most have none, and need not be decoded in the worker's loop
+    try:
+        decoded = decode_headers(headers)
+    except CorruptMessage:
+        return {}
+    found = {name.lower(): value for name, value in decoded.items() if isinstance(value, str)}
+    return {name: value for name, value in found.items() if name in TRACES}

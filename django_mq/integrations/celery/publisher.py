@@ -2,7 +2,7 @@
 
 Three publishes stay outside it, each for a reason: a task's own retry or replacement (the exception
 that follows it rolls the transaction back, and the task would be lost), a publish under a
-running event loop (Django has no transaction there; see ``apart.py``), and the volatile lane.
+running event loop (Django has no transaction there; see ``loops.py``), and the volatile lane.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from celery import current_task
 
-from django_mq.delivery import appending, hinting, validation
+from django_mq.delivery import hinting, publishing, validation
 from django_mq.errors import StoreError, UnknownQueue
 from django_mq.integrations.celery import retries
-from django_mq.integrations.celery.message import TRIED, new_message
-from django_mq.integrations.celery.priorities import urgency
+from django_mq.integrations.celery.loops import apart_from_event_loops
+from django_mq.integrations.celery.message import TRIED, new_message, urgency
 from django_mq.notifications.registry import notifier
 from django_mq.stores.registry import shared_store
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from django_mq.integrations.celery.batch import Batch
+    from django_mq.integrations.celery.channel import Channel
     from django_mq.integrations.celery.declarations import Declarations
     from django_mq.stores.base import Store
     from django_mq.stores.records import NewMessage
@@ -93,11 +93,11 @@ class Publisher:
 
     def _append(self, store: Store, rows: list[NewMessage], *, again: bool) -> None:
         try:
-            appending.append(store, rows, again=again)
+            publishing.append(store, rows, again=again)
         except UnknownQueue:
             for row in rows:
                 self._declarations.ensure(row.queue_name, anew=True)
-            appending.append(store, rows, again=again)
+            publishing.append(store, rows, again=again)
 
 
 def _retried(message: dict[str, Any]) -> str | None:
@@ -107,3 +107,47 @@ def _retried(message: dict[str, Any]) -> str | None:
     if not headers.get("retries") or not current_task:
         return None
     return str(headers["id"]) if headers.get("id") == current_task.request.id else None
+
+
+# ``Producer.batch()``: many publishes, one statement.
+#
+# The rows wait here until so many have gathered, the batch is flushed, or its context ends.
+# They are written in the transaction that is open then. What cannot wait, does not: the
+# volatile lane, and the running task's own retry.
+
+
+class Batch:
+    """One batch of one producer; Kombu calls its methods in one thread."""
+
+    def __init__(self, channel: Channel, max_size: int) -> None:
+        self.channel = channel
+        self.max_size = max_size
+        self._rows: list[NewMessage] = []
+        # An attempt to write these was made: it may have been committed.
+        self._tried = False
+
+    def publish(self, message: dict[str, Any], exchange: str = "", routing_key: str = "", **options: Any) -> None:
+        """Keep the rows of a message, and write them all when there are enough."""
+        self.channel.basic_publish(message, exchange, routing_key, batch=self, **options)
+        if len(self._rows) >= self.max_size:
+            self.flush()
+
+    def add(self, rows: list[NewMessage]) -> None:
+        """Take the rows of a message, once: Kombu publishes it again when a flush has failed."""
+        known = {(row.message_id, row.queue_name) for row in self._rows} if self._tried else set()
+        self._rows += [row for row in rows if (row.message_id, row.queue_name) not in known]
+
+    @apart_from_event_loops
+    def flush(self) -> None:
+        """Write what is kept with one statement; it stays when that fails. Raises as ``publish`` does."""
+        if self._rows:
+            again, self._tried = self._tried, True
+            self.channel.open_transport.publisher.write(self._rows, again=again)
+        self.discard()
+
+    def discard(self) -> None:
+        """Forget what is kept."""
+        self._rows, self._tried = [], False
+
+    def close(self) -> None:
+        """Nothing is held open."""

@@ -31,7 +31,7 @@ from django_mq.stores.registry import private_store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.stores.waiting import WaitingMessage
+    from django_mq.stores.records import WaitingMessage
 
 logger = logging.getLogger("django_mq.celery")
 COMMAND = "revoke"

@@ -15,9 +15,9 @@ from django_mq import conf
 from django_mq.delivery.handlers import check_transactions, sole_handlers
 from django_mq.integrations.celery import failures, loops, retries, revoking
 from django_mq.integrations.celery.alias import SCHEME
-from django_mq.integrations.celery.certainty import begin_if_certain
-from django_mq.integrations.celery.children import keep_given
-from django_mq.integrations.celery.native_consumer import NativeConsumer
+from django_mq.integrations.celery.native import NativeConsumer
+from django_mq.integrations.celery.pools import begin_if_certain, keep_given
+from django_mq.integrations.celery.transport import ServedWorker
 
 
 class MQStep(bootsteps.StartStopStep):
@@ -28,10 +28,14 @@ class MQStep(bootsteps.StartStopStep):
     def start(self, consumer: Any) -> None:
         """Connect the consumer with the transport beneath it, anew after each reconnect."""
         transport = consumer.task_consumer.channel.connection
-        transport.slots = lambda: consumer.pool.num_processes - len(state.reserved_requests)
-        transport.intake.measure = lambda: (len(state.active_requests), consumer.pool.num_processes)
-        transport.intake.end = _end
-        transport.name_session(consumer.hostname)
+        transport.serve(
+            ServedWorker(
+                name=consumer.hostname,
+                slots=lambda: consumer.pool.num_processes - len(state.reserved_requests),
+                measure=lambda: (len(state.active_requests), consumer.pool.num_processes),
+                end=_end,
+            )
+        )
         keep_given(consumer.pool)
         begin_if_certain(consumer.pool)
         if conf.load().CELERY_HANDLERS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import django
@@ -20,31 +20,45 @@ from kombu.transport import virtual
 import django_mq
 from django_mq import conf
 from django_mq.delivery.codecs import new_message_id
+from django_mq.delivery.session import Driver
 from django_mq.engine.arbiter import MOST_AT_A_TIME
+from django_mq.engine.conduct import Conduct
 from django_mq.engine.timer import Timer
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery import loops
 from django_mq.integrations.celery.address import read
-from django_mq.integrations.celery.ahead import Ahead
-from django_mq.integrations.celery.apart import apart_from_event_loops
 from django_mq.integrations.celery.channel import Channel as MQChannel
 from django_mq.integrations.celery.committing import Committing
 from django_mq.integrations.celery.declarations import Declarations
-from django_mq.integrations.celery.handover import Handover, told_to_stop
 from django_mq.integrations.celery.intake import Intake
-from django_mq.integrations.celery.lane import VolatileLane
+from django_mq.integrations.celery.loops import apart_from_event_loops
 from django_mq.integrations.celery.publisher import Publisher
+from django_mq.integrations.celery.qos import Ahead, Handover, told_to_stop
+from django_mq.integrations.celery.transient_queues import VolatileLane
 from django_mq.stores.records import ClaimRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.integrations.celery.native_consumer import NativeConsumer
-    from django_mq.stores.records import ConsumerInfo
+    from django_mq.integrations.celery.native import NativeConsumer
+    from django_mq.stores.records import ConsumerInfo, Instructions
 
 
 #: ``drain_events`` delivers for so long, in seconds, before its caller may look at the time.
 BLOCKING_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedWorker:
+    """What a transport asks and tells the Celery worker that it serves."""
+
+    name: str
+    #: How many tasks the pool could start now.
+    slots: Callable[[], int]
+    #: How many tasks run, and how many can; called by the keeper's thread.
+    measure: Callable[[], tuple[int | None, int | None]]
+    #: Ends the worker in order; called by the keeper's thread.
+    end: Callable[[], None]
 
 
 class Transport(virtual.Transport):
@@ -72,8 +86,8 @@ class Transport(virtual.Transport):
         super().__init__(client, **options)
         address, self._wrong = read(client)
         self.alias = address.alias or conf.load().DATABASE
-        self.intake = Intake(self.alias, listed=address.listed)
-        self.intake.describe = self._describe
+        driver = Driver(describe=self._describe, measure=self._measure, obey=self._obey, mind=self._mind)
+        self.intake = Intake(self.alias, listed=address.listed, driver=driver)
         self._committing = Committing(self.alias, self.intake)
         self.lane = VolatileLane(self._committing, redis_order=address.redis_order)
         self.declarations = Declarations(self._committing)
@@ -81,7 +95,6 @@ class Transport(virtual.Transport):
             self.alias, self.declarations, self._committing.private, redis_order=address.redis_order
         )
         self.handover = Handover(self, redis_order=address.redis_order)
-        self.intake.mind = self.handover.give_back_stale
         self._ahead = Ahead()
         self._channel_of: dict[str, MQChannel] = {}
         # Those of them that consume durable queues.
@@ -94,9 +107,9 @@ class Transport(virtual.Transport):
         # Whether something was delivered that the pool may not have written to its processes yet.
         self._pool_is_next = False
         self._driver: int | None = None
-        #: Set by the worker step: how many tasks the pool could start now.
-        self.slots: Callable[[], int] | None = None
-        #: Queues of native handlers, with the consumers that take their messages; set by the worker step.
+        # The Celery worker that this transport serves, None outside of one.
+        self._worker: ServedWorker | None = None
+        #: Queues of native handlers, with the consumers that take their messages.
         self.native: dict[str, NativeConsumer] = {}
 
     # Connecting.
@@ -105,7 +118,7 @@ class Transport(virtual.Transport):
     def establish_connection(self) -> Any:
         """Check that the tables can be read; the result is the transport itself.
 
-        Raises StoreError, and WrongAddress for a URL that leads nowhere.
+        Raises StoreError, and BrokerURLError for a URL that leads nowhere.
         """
         if not apps.ready and not apps.loading:
             django.setup()  # the Celery command line opens the broker without it
@@ -151,9 +164,10 @@ class Transport(virtual.Transport):
         self.handover.release(queue or "")
         self._changed()
 
-    def name_session(self, name: str) -> None:
-        """Show the session under the worker's name."""
-        self.intake.session.name = name
+    def serve(self, worker: ServedWorker) -> None:
+        """Claim for a Celery worker from now on, and show the session under its name."""
+        self._worker = worker
+        self.intake.session.name = worker.name
 
     def consume_native(self, queue: str, consumer: NativeConsumer) -> None:
         """Claim from a queue for the worker step, together with the channels' queues."""
@@ -193,6 +207,18 @@ class Transport(virtual.Transport):
         told = self.intake.told
         return tuple(replace(info, state="notified") if info.queue_name in told else info for info in consumers)
 
+    def _measure(self) -> tuple[int | None, int | None]:
+        return (None, None) if self._worker is None else self._worker.measure()
+
+    def _obey(self, told: Instructions) -> None:
+        """End the worker in order where an operator says so, in the keeper's thread."""
+        if told.conduct is Conduct.STOP and self._worker is not None:
+            self._worker.end()
+
+    def _mind(self) -> None:
+        """Called by the keeper, too: the loop may be blocked."""
+        self.handover.give_back_stale()
+
     def callback(self, queue: str) -> Callable[[dict[str, Any]], Any] | None:
         """Return what takes the queue's messages, None if nobody consumes it any more."""
         return self._callbacks.get(queue)
@@ -218,7 +244,7 @@ class Transport(virtual.Transport):
         settled = self._settled()
         ahead = self._ahead.amount(settled) if self._may_claim_ahead() else 0
         credit = self._credit(ahead)
-        slots = credit if self.slots is None else self.slots()
+        slots = credit if self._worker is None else self._worker.slots()
         refill = max(1, max(self._window(), ahead) // 2)
         claimed = self.intake.claim(credit=credit, slots=slots, refill=refill)
         if claimed:

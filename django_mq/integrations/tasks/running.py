@@ -13,10 +13,13 @@ import traceback
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from django_mq.delivery.handlers import consumer
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.verdict import Verdict, ending_of, verdict
 from django_mq.errors import Release
 from django_mq.integrations.tasks import compat
+from django_mq.integrations.tasks.backend import MQBackend
+from django_mq.integrations.tasks.compat import task_backends
 from django_mq.integrations.tasks.envelope import time_of, unpack
 from django_mq.integrations.tasks.results import error_of, row_of, write
 from django_mq.stores.registry import shared_store
@@ -96,3 +99,22 @@ def _set(result: Any, **values: Any) -> None:
     """Change a result, which is frozen for everybody else."""
     for name, value in values.items():
         object.__setattr__(result, name, value)
+
+
+# Which queues our backends have: each of them gets the handler that runs tasks.
+
+
+def serve_all() -> None:
+    """Register the handler for the queues of every backend of ours. Raises ConfigurationError."""
+    for alias in task_backends:
+        backend = task_backends[alias]
+        if not isinstance(backend, MQBackend):
+            continue
+        options = backend.our_options
+        for queue in sorted(backend.queues):
+            consumer(
+                queue,
+                credit=options.CREDIT,
+                time_limit_seconds=options.TIME_LIMIT_SECONDS,
+                transactional=options.TRANSACTIONAL,
+            )(run_task)

@@ -15,7 +15,7 @@ from django.core.management.base import CommandError
 from django_mq.api import Letter, publish_many
 from django_mq.delivery.codecs import BINARY, JSON, TEXT
 from django_mq.delivery.lines import publish_lines
-from django_mq.delivery.times import read_time
+from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.copying import copy_of, with_body
 from django_mq.diagnosis.task_ids import with_task_id
 from django_mq.management.arguments import UsageError, add_json

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django_mq.delivery import steering
-from django_mq.delivery.times import read_time
-from django_mq.delivery.validation import aware
+from django_mq.delivery.validation import aware, read_time
 from django_mq.management.arguments import UsageError, more_than_zero
 from django_mq.management.messages import MessageCommand
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django_mq.insights import reading
-from django_mq.insights.exporting import EXPORTS, write_csv
+from django_mq.insights.reading import EXPORTS, write_csv
 from django_mq.management.spark.values import seconds_of
 from django_mq.management.tables import plural, table
 

@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import WindowCredit
-from django_mq.engine.departing import Cause
 from django_mq.engine.expiry import UNBOUNDED, is_expired
-from django_mq.engine.fate import Fate
 from django_mq.engine.message import Message
 from django_mq.engine.overflow import Producer
 from django_mq.engine.rules import Rules
-from django_mq.engine.states import GONE
+from django_mq.engine.states import GONE, Cause, Fate
 from django_mq.errors import QueueFull
 
 if TYPE_CHECKING:

@@ -5,28 +5,79 @@ from __future__ import annotations
 import os
 from collections import deque
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING
 
 from django_mq.engine import broker as engine
-from django_mq.engine.policy import SHARED_TABLE
-from django_mq.errors import StoreError
-from django_mq.stores.memory.history import MOST_REMEMBERED, OUTCOMES, FailedAttempt, Finished, finished
-from django_mq.stores.memory.lane import Lane
-from django_mq.stores.memory.queue import BrokerQueue
-from django_mq.stores.memory.row import row_of
-from django_mq.stores.memory.transaction import Transaction
+from django_mq.engine.claim import is_paused
+from django_mq.engine.rules import SHARED_TABLE, Rules
+from django_mq.engine.states import DEAD
+from django_mq.errors import PublishError, StoreError
+from django_mq.stores.memory.row import MOST_REMEMBERED, FailedAttempt, Finished, Outcome, finished, row_of
+from django_mq.stores.records import QueueRecord
+from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.values import storable, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from uuid import UUID
 
-    from django_mq.engine.departing import Cause
+    from django_mq.engine.consumer import Consumer
     from django_mq.engine.entry import Entry
     from django_mq.engine.options import QueueOptions
+    from django_mq.engine.queue import Queue
+    from django_mq.engine.states import Cause
+    from django_mq.engine.work import UnitOfWork
     from django_mq.stores.memory.row import Row
-    from django_mq.stores.memory.session import WorkerSession
-    from django_mq.stores.records import QueueRecord
+    from django_mq.stores.memory.sessions import WorkerSession
+    from django_mq.stores.memory.store import MemoryStore
+    from django_mq.stores.records import Failure
+
+
+class BrokerQueue:
+    """A queue of a broker: the engine's, and what a table would say besides."""
+
+    def __init__(self, number: int, name: str, settings: QueueOptions, broker: engine.Broker) -> None:
+        self.number = number
+        self.name = name
+        self._settings = settings
+        self.paused_until: datetime | None = None
+        #: Messages that it has dropped because it was full.
+        self.dropped = 0
+        self.engine: Queue = broker.declare(name, Rules.of(settings))
+        #: The session of each consumer.
+        self.sessions: dict[Consumer, int] = {}
+
+    @property
+    def settings(self) -> QueueOptions:
+        """The options, as an operator has set them last."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: QueueOptions) -> None:
+        self._settings = settings
+        self.engine.change(Rules.of(settings))
+
+    @property
+    def rows(self) -> list[Row]:
+        """Every message here, whatever its state, in no order."""
+        return [row_of(entry) for entry in self.engine.everything()]
+
+    def in_slots(self) -> frozenset[int]:
+        """Return the sessions that have a slot where slots are few."""
+        return frozenset(self.sessions[consumer] for consumer in self.engine.live_consumers())
+
+    def owner_of(self, group: str) -> int | None:
+        """Return the session that owns a group."""
+        owner = self.engine.group_owner(group)
+        return None if owner is None else self.sessions[owner]
+
+    def end_pause(self, now: datetime) -> None:
+        """Deliver again if the pause has an end that has passed."""
+        if self.engine.paused and not is_paused(True, self.paused_until, now):
+            self.engine.resume()
 
 
 class Broker:
@@ -38,8 +89,8 @@ class Broker:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self.engine = engine.Broker(SHARED_TABLE, self)
-        #: That of the thread which holds the lock.
-        self.transaction = Transaction(self.engine)
+        #: Of the handles that are not private: that of the thread which holds the lock.
+        self.transaction = Transaction(self)
         self.queue_numbers = count(1)
         self.session_numbers = count(1)
         self._begin()
@@ -52,7 +103,10 @@ class Broker:
         self.sessions: dict[int, WorkerSession] = {}
         #: (exchange, pattern, queue) to the exchange's type, in the order they were bound.
         self.bindings: dict[tuple[str, str, str], str] = {}
-        self.lane = Lane()
+        #: (exchange, pattern, queue) to the time at which the volatile binding ends unless it is renewed.
+        self.volatile_bindings: dict[tuple[str, str, str], datetime] = {}
+        #: (queue, payload, end), oldest first.
+        self.volatile_messages: list[tuple[str, str, datetime]] = []
         self.history: deque[Finished] = deque(maxlen=MOST_REMEMBERED)
         self.attempts: deque[FailedAttempt] = deque(maxlen=MOST_REMEMBERED)
 
@@ -64,7 +118,7 @@ class Broker:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other thread out. Raises StoreError in a forked child, whose copy nobody else sees."""
+        """Keep every other thread out. Raises StoreError in a forked child, which has a copy of its own."""
         if os.getpid() != self._pid:
             raise StoreError("Queues in memory belong to the process that made them: use a thread or solo pool.")
         with self.engine.lock:
@@ -74,19 +128,77 @@ class Broker:
         """The time of this broker."""
         return datetime.now(UTC) + self.clock_offset
 
-    def declare(self, name: str, settings: QueueOptions) -> None:
-        """Make a queue."""
-        self.queues[name] = BrokerQueue(next(self.queue_numbers), name, settings, self.engine)
+    def existing(self, name: str) -> BrokerQueue:
+        """Return the queue. Raises UnknownQueue."""
+        queue = self.queues.get(name)
+        if queue is None:
+            raise no_such_queue(name)
+        return queue
 
     def found(self, ids: Sequence[int]) -> list[Row]:
         """Return the rows that are here, each once."""
         return [self.rows[id_] for id_ in dict.fromkeys(ids) if id_ in self.rows]
 
+    def given_back(self, session_id: int, id_: int, claim: int) -> Row | None:
+        """Return the row that this claim of a reaped session held, if nothing has become of it since."""
+        row = self.rows.get(id_)
+        return row if row is not None and row.ended is not None and row.ended[:2] == (session_id, claim) else None
+
     def record_of(self, queue: BrokerQueue) -> QueueRecord:
-        """Return a queue's record, with what the consumers' heartbeats say."""
+        """Return the queue as publishing and consuming see it, with what the consumers' heartbeats say."""
         heartbeats = (session.heartbeat for session in self.sessions.values() if session.heartbeat is not None)
         told = {info.priority for each in heartbeats for info in each.consumers if info.queue_name == queue.name}
-        return queue.record(self.now(), priorities_differ=len(told) > 1)
+        return QueueRecord(
+            id=queue.number,
+            name=queue.name,
+            closed=queue.engine.closed,
+            paused=is_paused(queue.engine.paused, queue.paused_until, self.now()),
+            priorities_differ=len(told) > 1,
+            **{item.name: getattr(queue.settings, item.name) for item in fields(queue.settings)},
+        )
+
+    def send_dead(self, rows: Iterable[Row]) -> None:
+        """Send dead letters where their queues say; what cannot go there stays as it is."""
+        dead = [(row.queue.engine, row.entry) for row in rows if row.entry.state is DEAD]
+        self.engine.send_all(dead, self.now().timestamp())
+
+    def record_failure(self, row: Row, failure: Failure, worker: str) -> None:
+        """Remember that the delivery of a row which a session holds has failed."""
+        self.record_attempt(
+            failure,
+            queue_name=row.queue.name,
+            number=row.entry.attempts,
+            worker=worker,
+            message_id=row.message.message_id,
+            correlation_id=row.message.correlation_id,
+            type=row.message.type,
+        )
+
+    def record_attempt(
+        self,
+        failure: Failure,
+        *,
+        queue_name: str,
+        number: int,
+        worker: str,
+        message_id: UUID | None = None,
+        correlation_id: str | None = None,
+        type: str = "",  # noqa: A002 - as the field
+    ) -> None:
+        """Remember a failed attempt."""
+        attempt = FailedAttempt(
+            message_id=message_id,
+            correlation_id=correlation_id,
+            queue_name=queue_name[:200],
+            type=storable(type, 255),
+            number=number,
+            failed_at=self.now(),
+            worker=worker[:255],
+            error=storable(failure.error, 255),
+            detail=told(failure.detail),
+            traceback=told(failure.traceback),
+        )
+        self.attempts.append(attempt)
 
     # What the engine tells.
 
@@ -98,10 +210,10 @@ class Broker:
 
     def departed(self, queue: str, entry: Entry, cause: Cause) -> None:
         """Remember a message that is finished where its queue wants that."""
-        row, outcome = row_of(entry), OUTCOMES.get(cause)
+        row, outcome = row_of(entry), Outcome.__members__.get(cause.name)
         del self.rows[entry.arrival]
-        stands_elsewhere = row.entry is not entry
-        if outcome is not None and not stands_elsewhere and self.queues[queue].settings.history_days > 0:
+        stands_here = row.entry is entry
+        if outcome is not None and stands_here and self.queues[queue].settings.history_days > 0:
             self.history.append(finished(row, outcome, self.now()))
 
     def deleted(self, queue: str) -> None:
@@ -111,6 +223,62 @@ class Broker:
         self.bindings = {key: kind for key, kind in self.bindings.items() if key[2] != queue}
         for session in self.sessions.values():
             session.forget(gone)
+
+
+class Transaction:
+    """The open transaction of one connection, or none."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        #: Messages and settlements that wait for the commit; None outside a transaction.
+        self.unit: UnitOfWork | None = None
+        #: What to call after the commit.
+        self.callbacks: list[Callable[[], None]] = []
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Commit at the end, as a part of the transaction around it, if any; roll back what raises.
+
+        Raises QueueDeleted for a message whose queue has gone; nothing takes effect then.
+        """
+        with self._broker.locked():
+            outer, unit, known = self.unit, self._broker.engine.begin(), len(self.callbacks)
+            self.unit = unit
+            try:
+                yield
+            except BaseException:
+                unit.rollback(self._broker.now().timestamp())
+                del self.callbacks[known:]
+                raise
+            finally:
+                self.unit = outer
+            if outer is not None:
+                outer.absorb(unit)
+                return
+            try:
+                unit.commit(self._broker.now().timestamp())
+            except PublishError:
+                self.callbacks.clear()
+                raise
+            callbacks, self.callbacks = self.callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def after_commit(self, callback: Callable[[], None]) -> None:
+        """Call back after the commit, at once outside a transaction."""
+        with self._broker.locked():
+            if self.unit is not None:
+                self.callbacks.append(callback)
+                return
+        callback()
+
+
+class Part:
+    """A part of a store, which keeps its broker and its transaction."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.broker = store.broker
+        self.transaction = store.open_transaction
 
 
 _brokers: dict[str, Broker] = {}

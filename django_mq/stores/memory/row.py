@@ -1,28 +1,29 @@
-"""One message in one queue: what the tables of a database would say of it."""
+"""One message: what the tables of a database would say of it, while it is here and when it is finished."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple, cast
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from django_mq.engine.entry import Entry
 from django_mq.engine.expiry import is_expired
 from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.message import Message
 from django_mq.engine.states import CLAIMED
-from django_mq.stores.records import EPOCH, Browsed, Claimed
+from django_mq.stores.records import EPOCH, Browsed, Claimed, WaitingMessage
 from django_mq.stores.values import LAST, headers_in, later
-from django_mq.stores.waiting import WaitingMessage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+    from uuid import UUID
 
     from django_mq.engine.states import State
-    from django_mq.stores.memory.queue import BrokerQueue
-    from django_mq.stores.memory.session import WorkerSession
+    from django_mq.stores.memory.broker import BrokerQueue
+    from django_mq.stores.memory.sessions import WorkerSession
     from django_mq.stores.records import NewMessage
 
 
@@ -99,6 +100,12 @@ class Row:
     def let_go(self) -> None:
         """No session holds it any more."""
         self.session_id = self.claimed_at = None
+
+    def give_back(self, *, delivered: bool = True) -> None:
+        """Take it from its session, uncounted; the session's late verdict is void."""
+        if self.entry.owner is not None:
+            self.let_go()
+            self.queue.engine.release(self.entry, self.entry.owner, delivered=delivered)
 
     def claimed(self, now: datetime) -> Claimed:
         """The row as its new holder gets it."""
@@ -210,3 +217,78 @@ def moment(seconds: float) -> datetime:
         return EPOCH + timedelta(seconds=seconds)
     except OverflowError:
         return LAST
+
+
+#: Finished messages, and failed attempts, remembered at most; memory must not grow for ever.
+MOST_REMEMBERED = 10_000
+
+
+class Outcome(IntEnum):
+    """How a message ended; numbered as in the history table."""
+
+    ACCEPTED = 1
+    EXPIRED = 2
+    CANCELLED = 3
+    PURGED = 4
+    REPLACED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A finished message."""
+
+    message_id: UUID
+    queue_name: str
+    type: str
+    correlation_id: str | None
+    priority: int
+    outcome: Outcome
+    attempts: int
+    published_at: datetime
+    ready_at: datetime
+    claimed_at: datetime | None
+    finished_at: datetime
+    session_id: int | None
+    redelivered: bool
+    headers: Any
+    body: bytes | None
+
+
+def finished(row: Row, outcome: Outcome, now: datetime) -> Finished:
+    """Return what to remember of a row that is about to go."""
+    message = row.message
+    ended_well = row.session_id is not None and outcome not in {Outcome.EXPIRED, Outcome.REPLACED}
+    return Finished(
+        message_id=message.message_id,
+        queue_name=row.queue.name,
+        type=message.type,
+        correlation_id=message.correlation_id,
+        priority=message.priority,
+        outcome=outcome,
+        # The delivery that ends well is not one of those that failed before.
+        attempts=row.entry.attempts - ended_well,
+        published_at=row.published_at,
+        ready_at=row.ready_at,
+        claimed_at=row.claimed_at,
+        finished_at=now,
+        session_id=row.session_id,
+        redelivered=row.entry.redelivered,
+        headers=json.loads(message.headers),
+        body=message.body if row.queue.settings.history_body else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedAttempt:
+    """One delivery that failed."""
+
+    message_id: UUID | None
+    correlation_id: str | None
+    queue_name: str
+    type: str
+    number: int
+    failed_at: datetime
+    worker: str
+    error: str
+    detail: str
+    traceback: str

@@ -1,71 +1,194 @@
-"""Worker sessions: opened, renewed, closed."""
+"""Worker sessions: their deadlines, their consumers, and what they hold."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.stores.memory.runner import Runner, locked
-from django_mq.stores.memory.session import WorkerSession
+from django_mq.engine.arbiter import Subscription
+from django_mq.engine.consumer import Consumer
+from django_mq.engine.credit import WindowCredit
+from django_mq.stores.memory.broker import Part
+from django_mq.stores.memory.row import row_of
 from django_mq.stores.records import Instructions, Renewal
 from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from django_mq.engine.conduct import Conduct
+    from django_mq.engine.states import Fate
+    from django_mq.engine.target import Target
+    from django_mq.stores.memory.broker import BrokerQueue
     from django_mq.stores.memory.row import Row
     from django_mq.stores.records import Heartbeat, Receipt, SessionInfo
 
 
-class Sessions(Runner):
-    """Open, renew and close worker sessions."""
+class WorkerSession:
+    """A worker, which for the engine is one consumer, or several, of each queue that it claims from."""
 
-    @locked
-    def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
-        number = next(self.broker.session_numbers)
-        now = self._now()
-        self.broker.sessions[number] = WorkerSession(number, info, now, later(now, deadline_seconds))
-        return number
+    def __init__(self, number: int, info: SessionInfo, opened_at: datetime, deadline: datetime) -> None:
+        self.number = number
+        self.info = info
+        self.deadline = deadline
+        #: When its own worker renewed it last.
+        self.heartbeat_at = opened_at
+        self.heartbeat: Heartbeat | None = None
+        self.instructions = Instructions()
+        #: All of them, each with its queue; and those that take what a claim gives them.
+        self._consumers: dict[Consumer, BrokerQueue] = {}
+        self._own: dict[BrokerQueue, Consumer] = {}
 
-    @locked
-    def revive(
-        self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float
-    ) -> frozenset[int] | None:
-        if session_id in self.broker.sessions:
-            return None
-        now = self._now()
-        session = WorkerSession(session_id, info, now, later(now, deadline_seconds))
-        session.instructions = info.told
-        self.broker.sessions[session_id] = session
-        carrying = [row for id_, claim in held if (row := self._given_back(session_id, id_, claim)) is not None]
-        for row in carrying:
-            self._retake(row, session)
-        return frozenset(row.id for row in carrying)
+    def consumer_of(self, queue: BrokerQueue, given: Consumer | None = None) -> Consumer:
+        """Return a consumer of the queue, subscribed: the given one, or one that takes what it is told to."""
+        consumer = given or self._own.get(queue)
+        if consumer is None:
+            # Without credit no arrival wakes it: how much it takes, the claim says.
+            consumer = self._own[queue] = Consumer(self.info.name, WindowCredit(0))
+        if consumer not in self._consumers:
+            if consumer.target is None:
+                queue.engine.add_consumer(consumer)
+            else:
+                consumer.target.read(queue.engine, consumer)
+            self._consumers[consumer] = queue
+            queue.sessions[consumer] = self.number
+        return consumer
 
-    def _given_back(self, session_id: int, id_: int, claim: int) -> Row | None:
-        """Return the row that this claim of a reaped session held, if nothing has become of it since."""
-        row = self.broker.rows.get(id_)
-        return row if row is not None and row.ended is not None and row.ended[:2] == (session_id, claim) else None
+    def subscribed(self, queue: BrokerQueue, consumer: Consumer) -> Consumer:
+        """Return the consumer, which is subscribed, or was and has been changed."""
+        if consumer in self._consumers:
+            queue.engine.refresh(consumer)
+            if consumer.target is not None:
+                consumer.target.credit_changed(consumer)
+        return self.consumer_of(queue, consumer)
 
-    def _retake(self, row: Row, session: WorkerSession) -> None:
-        """Let the session hold the row again, by the same claim, as it did before its deadline."""
+    def reading(self, target: Target) -> list[tuple[Consumer, BrokerQueue]]:
+        """Return the consumers of a target, each with its queue, in order of subscription."""
+        return [(each, self._consumers[each]) for each in target.consumers if each in self._consumers]
+
+    def held(self) -> list[Row]:
+        """Return what it holds, but for what an open transaction settles."""
+        return [
+            row_of(entry)
+            for consumer in self._consumers
+            for entry in consumer.unsettled
+            if entry.owner is consumer and entry not in consumer.settling
+        ]
+
+    def retake(self, row: Row) -> None:
+        """Hold the row again, by the same claim, as before the deadline."""
         ended, row.ended = row.ended, None
         if ended is None:
             return
         # A suspect's attempt was counted when it was lost; to take the entry counts it again.
         attempts = row.entry.attempts - ended.suspect
-        consumer = session.consumer_of(row.queue)
-        row.queue.engine.take_again(row.entry, consumer, ended.claim_number, attempts=attempts)
+        row.queue.engine.take_again(row.entry, self.consumer_of(row.queue), ended.claim_number, attempts=attempts)
         row.entry.suspect = ended.suspect
-        row.session_id = session.number
+        row.session_id = self.number
 
-    @locked
+    def lose(self, now: float) -> list[tuple[Row, Fate]]:
+        """Leave every queue, as it has died; return what it held, and what became of that."""
+        for target in self._targets():
+            target.pause()  # or credit that one queue gives back would wake the session in the next
+        lost = [
+            (row_of(entry), fate)
+            for consumer, queue in [*self._consumers.items()]
+            for entry, fate in queue.engine.lose_consumer(consumer, now)
+        ]
+        self.unsubscribe()
+        return lost
+
+    def unsubscribe(self) -> None:
+        """Leave every queue; what is still held goes back to its place, uncounted."""
+        for target in self._targets():
+            target.close()
+        for consumer, queue in [*self._consumers.items()]:
+            queue.engine.remove_consumer(consumer)
+            del queue.sessions[consumer]
+        self._consumers.clear()
+        self._own.clear()
+
+    def _targets(self) -> list[Target]:
+        return [*{one.target: None for one in self._consumers if one.target is not None}]
+
+    def subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
+        """Its consumers of the queue, as of its last heartbeat."""
+        consumers = () if self.heartbeat is None else self.heartbeat.consumers
+        # Celery's tasks of all queues share one credit; what they use of it is known from the last heartbeat.
+        shared = self.info.kind == "celery"
+        held = sum(len(consumer.unsettled) for consumer, of in self._consumers.items() if of is queue)
+        busy, slots = (None, None) if self.heartbeat is None else (self.heartbeat.busy, self.heartbeat.slots)
+        served = [one for one, of in self._consumers.items() if of is queue and one is not self._own.get(queue)]
+        return [self._subscription(consumer) for consumer in served] + [
+            Subscription(
+                session=self.number,
+                priority=info.priority,
+                credit=info.credit_limit,
+                used=info.credit_used if shared else 0,
+                stopping=info.state == "stopping",
+                held=held,
+                full=busy is not None and slots is not None and busy >= slots,
+            )
+            for info in consumers
+            if info.queue_name == queue.name
+        ]
+
+    def _subscription(self, consumer: Consumer) -> Subscription:
+        """A consumer of the engine's, which knows what it wants and has credit for."""
+        return Subscription(
+            session=self.number,
+            priority=consumer.priority,
+            credit=consumer.credit.free or 0,
+            used=0,
+            stopping=not consumer.desires_work or consumer.browser,
+            held=0,
+            wants=lambda item: consumer.could_take(item.row.entry),
+        )
+
+    def saw(self, id_: int) -> None:
+        """A consumer that was shown a message, or from which it was taken back, has its credit again."""
+        for consumer, queue in self._consumers.items():
+            others = [entry for entry in consumer.unsettled if entry.owner is not consumer]
+            for entry in [each for each in others if each.arrival == id_]:
+                queue.engine.accept(entry, consumer)
+
+    def forget(self, queue: BrokerQueue) -> None:
+        """The queue is no more."""
+        self._own.pop(queue, None)
+        self._consumers = {consumer: of for consumer, of in self._consumers.items() if of is not queue}
+
+
+class Sessions(Part):
+    """Open, renew and close worker sessions."""
+
+    def open(self, info: SessionInfo, *, deadline_seconds: float) -> int:
+        number = next(self.broker.session_numbers)
+        now = self.broker.now()
+        self.broker.sessions[number] = WorkerSession(number, info, now, later(now, deadline_seconds))
+        return number
+
+    def revive(
+        self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float
+    ) -> frozenset[int] | None:
+        if session_id in self.broker.sessions:
+            return None
+        now = self.broker.now()
+        session = WorkerSession(session_id, info, now, later(now, deadline_seconds))
+        session.instructions = info.told
+        self.broker.sessions[session_id] = session
+        carrying = [
+            row for id_, claim in held if (row := self.broker.given_back(session_id, id_, claim)) is not None
+        ]
+        for row in carrying:
+            session.retake(row)
+        return frozenset(row.id for row in carrying)
+
     def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
         session = self.broker.sessions.get(session_id)
         if session is None:
             return None
         session.heartbeat = heartbeat
-        now = self._now()
+        now = self.broker.now()
         session.deadline, session.heartbeat_at = later(now, heartbeat.deadline_seconds), now
         renewed_since = later(now, -heartbeat.deadline_seconds)
         living = [
@@ -76,15 +199,13 @@ class Sessions(Runner):
         eldest = session_id == min(living, default=session_id)
         return Renewal(eldest=eldest, instructions=session.instructions)
 
-    @locked
     def prolong(self, session_id: int, *, deadline_seconds: float) -> bool:
-        session, now = self.broker.sessions.get(session_id), self._now()
+        session, now = self.broker.sessions.get(session_id), self.broker.now()
         if session is None or session.deadline < now:
             return False
         session.deadline = later(now, deadline_seconds)
         return True
 
-    @locked
     def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
         session = self.broker.sessions.get(session_id)
         if session is None:
@@ -95,8 +216,7 @@ class Sessions(Runner):
         )
         return True
 
-    @locked
-    def close_session(self, session_id: int) -> int:
+    def close(self, session_id: int) -> int:
         session = self.broker.sessions.pop(session_id, None)
         if session is None:
             return 0
@@ -105,9 +225,3 @@ class Sessions(Runner):
             row.let_go()
         session.unsubscribe()
         return len(held)
-
-    def _give_back(self, row: Row, *, delivered: bool = True) -> None:
-        """Take a held row from its session, uncounted; the session's late verdict is void."""
-        if row.entry.owner is not None:
-            row.let_go()
-            row.queue.engine.release(row.entry, row.entry.owner, delivered=delivered)

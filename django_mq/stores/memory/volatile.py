@@ -1,46 +1,56 @@
-"""The volatile lane: rows that nobody may rely on."""
+"""The volatile lane: bindings and messages that may be lost."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from django_mq.stores.memory.lane import VolatileBinding, VolatileMessage
-from django_mq.stores.memory.runner import Runner, locked
+from django_mq.stores.memory.broker import Part
 from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Volatile(Runner):
+class VolatileLane(Part):
     """Bind, put, take and drop volatile messages."""
 
-    @locked
-    def volatile_bind(
+    def bind(
         self,
         *,
         exchange: str,
-        exchange_type: str,  # noqa: ARG002 - whoever publishes says how patterns match
+        exchange_type: str,  # noqa: ARG002 - the publisher says how patterns match
         pattern: str,
         queue: str,
         seconds: float,
     ) -> None:
-        self.broker.lane.bindings[VolatileBinding(exchange, pattern, queue)] = later(self._now(), seconds)
+        self.broker.volatile_bindings[exchange, pattern, queue] = later(self.broker.now(), seconds)
 
-    @locked
-    def volatile_bindings(self, exchange: str) -> list[tuple[str, str]]:
-        bound, now = self.broker.lane.bindings.items(), self._now()
-        return [(key.pattern, key.queue) for key, end in bound if key.exchange == exchange and end > now]
+    def bindings(self, exchange: str) -> list[tuple[str, str]]:
+        bound, now = self.broker.volatile_bindings.items(), self.broker.now()
+        return [
+            (pattern, queue) for (bound_to, pattern, queue), end in bound if bound_to == exchange and end > now
+        ]
 
-    @locked
-    def volatile_put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
-        end = later(self._now(), seconds)
-        self.broker.lane.messages += [VolatileMessage(queue, payload, end) for queue in queues]
+    def put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
+        end = later(self.broker.now(), seconds)
+        self.broker.volatile_messages += [(queue, payload, end) for queue in queues]
 
-    @locked
-    def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
-        return [(item.queue, item.payload) for item in self.broker.lane.take(set(queues), limit, self._now())]
+    def take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
+        messages, now, wanted = self.broker.volatile_messages, self.broker.now(), set(queues)
+        living = (at for at, (queue, _, end) in enumerate(messages) if queue in wanted and end > now)
+        taken = [messages.pop(at) for at in reversed(list(islice(living, limit)))]
+        return [(queue, payload) for queue, payload, _ in reversed(taken)]
 
-    @locked
-    def volatile_drop(self, queue: str) -> int:
-        return self.broker.lane.drop(queue)
+    def drop(self, queue: str) -> int:
+        bindings, messages = self.broker.volatile_bindings, self.broker.volatile_messages
+        self.broker.volatile_bindings = {key: end for key, end in bindings.items() if key[2] != queue}
+        self.broker.volatile_messages = [item for item in messages if item[0] != queue]
+        return len(messages) - len(self.broker.volatile_messages)
+
+    def prune(self) -> int:
+        """Drop what is past its time; return how much that was."""
+        bindings, messages, now = self.broker.volatile_bindings, self.broker.volatile_messages, self.broker.now()
+        self.broker.volatile_bindings = living = {key: end for key, end in bindings.items() if end >= now}
+        self.broker.volatile_messages = kept = [item for item in messages if item[2] >= now]
+        return len(bindings) - len(living) + len(messages) - len(kept)

@@ -2,174 +2,226 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
-from itertools import groupby
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.engine.claim import fitting, limit_of
+from django_mq.engine.claim import fitting, limit_of, merged, next_batch
 from django_mq.engine.conduct import Conduct
-from django_mq.engine.merge import merged, next_batch
 from django_mq.engine.verdict import BY_EXPIRY, RELEASE, Verdict
 from django_mq.errors import StoreError
-from django_mq.stores import option_columns
-from django_mq.stores.features import Features
-from django_mq.stores.mysql.acting import Acting
-from django_mq.stores.mysql.documents import document, portions
-from django_mq.stores.mysql.retrying import retried
-from django_mq.stores.mysql.settings import problems
-from django_mq.stores.mysql.values import time_of
-from django_mq.stores.records import Browsed, Claimed, Counts, Exchange
+from django_mq.stores.base import Features
+from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
+from django_mq.stores.records import Claimed, Counts, Space
 from django_mq.stores.refusals import no_such_queue
-from django_mq.stores.space import Space
-from django_mq.stores.sql.steering import FINISHING, REPLACED
-from django_mq.stores.values import storable
+from django_mq.stores.sql import SQLStore
+from django_mq.stores.sql.browser import Browser
+from django_mq.stores.sql.claims import Claims, Facts
+from django_mq.stores.sql.maintenance import Maintenance
+from django_mq.stores.sql.messages import FINISHING, REPLACED, Messages, Settlements, first_of
+from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
+from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
+from django_mq.stores.sql.queues import Queues
+from django_mq.stores.sql.sessions import Sessions
+from django_mq.stores.sql.volatile import VolatileLane
+from django_mq.stores.values import storable, time_or_none, told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from django_mq.engine.consumer import Consumer
     from django_mq.stores.records import (
         ClaimRequest,
+        Failure,
         Heartbeat,
         NewMessage,
-        Reaped,
         Receipt,
         Renewal,
-        SessionInfo,
         Settlement,
     )
+    from django_mq.stores.sql.database import Rows
+
 
 #: Where a claim's rows say that a message is suspect, and where its body is.
 SUSPECT, BODY = ([field.name for field in fields(Claimed)].index(name) for name in ("suspect", "body"))
 #: Where it says how long the body is, which may be left out.
 SIZE = BODY + 1
-#: How long the deletion of a queue waits for open transactions that wrote messages. Nobody can
-#: publish meanwhile; afterwards StoreUnavailable says to try again.
-DELETION_WAIT_SECONDS = 2
+#: States of ``models.Message.Status``: scheduled and ready, and whatever no session holds.
+WAITING, UNHELD = [0, 1], [0, 1, 3]
 
 
-class MySQLStore(Acting):
-    """The store for MariaDB 10.11, MySQL 8.4 and later, through mysqlclient."""
+class MySQLMessages(Messages):
+    """Lock, then write: neither server returns what an UPDATE or a DELETE has changed."""
 
-    features = Features(concurrent_claims=True, raw_limits=("raw_mysql", "RawTable"))
+    def _locked(self, ids: Sequence[int], states: list[int], reason: str | None = None) -> Rows:
+        return self.rows("lock_unheld", ids=list(ids), states=states, reason=reason) if ids else []
 
-    # Queues.
+    def remove(self, ids: Sequence[int], outcome: int, *, reason: str | None = None) -> list[int]:
+        with self.database.transaction():
+            found = first_of(self._locked(ids, UNHELD, reason))
+            self.finish(found, outcome, "remember_removed")
+        return found
 
-    def declare(self, name: str, options: Mapping[str, Any]) -> bool:
-        return bool(self._written("declare", name=name, **option_columns.written(options)))
+    def finish(self, ids: Sequence[int], outcome: int, remember: str) -> None:
+        if ids:
+            self.rows(remember, ids=list(ids), outcome=outcome)
+            self.rows("drop_messages", ids=list(ids))
 
+    def move(self, ids: Sequence[int], target: str) -> int:
+        with self.database.transaction():
+            return self._copied("move", first_of(self._locked(ids, UNHELD)), target=target)
+
+    def move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
+        with self.database.transaction():
+            return self._copied("move_dead", sorted(ids), expired=expired)
+
+    def _copied(self, statement: str, ids: Sequence[int], **params: Any) -> int:
+        """Copy one by one, so that each copy that cannot be written leaves its original alone."""
+        gone = [id_ for id_ in ids if self.database.insert(statement, id=id_, **params)]
+        if gone:
+            self.rows("drop_messages", ids=gone)
+        return len(gone)
+
+    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+        with self.database.transaction():
+            changed = [row[0] for row in self._locked(ids, WAITING) if row[1] != priority]
+            if changed:
+                for step in ("stand_aside", "prioritise", "drop_messages"):
+                    self.rows(step, ids=changed, priority=priority)
+        return len(changed)
+
+    def set_expired_aside(self, ids: Sequence[int]) -> None:
+        with self.database.transaction():
+            if found := first_of(self._locked(ids, WAITING)):
+                super().set_expired_aside(found)
+
+    def promote_due(self, queues: Sequence[str], limit: int) -> None:
+        self._promote(list(queues), limit, every=False)
+
+    def promote_all(self, limit: int) -> int:
+        return self._promote([], limit, every=True)
+
+    def _promote(self, queues: list[str], limit: int, *, every: bool) -> int:
+        promoted = 0
+        with self.database.transaction():
+            for (queue_id,) in self.rows("due_queues", queues=queues, every=every):
+                due = self.rows("lock_due", queue_id=queue_id, limit=limit)
+                if due:
+                    self.rows("promote", ids=first_of(due))
+                promoted += len(due)
+        return promoted
+
+    def retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
+        given = sorted({id_ for id_, _ in receipts})
+        found = self.rows("lock_given_back", ids=given, session=session_id)
+        ids = {id_ for id_, _ in set(found).intersection(receipts)}
+        if ids:
+            self.rows("retake", ids=sorted(ids), session=session_id)
+        return ids
+
+    def release_lapsed(self, sessions: Sequence[int]) -> Rows:
+        given = {"sessions": list(sessions)}
+        with self.database.transaction():
+            held = first_of(self.rows("find_lapsed", **given))
+            found = self.rows("lock_lapsed", ids=held, **given) if held else []
+            if found:
+                self.rows("release_lapsed", ids=[row[1] for row in found])
+        return found
+
+    def record_attempts(
+        self, worker: str, ids: Sequence[int], counted: Sequence[bool], failures: Sequence[Failure]
+    ) -> None:
+        with self.database.transaction():
+            for id_, counts, failure in zip(ids, counted, failures, strict=True):
+                self.rows(
+                    "record_attempts",
+                    worker=worker,
+                    id=id_,
+                    counted=counts,
+                    error=storable(failure.error, 255),
+                    detail=told(failure.detail),
+                    traceback=told(failure.traceback),
+                )
+
+
+class MySQLQueues(Queues):
+    def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
+        given = {"paused": paused, "reason": storable(reason, 200), "seconds": seconds}
+        if not self.rows("set_paused", queue_id=self.existing(name).id, **given):
+            raise no_such_queue(name)
+
+
+class MySQLOperations(Operations):
     def delete_queue(self, name: str, *, force: bool = False) -> int:
-        before = self._rows("waiting_limit")[0][0]
-        self._rows("limit_waiting", limit=DELETION_WAIT_SECONDS)
+        before = self.rows("waiting_limit")[0][0]
+        self.rows("limit_waiting", limit=DELETION_WAIT_SECONDS)
         try:
             return super().delete_queue(name, force=force)
         finally:
             with suppress(StoreError):  # the caller must hear of a dead-lock that ended his transaction
-                self._rows("limit_waiting", limit=before)
+                self.rows("limit_waiting", limit=before)
 
-    def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
-        queue = self.queue(name)
-        reason = storable(reason, 200)
-        if queue is None or not self._rows(
-            "set_paused", queue_id=queue.id, paused=paused, reason=reason, seconds=seconds
-        ):
-            raise no_such_queue(name)
 
-    # Publishing.
+class MySQLPublications(Publications):
+    """Write a batch as documents."""
 
-    @retried
-    def append(self, message: NewMessage, *, again: bool = False) -> int:
-        return super().append(message, again=again)
-
-    def _append_one(self, message: NewMessage) -> list[tuple[Any, ...]]:
-        return self._written("append", **self._message_params(message))
-
-    @retried
-    def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        return super().append_many(messages, again=again)
-
-    @retried
-    def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        return super().append_by_rules(messages, again=again)
-
-    def _remember_duplicate(self, message: NewMessage) -> bool:
-        row = {"queue": message.queue_name, "dedup_id": message.dedup_id, "message_id": message.message_id}
-        return bool(self._written("remember_duplicate", **row))
-
-    def _append_all(self, messages: Sequence[NewMessage]) -> list[int]:
+    def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         names = sorted({message.queue_name for message in messages})
-        queue_ids: dict[str, int] = dict(self._rows("hold_queues", names=names))
+        queue_ids: dict[str, int] = dict(self.rows("hold_queues", names=names))
         if any(message.queue_name not in queue_ids for message in messages):
             return []
         for portion in portions(messages):
-            if len(self._written("append_many", messages=document(portion, queue_ids))) < len(portion):
+            written = self.database.insert("append_many", messages=document(portion, queue_ids))
+            if len(written) < len(portion):
                 return []
-        found = self._rows("written", message_ids=[message.message_id.hex for message in messages])
+        found = self.rows("written", message_ids=[message.message_id.hex for message in messages])
         ids = {(UUID(str(message_id)), queue_id): id_ for message_id, queue_id, id_ in found}
         return [ids[message.message_id, queue_ids[message.queue_name]] for message in messages]
 
-    # Sessions.
 
-    @retried
-    def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
-        return super().renew(session_id, heartbeat)
+class MySQLSessions(Sessions):
+    """Ask what a session was told: its renewal returns nothing."""
 
-    def _answer(self, session_id: int, heartbeat: Heartbeat, *_: Any) -> Renewal:
-        [told] = self._rows("told", session=session_id) or [(Conduct.WORK.value, None)]
-        return super()._answer(session_id, heartbeat, session_id, *told)
+    def _answer(self, session_id: int, heartbeat: Heartbeat, _: tuple[Any, ...]) -> Renewal:
+        [instructions] = self.rows("told", session=session_id) or [(Conduct.WORK.value, None)]
+        return super()._answer(session_id, heartbeat, (session_id, *instructions))
 
-    @retried
-    def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
-        return super().instruct(session_id, conduct=conduct, credit=credit)
 
-    @retried
-    def close_session(self, session_id: int) -> int:
-        return super().close_session(session_id)
+class MySQLClaims(Claims):
+    """Lock rows, read the bodies that the credit allows, then lease."""
 
-    # Consuming.
-
-    @retried
-    def exchange(
-        self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
-    ) -> Exchange:
-        return super().exchange(session_id, settlements, request)
-
-    @retried
-    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
-        return super().claim(session_id, request)
-
-    def _claim_rows(self, session_id: int, request: ClaimRequest) -> list[tuple[Any, ...]]:
+    def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
         name, params = self._claim_statement(session_id, request)
         # What the credit allows fits, if no body has more than its share. Larger ones are read once it is
         # known which of them fit.
         params["share_bytes"] = request.max_bytes // max(1, request.credit)
-        locked = self._rows(name, **params) if name == "claim" else self._locked_across(request, params)
+        locked = self.rows(name, **params) if name == "claim" else self._locked_across(request, params)
         line = ((row[SUSPECT], row[SIZE]) for row in locked)
         chosen = self._with_bodies(locked[: fitting(line, request.slots, request.max_bytes)])
         if chosen:
             ids = [row[0] for row in chosen]
-            self._rows("lease", ids=ids, session=session_id, claim=params["claim"])
+            self.rows("lease", ids=ids, session=session_id, claim=params["claim"])
         return [(*row, len(locked), rank) for rank, row in enumerate(chosen)]
 
-    def _with_bodies(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """Return the rows without their sizes, with the bodies that were left out."""
+    def _with_bodies(self, rows: Rows) -> Rows:
         missing = [row[0] for row in rows if row[BODY] is None]
-        bodies: dict[int, bytes] = dict(self._rows("bodies", ids=missing)) if missing else {}
+        bodies: dict[int, bytes] = dict(self.rows("bodies", ids=missing)) if missing else {}
         return [(*row[:BODY], bodies.get(row[0], row[BODY])) for row in rows]
 
-    def _locked_across(self, request: ClaimRequest, params: dict[str, Any]) -> list[tuple[Any, ...]]:
+    def _locked_across(self, request: ClaimRequest, params: dict[str, Any]) -> Rows:
         """Lock the best of several queues, as many as asked for; what others have locked is stepped over."""
         most, left = params["candidates"], {queue: limit_of(request, queue) for queue in request.queues}
         given = {name: params[name] for name in ("claim", "share_bytes")}
-        heads = [self._rows("candidates", queue=queue, candidates=most) for queue in request.queues]
+        heads = [self.rows("candidates", queue=queue, candidates=most) for queue in request.queues]
         queue_of = {row[0]: queue for queue, head in zip(request.queues, heads, strict=True) for row in head}
         ranked: list[int] = merged(heads, listed=request.listed)
         untried, locked = dict.fromkeys(ranked), dict[int, tuple[Any, ...]]()
         while batch := next_batch(untried, request.credit - len(locked), queue_of, left):
-            found = {row[0]: row for row in self._rows("lock_chosen", **given, ids=batch)}
+            found = {row[0]: row for row in self.rows("lock_chosen", **given, ids=batch)}
             locked |= found
             for id_ in batch:
                 del untried[id_]
@@ -181,160 +233,197 @@ class MySQLStore(Acting):
         for flag in ("redelivered", "suspect", "expired"):
             setattr(claimed, flag, bool(getattr(claimed, flag)))
         for time in ("published_at", "deliver_at", "expires_at"):
-            setattr(claimed, time, time_of(getattr(claimed, time)))
+            setattr(claimed, time, time_or_none(getattr(claimed, time)))
         claimed.message_id = UUID(str(claimed.message_id))
         return claimed
 
-    @retried
-    def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
-        super().subscribe(session_id, name, consumer)
+    def _facts_of(self, rows: Rows, page_size: int) -> Facts:
+        """Read whole numbers as such: where signed and unsigned columns meet, they are decimal."""
+        whole = [(*(None if number is None else int(number) for number in row), word) for *row, word in rows]
+        return Facts.of(whole, page_size)
 
-    @retried
-    def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
-        return super().settle(session_id, settlements)
 
-    @retried
-    def revive(
-        self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float
-    ) -> frozenset[int] | None:
-        return super().revive(session_id, info, held, deadline_seconds=deadline_seconds)
+class MySQLSettlements(Settlements):
+    """Lock what the session holds, then write."""
 
-    def _insert_session(self, **columns: Any) -> list[tuple[Any, ...]]:
-        return self._written("open_session", **columns)
-
-    def _retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
-        given = sorted({id_ for id_, _ in receipts})
-        carrying = set(self._rows("lock_given_back", ids=given, session=session_id)).intersection(receipts)
-        ids = {id_ for id_, _ in carrying}
-        if ids:
-            self._rows("retake", ids=sorted(ids), session=session_id)
-        return ids
+    store: MySQLStore
 
     def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
         ids = sorted({item.id for item in settlements})
-        held = set(self._rows("lock_held", ids=ids, session=session_id)) if ids else set()
+        held = set(self.rows("lock_held", ids=ids, session=session_id)) if ids else set()
         mine = [item for item in settlements if (item.id, item.claim) in held]
         expired = [item.id for item in mine if item.verdict is Verdict.EXPIRE]
         leaving = self._leaving(expired)
-        self._finish(sorted(id_ for id_, replaced in leaving.items() if replaced), REPLACED, "remember_finished")
+        self.store.messages.finish(
+            sorted(id_ for id_, replaced in leaving.items() if replaced), REPLACED, "remember_finished"
+        )
         if going := sorted(id_ for id_, replaced in leaving.items() if not replaced):
-            self._rows("settle_dead", ids=going, reason=BY_EXPIRY, counted=False)
-            self._send_expired(going)
+            self.rows("settle_dead", ids=going, reason=BY_EXPIRY, counted=False)
+            self.store.moves.send_expired(going)
         for verdict, outcome in FINISHING:
             over = [item.id for item in mine if item.verdict is verdict and item.id not in leaving]
-            self._finish(over, outcome, "remember_finished")
-        self._give_back(mine)
-        self._mark_dead(mine)
+            self.store.messages.finish(over, outcome, "remember_finished")
+        self._write_alike(
+            "settle_released",
+            [item for item in mine if item.verdict is RELEASE],
+            lambda item: {"delay_seconds": float(item.delay_seconds), "counted": item.counted},
+        )
+        self._write_alike(
+            "settle_dead",
+            [item for item in mine if item.verdict is Verdict.DEAD],
+            lambda item: {"reason": storable(item.reason, 255), "counted": item.counted},
+        )
         done = {item.id for item in mine}
         self._after_settling(mine, done, session_id)
         return done
 
-    @retried
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
-        with self._transaction():
-            held = set(self._rows("lock_held", ids=sorted(item.id for item in settlements), session=session_id))
+        with self.database.transaction():
+            held = set(self.rows("lock_held", ids=sorted(item.id for item in settlements), session=session_id))
             mine = [item.id for item in settlements if (item.id, item.claim) in held]
             if mine:
-                self._rows("settle_released", ids=mine, delay_seconds=0.0, counted=False)
+                self.rows("settle_released", ids=mine, delay_seconds=0.0, counted=False)
 
-    def _give_back(self, settlements: Sequence[Settlement]) -> None:
-        released = [item for item in settlements if item.verdict is RELEASE]
+    def _write_alike(
+        self, statement: str, settlements: Sequence[Settlement], how: Callable[[Settlement], dict[str, Any]]
+    ) -> None:
+        """Run a statement once for all settlements of which it writes the same."""
+        alike: dict[tuple[Any, ...], list[int]] = {}
+        for item in settlements:
+            alike.setdefault(tuple(how(item).items()), []).append(item.id)
+        for written, ids in sorted(alike.items()):
+            self.rows(statement, ids=ids, **dict(written))
 
-        def how(item: Settlement) -> tuple[float, bool]:
-            return float(item.delay_seconds), item.counted
 
-        for (delay, counted), items in groupby(sorted(released, key=how), how):
-            self._rows("settle_released", ids=[item.id for item in items], delay_seconds=delay, counted=counted)
-
-    def _mark_dead(self, settlements: Sequence[Settlement]) -> None:
-        dead = [item for item in settlements if item.verdict is Verdict.DEAD]
-
-        def how(item: Settlement) -> tuple[str, bool]:
-            return storable(item.reason, 255), item.counted
-
-        for (reason, counted), items in groupby(sorted(dead, key=how), how):
-            self._rows("settle_dead", ids=[item.id for item in items], reason=reason, counted=counted)
-
-    @retried
-    def resync(self, session_id: int, held: Sequence[int]) -> int:
-        return super().resync(session_id, held)
-
-    # Upkeep.
-
-    @retried
-    def promote(self, limit: int = 1000) -> int:
-        return super().promote(limit)
-
-    @retried
-    def reap(self, *, spare: int = 0) -> list[Reaped]:
-        return super().reap(spare=spare)
-
+class MySQLMaintenance(Maintenance):
     def _grace(self) -> dict[str, Any]:
-        running = float(self._rows("uptime")[0][1]) + self.clock_offset.total_seconds()
+        running = float(self.rows("uptime")[0][1]) + self.database.clock_offset.total_seconds()
         return super()._grace() | {"running_seconds": running}
 
-    @retried
-    def expire(self, limit: int = 1000) -> int:
-        return super().expire(limit)
 
-    @retried
-    def trim(self) -> int:
-        return super().trim()
-
-    @retried
-    def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
-        return super().prune(limit, whole=whole)
-
-    # Looking.
-
+class MySQLBrowser(Browser):
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
-        rows = self._rows("counts", every=names is None, names=list(names or ()), limit=limit)
+        rows = self.rows("counts", every=names is None, names=list(names or ()), limit=limit)
         return {
             name: Counts(scheduled, ready, claimed, dead, None if age is None else float(age), due)
             for name, scheduled, ready, claimed, dead, age, due in rows
         }
 
-    def unfinished(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
-        return self._uncommitted("arriving", after, last)
-
-    def finishing(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:  # noqa: ARG002
-        return self._uncommitted("finishing", after, last)
-
-    def _uncommitted(self, statement: str, after: int, last: int) -> frozenset[str]:
-        # Asked anew each time: a number is given a moment before its row can be seen by anybody.
+    def _uncommitted(self, statement: str, _: frozenset[str] | None, after: int, last: int) -> frozenset[str]:
+        # Asked anew each time: a number is given a moment before any transaction can see its row.
         numbers = {"after": after, "last": last}
-        self._rows("see_unfinished")
+        self.rows("see_unfinished")
         try:
-            written = {row[0] for row in self._rows(statement, **numbers)}
+            written = set(first_of(self.rows(statement, **numbers)))
         finally:
-            self._rows("see_committed")
-        committed = {row[0] for row in self._rows(statement, **numbers)}
+            self.rows("see_committed")
+        committed = set(first_of(self.rows(statement, **numbers)))
         return frozenset(str(number) for number in written - committed)
 
-    def _browsed(self, row: tuple[Any, ...]) -> Browsed:
-        id_, message_id, *middle = row
-        middle[4:7] = map(time_of, middle[4:7])
-        return Browsed(id_, UUID(str(message_id)), *middle)
 
-    # The volatile lane.
+class MySQLVolatileLane(VolatileLane):
+    """Lock the oldest messages, then delete them; write copies one by one."""
 
-    @retried
-    def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
-        if not self._rows("volatile_waiting", queues=list(queues)):
+    def put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
+        with self.database.transaction():
+            for queue in queues:
+                self.rows("volatile_put", queue=queue, payload=payload, seconds=seconds)
+
+    def _taken(self, queues: list[str], limit: int) -> Rows:
+        if not self.rows("volatile_waiting", queues=queues):
             return []
-        return super().volatile_take(queues, limit=limit)
+        with self.database.transaction():
+            taken = self.rows("volatile_take", queues=queues, limit=limit)
+            if taken:
+                self.rows("volatile_drop", ids=first_of(taken))
+        return taken
 
-    # The connection.
 
-    def _take_minute(self, minute: datetime, newest: int | None) -> bool:
-        return bool(self._written("take_minute", minute=minute, newest=newest))
+#: A document is complete when so many messages, or bytes of bodies and headers, are in it.
+MESSAGES, BYTES = 1000, 256 * 1024
+
+
+def portions(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:
+    """Yield the messages in order, as many at a time as make a document."""
+    portion: list[NewMessage] = []
+    size = 0
+    for message in messages:
+        portion.append(message)
+        size += len(message.body) + len(message.headers)
+        if len(portion) == MESSAGES or size >= BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
+
+
+def document(messages: Sequence[NewMessage], queue_ids: Mapping[str, int]) -> str:
+    """Return the messages as JSON. What a message has not is left out, and read as null."""
+    rows = [_object(message, queue_ids[message.queue_name]) for message in messages]
+    return json.dumps(rows, ensure_ascii=False)
+
+
+def _object(message: NewMessage, queue_id: int) -> dict[str, Any]:
+    given = {name: value for name in NEW_MESSAGE_FIELDS if (value := getattr(message, name)) is not None}
+    return parameters(given) | {"queue_id": queue_id, "body": b64encode(message.body).decode("ascii")}
+
+
+class MySQLStore(SQLStore):
+    """The store for MariaDB 10.11, MySQL 8.4 and later, through mysqlclient."""
+
+    features = Features(concurrent_claims=True, raw_limits=("raw_mysql", "RawTable"))
+
+    kind = MySQLDatabase
+    database: MySQLDatabase
+
+    # What a dead-lock or a long wait may end.
+
+    append = retried(SQLStore.append)
+    append_many = retried(SQLStore.append_many)
+    append_by_rules = retried(SQLStore.append_by_rules)
+    renew = retried(SQLStore.renew)
+    instruct = retried(SQLStore.instruct)
+    revive = retried(SQLStore.revive)
+    close_session = retried(SQLStore.close_session)
+    subscribe = retried(SQLStore.subscribe)
+    exchange = retried(SQLStore.exchange)
+    claim = retried(SQLStore.claim)
+    settle = retried(SQLStore.settle)
+    give_back = retried(SQLStore.give_back)
+    resync = retried(SQLStore.resync)
+    promote = retried(SQLStore.promote)
+    reap = retried(SQLStore.reap)
+    expire = retried(SQLStore.expire)
+    trim = retried(SQLStore.trim)
+    prune = retried(SQLStore.prune)
+    volatile_take = retried(SQLStore.volatile_take)
+
+    # The parts.
+
+    queues = cached_property(MySQLQueues)
+    messages = cached_property(MySQLMessages)
+    publications = cached_property(MySQLPublications)
+    operations = cached_property(MySQLOperations)
+    sessions = cached_property(MySQLSessions)
+    claims = cached_property(MySQLClaims)
+    settlements = cached_property(MySQLSettlements)
+    maintenance = cached_property(MySQLMaintenance)
+    browser = cached_property(MySQLBrowser)
+    volatile = cached_property(MySQLVolatileLane)
+
+    # The server.
+
+    @property
+    def is_inside(self) -> bool:
+        return self.database.is_inside
 
     def now_skew_seconds(self) -> float:
-        clock: datetime = self._rows("clock")[0][0]
+        clock: datetime = self.database.rows("clock")[0][0]
         return (clock.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()
 
     def spaces(self) -> list[Space]:
-        return [Space(table, int(size), int(loose), int(rows)) for table, size, loose, rows in self._rows("space")]
+        rows = self.database.rows("space")
+        return [Space(table, int(size), int(loose), int(count)) for table, size, loose, count in rows]
 
     def space_problems(self, spaces: Sequence[Space]) -> list[tuple[str, str]]:
         return [
@@ -348,5 +437,5 @@ class MySQLStore(Acting):
 
     def setting_problems(self) -> list[tuple[str, str]]:
         wrapper: Any = self.connection
-        variables = {name.lower(): value for name, value in self._rows("variables")}
+        variables = {name.lower(): value for name, value in self.database.rows("variables")}
         return list(problems(wrapper.display_name, wrapper.mysql_version, variables))

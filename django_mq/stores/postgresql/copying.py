@@ -6,14 +6,14 @@ kind of message; a message adds its id, its message id and its body.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq.engine.expiry import Lifetime
-from django_mq.engine.levels import MOST_LEVELS, level_of, levels_of
-from django_mq.engine.places import place_at
+from django_mq.engine.places import MOST_LEVELS, level_of, levels_of, place_at
 from django_mq.engine.states import State
-from django_mq.stores.sql.appending import is_ready_at_once
+from django_mq.stores.sql.publications import is_ready_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -82,7 +82,6 @@ class Target:
         return cls(queue_id, published_at, Options(*options))
 
     def beginning(self, priority: int) -> bytes:
-        """Return the row's columns up to the reason."""
         return COLUMNS + self._times() + self.expiry(None) + self._place(priority) + READY
 
     def beginning_of_timed(self, priority: int) -> bytes:
@@ -118,7 +117,6 @@ def is_worth_copying(messages: Sequence[NewMessage]) -> bool:
 
 
 def rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[str, Target]) -> bytes:
-    """Return everything that COPY is to be sent."""
     return b"".join([BEGINNING, *_rows(messages, ids, targets), END])
 
 
@@ -147,7 +145,7 @@ def rows_timed(
 
 
 def _rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[str, Target]) -> Iterator[bytes]:
-    known: dict[tuple[object, ...], bytes] = {}
+    known: dict[Any, bytes] = {}
     pack = OWN.pack
     for message, id_ in zip(messages, ids, strict=True):
         kind = _kind(message)
@@ -158,23 +156,14 @@ def _rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[s
         yield common + pack(8, id_, 16, message.message_id.bytes, len(body)) + body
 
 
-def _kind(message: NewMessage) -> tuple[object, ...]:
-    """Return what decides the common part."""
-    return (
-        message.queue_name,
-        message.priority,
-        message.headers,
-        message.type,
-        message.correlation_id,
-        message.group_key,
-        message.content_type,
-        message.content_encoding,
-        message.properties,
-    )
+#: What decides the common part.
+_kind = attrgetter(
+    *("queue_name", "priority", "headers", "type", "correlation_id", "group_key", "content_type"),
+    *("content_encoding", "properties"),
+)
 
 
 def _texts(message: NewMessage) -> bytes:
-    """Return the row's columns from the type to the properties."""
     values = [
         message.type,
         message.correlation_id,

@@ -1,15 +1,13 @@
 """What the SQL stores share: the same named statements run in the same order.
 
-One file per duty; ``SQLStore`` only puts them together. The folders of the databases
-hold the SQL and what little differs.
+``store.py`` says what a store is: parts, one for each subject, and which part each call goes to. In the order in
+which a message meets them: ``database.py`` runs statements, ``queues.py`` declares, ``publications.py`` writes,
+``admission.py`` applies the rules for what comes, ``sessions.py`` opens sessions, ``claims.py`` leases,
+``messages.py`` writes verdicts, moves and dead-letters, ``maintenance.py`` tidies up,
+``browser.py`` looks, ``operations.py`` does what operators ask for, ``volatile.py`` carries the volatile lane.
+The folders of the databases hold the SQL, and subclasses of the parts that work differently there.
 """
 
-from django_mq.stores.sql.appending import Appending
-from django_mq.stores.sql.consuming import Consuming
-from django_mq.stores.sql.looking import Looking
-from django_mq.stores.sql.upkeep import Upkeep
-from django_mq.stores.sql.volatile import Volatile
+from django_mq.stores.sql.store import SQLStore
 
-
-class SQLStore(Appending, Consuming, Upkeep, Looking, Volatile):
-    """A store over a database; a subclass names its statements and its clock."""
+__all__ = ["SQLStore"]

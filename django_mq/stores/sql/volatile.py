@@ -1,40 +1,37 @@
-"""The volatile lane: rows that nobody may rely on."""
+"""The volatile lane: rows that live for so many seconds, and go with their reader."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.stores.sql.runner import Runner
+from django_mq.stores.sql.database import Part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from django_mq.stores.sql.database import Rows
 
-class Volatile(Runner):
+
+class VolatileLane(Part):
     """Bind, put, take and drop volatile messages."""
 
-    def volatile_bind(
-        self, *, exchange: str, exchange_type: str, pattern: str, queue: str, seconds: float
-    ) -> None:
-        self._rows(
-            "volatile_bind",
-            exchange=exchange,
-            exchange_type=exchange_type,
-            pattern=pattern,
-            queue=queue,
-            seconds=seconds,
-        )
+    def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str, seconds: float) -> None:
+        named = {"exchange": exchange, "exchange_type": exchange_type, "pattern": pattern, "queue": queue}
+        self.rows("volatile_bind", **named, seconds=seconds)
 
-    def volatile_bindings(self, exchange: str) -> list[tuple[str, str]]:
-        return [(row[0], row[1]) for row in self._rows("volatile_bindings", exchange=exchange)]
+    def bindings(self, exchange: str) -> list[tuple[str, str]]:
+        return [(row[0], row[1]) for row in self.rows("volatile_bindings", exchange=exchange)]
 
-    def volatile_put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
-        self._rows("volatile_put", queues=list(queues), payload=payload, seconds=seconds)
+    def put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
+        self.rows("volatile_put", queues=list(queues), payload=payload, seconds=seconds)
 
-    def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
-        rows = self._rows("volatile_take", queues=list(queues), limit=limit)
-        return [(queue, payload) for _, queue, payload in sorted(rows)]
+    def take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
+        return [(queue, payload) for _, queue, payload in sorted(self._taken(list(queues), limit))]
 
-    def volatile_drop(self, queue: str) -> int:
-        self._rows("volatile_drop_bindings", queue=queue)
-        return len(self._rows("volatile_drop_messages", queue=queue))
+    def _taken(self, queues: list[str], limit: int) -> Rows:
+        """Remove the oldest; return the id, queue and payload of each."""
+        return self.rows("volatile_take", queues=queues, limit=limit)
+
+    def drop(self, queue: str) -> int:
+        self.rows("volatile_drop_bindings", queue=queue)
+        return len(self.rows("volatile_drop_messages", queue=queue))

@@ -11,8 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from django_mq.engine.broker import Broker
 from django_mq.engine.consumer import Consumer, Interest
 from django_mq.engine.credit import WindowCredit
-from django_mq.engine.groups.assigned import AssignedGroups
-from django_mq.engine.groups.shared import SharedGroups
+from django_mq.engine.groups import AssignedGroups, SharedGroups
 from django_mq.engine.overflow import Limits, Overflow
 from django_mq.engine.rules import Rules
 from django_mq.engine.states import State
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.engine.entry import Entry
-    from django_mq.engine.fate import Fate
     from django_mq.engine.message import Message
+    from django_mq.engine.states import Fate
 
 DELAYS = st.sampled_from([None, None, None, -1, 1, 2, 5])
 WHICH = st.integers(0, 30)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import settings
 
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 from tests.engine.properties.machine import QueueMachine
 from tests.engine.properties.model import Kind
 

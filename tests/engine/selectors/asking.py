@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 from tests.engine.builders import message
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.engine.selectors.like import matcher_of
+from django_mq.engine.expressions import matcher_of
 from tests.engine.selectors.asking import truth
 
 

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from django_mq.engine.selectors.parser import DEEPEST_NESTING, LONGEST_TEXT
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import DEEPEST_NESTING, LONGEST_TEXT, Selector
 from django_mq.errors import MalformedSelector, MQError
 from tests.engine.builders import message
 

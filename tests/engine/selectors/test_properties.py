@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from django_mq.engine.expressions import PROPERTIES
 from django_mq.engine.message import Message
-from django_mq.engine.selectors.properties import PROPERTIES
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 from tests.engine.builders import message
 
 FULL: dict[str, Any] = {

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 from django_mq.errors import MalformedSelector
 from tests.engine.builders import message
 from tests.engine.selectors.asking import truth

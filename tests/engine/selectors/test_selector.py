@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 from tests.engine.builders import message
 
 

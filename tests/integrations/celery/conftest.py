@@ -8,7 +8,7 @@ import pytest
 from celery import Celery
 from kombu import Connection
 
-from django_mq.delivery import appending, keeper
+from django_mq.delivery import keeper, publishing
 from django_mq.delivery.session import close_all
 from django_mq.integrations.celery.alias import register
 from django_mq.models import Message
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def scheme() -> None:
     """The scheme is known, and nothing is remembered of the queues of the test before."""
     register()
-    appending.forget()
+    publishing.forget()
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kombu import Connection, Consumer, Producer, Queue
 
-from django_mq.integrations.celery.ahead import MOST, Ahead
+from django_mq.integrations.celery.qos import MOST_AHEAD, Ahead
 from django_mq.models import Message
 from tests.support.waiting import wait_until
 
@@ -40,9 +40,9 @@ def test_what_is_claimed_ahead_at_most_doubles() -> None:
 def test_what_is_claimed_ahead_is_bounded() -> None:
     ahead = Ahead()
 
-    ahead.claimed(settled=0, held=MOST)
+    ahead.claimed(settled=0, held=MOST_AHEAD)
 
-    assert ahead.amount(settled=VERY_MANY) == MOST
+    assert ahead.amount(settled=VERY_MANY) == MOST_AHEAD
 
 
 class Worker:

@@ -16,7 +16,7 @@ from django_mq.delivery import keeper
 from django_mq.delivery.session import Session
 from django_mq.errors import SessionLost
 from django_mq.integrations.celery import committing
-from django_mq.integrations.celery.certainty import begin_if_certain
+from django_mq.integrations.celery.pools import begin_if_certain
 from django_mq.models import Message
 from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest

@@ -9,7 +9,7 @@ import pytest
 from celery import chain
 from django.core.management import call_command
 
-from django_mq.admin.letter_form import LetterForm, copied
+from django_mq.admin.publishing import LetterForm, copied
 from django_mq.api import Letter, publish_many
 from django_mq.diagnosis.task_ids import with_task_id
 

@@ -17,7 +17,7 @@ from kombu import Connection, Producer
 
 from django_mq.api import Letter, browse, pause, publish, publish_many, purge, resume
 from django_mq.delivery.bulk import publish_alike
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.delivery.validation import EARLIEST, LATEST
 from django_mq.errors import InvalidMessage, MQError, StoreError
 from django_mq.models import Binding, Message, Queue

@@ -12,7 +12,7 @@ import pytest
 from amqp.exceptions import ResourceLocked
 from kombu import Connection, Consumer, Exchange, Producer, Queue
 
-from django_mq.integrations.celery import belonging, lane
+from django_mq.integrations.celery import transient_queues
 from django_mq.models import Queue as QueueRow
 from django_mq.models import VolatileBinding, VolatileMessage
 from tests.support.waiting import PATIENCE_SECONDS
@@ -107,7 +107,7 @@ def test_a_connection_that_was_forgotten_owns_nothing(other: Connection, url: st
     MINE(forgotten.default_channel).declare()
     Producer(other.default_channel).publish("unread", routing_key="mine")
     transport = forgotten.transport
-    belonging._living.pop(transport.lane._owner.token)
+    transient_queues._living.pop(transport.lane._owner.token)
 
     bodies = inbox(other, MINE)
     with pytest.raises(TimeoutError):
@@ -121,14 +121,14 @@ def test_a_connection_that_was_forgotten_owns_nothing(other: Connection, url: st
 def test_a_process_that_ended_owns_nothing() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.DEVNULL)
     process.wait()
-    owner = belonging.Owner()
+    owner = transient_queues.Owner()
     place = owner.token.partition("/")[0]
 
-    assert belonging.is_gone(f"{place}/{process.pid}/x")
-    assert not belonging.is_gone(f"{place}/{os.getppid()}/x")
-    assert not belonging.is_gone(f"elsewhere:/{process.pid}/x")
-    assert not belonging.is_gone("of a later version")
-    assert not belonging.is_gone(owner.token)
+    assert transient_queues.is_gone(f"{place}/{process.pid}/x")
+    assert not transient_queues.is_gone(f"{place}/{os.getppid()}/x")
+    assert not transient_queues.is_gone(f"elsewhere:/{process.pid}/x")
+    assert not transient_queues.is_gone("of a later version")
+    assert not transient_queues.is_gone(owner.token)
 
 
 def test_a_queue_that_others_may_use_is_not_taken(connection: Connection, other: Connection) -> None:
@@ -144,7 +144,7 @@ def test_who_did_not_look_for_a_minute_may_have_lost_it(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(lane, "BINDING_SECONDS", 0.0)
+    monkeypatch.setattr(transient_queues, "BINDING_SECONDS", 0.0)
     bodies = inbox(connection, MINE)
     monkeypatch.undo()
 

@@ -12,14 +12,14 @@ from celery.contrib.testing.worker import start_worker
 from django.utils import timezone
 from kombu import Connection, Exchange, Queue
 
-from django_mq.delivery import appending
+from django_mq.delivery import publishing
 from django_mq.delivery.handlers import consumer, forget
 from django_mq.delivery.publishing import apublish, publish
 from django_mq.engine.states import State
 from django_mq.errors import QueueFull, UnknownQueue
 from django_mq.integrations.celery.alias import register
 from django_mq.stores.memory.broker import broker_named, empty_brokers
-from django_mq.stores.memory.history import Outcome
+from django_mq.stores.memory.row import Outcome
 from django_mq.stores.registry import MEMORY, shared_store
 from tests.stores.builders import claim, declare, open_session
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -45,7 +45,7 @@ def store() -> Iterator[MemoryStore]:
     """An empty broker, and a handle of it."""
     register()
     empty_brokers()
-    appending.forget()
+    publishing.forget()
     yield shared_store(MEMORY)  # type: ignore[misc]
     empty_brokers()
 

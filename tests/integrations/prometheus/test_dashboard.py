@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.integrations.prometheus.figures import read
 from django_mq.models import Rollup, WorkerSession
 from django_mq.stores.records import SessionInfo

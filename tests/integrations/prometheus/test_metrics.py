@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from django_mq.api import pause, publish, publish_many
-from django_mq.delivery.declaring import declare
+from django_mq.delivery.queues import declare
 from django_mq.diagnosis.overview import oldest_claims
 from django_mq.integrations.prometheus import figures, view
 from django_mq.integrations.prometheus.collector import QueueCollector

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.utils import timezone
 
-from django_mq.delivery.declaring import declare
 from django_mq.delivery.handlers import forget, handler_of
+from django_mq.delivery.queues import declare
 from django_mq.delivery.worker import Worker
 from django_mq.models import Message, Queue
 from django_mq.stores.registry import shared_store
@@ -65,7 +65,7 @@ def run(alias: str) -> Callable[[], None]:
     """Run all that waits, in a worker that ends when nothing is left."""
 
     def run() -> None:
-        from django_mq.integrations.tasks.serving import serve_all
+        from django_mq.integrations.tasks.running import serve_all
 
         serve_all()
         handlers = [handler_of(queue) for queue in QUEUES]

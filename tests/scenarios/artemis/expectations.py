@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from django_mq.engine.groups.sole import SoleReceiver
+from django_mq.engine.groups import SoleReceiver
 from django_mq.engine.states import SCHEDULED
 from tests.scenarios.errors import UnknownWordError
 from tests.scenarios.fields import Fields

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from django_mq.engine.message import DEFAULT_PRIORITY, Message
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 from tests.scenarios.artemis.queues import GROUP, GROUP_SEQUENCE, LAST_VALUE
 from tests.scenarios.errors import MalformedScenarioError
 from tests.scenarios.fields import Fields

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.client import Client
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.consumer import Client
+from django_mq.engine.selector import Selector
 from django_mq.errors import AccessRefused, ConsumersExist, ExclusiveConsumerExists, MQError, QueueDeleted
 from tests.scenarios.errors import MalformedScenarioError
 from tests.scenarios.qpid.credits import amount, read_credit

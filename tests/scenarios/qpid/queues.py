@@ -3,12 +3,11 @@
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.exclusivity import Exclusivity
+from django_mq.engine.admission import Exclusivity
 from django_mq.engine.expiry import Lifetime
-from django_mq.engine.groups.assigned import AssignedGroups
-from django_mq.engine.groups.shared import SharedGroups
-from django_mq.engine.levels import MOST_LEVELS
+from django_mq.engine.groups import AssignedGroups, SharedGroups
 from django_mq.engine.overflow import DEFAULT_RESUME_PERCENT, Limits, Overflow
+from django_mq.engine.places import MOST_LEVELS
 from django_mq.engine.rules import Rules
 from tests.scenarios.errors import MalformedScenarioError
 from tests.scenarios.fields import Fields
@@ -17,7 +16,7 @@ from tests.scenarios.qpid.clock import until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.engine.groups.base import Groups
+    from django_mq.engine.groups import Groups
 
 KINDS: Final = {"standard": "fifo", "priority": "priority", "sorted": "sorted", "lvq": "last_value"}
 POLICIES: Final = {

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from django_mq.engine.fate import Fate
+from django_mq.engine.states import Fate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,8 +6,8 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery import appending
-from django_mq.engine.groups.sole import SoleReceiver
+from django_mq.delivery import publishing
+from django_mq.engine.groups import SoleReceiver
 from django_mq.errors import QueueInUse, UnknownQueue, UnsupportedRule
 from tests.scenarios.errors import UnfitError
 from tests.scenarios.stored.options import read_options
@@ -48,7 +48,7 @@ class StoredBroker:
         elif rules != known.rules:
             known.rules = rules
             self._edit(known)
-        appending.forget()
+        publishing.forget()
         return known
 
     def _link(self, newest: str) -> None:

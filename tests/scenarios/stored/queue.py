@@ -6,10 +6,9 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from django_mq.delivery import appending, validation
+from django_mq.delivery import publishing, validation
 from django_mq.delivery.redriving import send
-from django_mq.engine.fate import Fate
-from django_mq.engine.states import DEAD, READY, SCHEDULED
+from django_mq.engine.states import DEAD, READY, SCHEDULED, Fate
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import IllegalMove, QueueDeleted
 from django_mq.models import History
@@ -76,7 +75,7 @@ class StoredQueue:
             raise UnfitError("a stored message is claimed, not handed over")
         self._refuse_if_deleted()
         self.site.move_clock(now)
-        appending.append(self.site.store, [self.new_message(message)])
+        publishing.append(self.site.store, [self.new_message(message)])
         return self._entry(message.id)
 
     def new_message(self, message: Message) -> NewMessage:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.options import OPTIONS
 from django_mq.engine.states import State
 from django_mq.models import History, Message, Queue
-from django_mq.models.ownership import Ownership
+from django_mq.models.session import Ownership
 from django_mq.stores.memory.row import row_of
 from django_mq.stores.memory.store import MemoryStore
 

@@ -9,7 +9,7 @@ import pytest
 
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import PrefetchCredit, SpendingCredit, WindowCredit
-from django_mq.engine.selectors.selector import Selector
+from django_mq.engine.selector import Selector
 from django_mq.engine.states import CLAIMED
 from django_mq.engine.target import Target
 from django_mq.engine.verdict import Verdict

@@ -12,18 +12,18 @@ import pytest
 
 from django_mq.engine.claim import fitting
 from django_mq.engine.duplicates import DuplicateIds
+from django_mq.engine.entry import Placement
 from django_mq.engine.expiry import Lifetime
-from django_mq.engine.levels import levels_of
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.overflow import Limits, Overflow
-from django_mq.engine.placement import Placement
+from django_mq.engine.places import levels_of
 from django_mq.errors import DuplicateMessage
 from django_mq.models import Message as Row
 from django_mq.models import Queue
 from django_mq.stores.memory.store import MemoryStore
 from django_mq.stores.records import Times
-from django_mq.stores.room import Room
+from django_mq.stores.sql.admission import Room
 from tests.stores.builders import a_message, claim, declare, publish
 from tests.stores.conftest import needs_rows
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from django_mq.models import History
     from django_mq.stores.base import Store
-    from django_mq.stores.memory.history import Finished
+    from django_mq.stores.memory.row import Finished
     from django_mq.stores.records import Claimed
 
 READY = 1

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from django_mq.models import History
     from django_mq.stores.base import Store
-    from django_mq.stores.memory.history import Finished
+    from django_mq.stores.memory.row import Finished
     from tests.stores.conftest import EditQueue
 
 READY, DEAD = 1, 3

@@ -9,7 +9,7 @@ import pytest
 
 from django_mq.engine.verdict import Verdict
 from django_mq.models import WorkerSession
-from django_mq.stores.chores import Chores
+from django_mq.stores.records import Chores
 from tests.stores.builders import DEADLINE_SECONDS, a_message, claim, declare, ids, pass_time, publish, settle
 from tests.stores.conftest import needs_rows
 

@@ -212,7 +212,8 @@ WITH free AS MATERIALIZED (
         SELECT unnest(%(slots)s::bigint[]) AS id, false AS is_group
         UNION ALL SELECT unnest(%(groups)s::bigint[]), true
     ) given
-    JOIN django_mq_message m ON m.id = given.id
+    -- Fenced: a plan made while the table holds dead rows only would read the whole index, and stay.
+    CROSS JOIN LATERAL (SELECT queue_id, group_key FROM django_mq_message WHERE id = given.id OFFSET 0) m
     WHERE given.id IN (SELECT chosen.id FROM chosen)
 ), claimed AS (
     {lease}

@@ -1,0 +1,215 @@
+"""Which consumers a queue admits, how many of them receive, and when delivery begins.
+
+Two rules of Qpid meet in the admission. A single consumer may ask to be alone, and is refused if it
+would not be. And a queue may belong to one session, connection, user or application: the
+first that subscribes owns it.
+"""
+
+from enum import Enum
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from django_mq.engine.arbiter import may_receive
+from django_mq.engine.timeline import UNTOLD
+from django_mq.errors import AccessRefused, ConsumersExist, ExclusiveConsumerExists, OutOfRange, TooManyConsumers
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from django_mq.engine.consumer import Consumer
+
+
+class Exclusivity(Enum):
+    """Whom a queue may belong to."""
+
+    #: Nobody: all are welcome.
+    NONE = "none"
+    #: One consumer at a time, whosever it is.
+    LINK = "link"
+    SESSION = "session"
+    CONNECTION = "connection"
+    PRINCIPAL = "principal"
+    CONTAINER = "container"
+
+
+#: Those that name no client.
+_OF_NO_CLIENT: Final = frozenset({Exclusivity.NONE, Exclusivity.LINK})
+#: A session or connection ends, and its consumers with it; a user or an application comes back.
+_PASSING: Final = frozenset({Exclusivity.SESSION, Exclusivity.CONNECTION})
+
+
+class Admission:
+    """Lets consumers in to one queue, or refuses them. The queue holds its lock around every call.
+
+    ``owner`` is the name of the session, connection, principal or container the queue belongs
+    to, or None. A session or connection owns it while it has a consumer there; a principal or
+    a container until ``owner`` is set to None, over a restart too if somebody sets it again.
+    """
+
+    __slots__ = ("max_consumers", "owner", "policy")
+
+    def __init__(self, policy: Exclusivity = Exclusivity.NONE, max_consumers: int | None = None) -> None:
+        self.policy = policy
+        self.max_consumers = max_consumers
+        self.owner: str | None = None
+
+    def change(self, policy: Exclusivity, max_consumers: int | None, existing: "Collection[Consumer]") -> None:
+        """Follow other rules; under another policy the queue belongs to the first that is there."""
+        self.max_consumers = max_consumers
+        if policy is not self.policy:
+            self.policy = policy
+            names = (self._name_of(consumer) for consumer in existing if not consumer.transient)
+            self.owner = next((name for name in names if name is not None), None)
+
+    def admit(self, consumer: "Consumer", existing: "Collection[Consumer]") -> None:
+        """Let a consumer in beside those that are there; browsers count like any other.
+
+        A transient one claims nothing for itself, but respects what others have claimed.
+        Raises a SubscriptionRefused, with nothing changed.
+        """
+        if any(other.exclusive and not other.transient for other in existing):
+            raise ExclusiveConsumerExists
+        self._check_policy(consumer, existing)
+        if existing and consumer.exclusive and not consumer.transient:
+            raise ConsumersExist
+        if self.max_consumers is not None and len(existing) >= self.max_consumers:
+            raise TooManyConsumers
+        if self.owner is None and not consumer.transient:
+            self.owner = self._name_of(consumer)
+
+    def _check_policy(self, consumer: "Consumer", existing: "Collection[Consumer]") -> None:
+        if self.policy is Exclusivity.LINK and existing:
+            raise AccessRefused("The queue takes one consumer at a time; wait until the other one leaves.")
+        if self.policy in _OF_NO_CLIENT:
+            return
+        name = self._name_of(consumer)
+        if name is None:
+            raise AccessRefused(
+                f"The queue belongs to one {self.policy.value}; give the consumer a client with one."
+            )
+        if self.owner is not None and name != self.owner:
+            raise AccessRefused(f"The queue belongs to another {self.policy.value}.")
+
+    def _name_of(self, consumer: "Consumer") -> str | None:
+        if self.policy in _OF_NO_CLIENT or consumer.client is None:
+            return None
+        name: str | None = getattr(consumer.client, self.policy.value)
+        return name
+
+    def left(self, consumer: "Consumer", remaining: "Collection[Consumer]") -> None:
+        """A consumer has left: with the last of its session or connection the queue is free."""
+        if self.policy not in _PASSING or self._name_of(consumer) != self.owner:
+            return
+        if not any(self._name_of(other) == self.owner for other in remaining):
+            self.owner = None
+
+
+_PRIORITY: Final = attrgetter("priority")
+
+
+class LiveConsumers:
+    """At most ``most`` consumers receive; who comes later stands by (Qpid).
+
+    When a live one leaves, the standby of the highest priority follows, among equals the
+    oldest. A standby never drives a live one out, whatever its priority. The queue holds its
+    lock around every call. Raises OutOfRange unless ``most`` is at least 1.
+
+    With ``lasting``, a live consumer is live until it leaves, and ``most`` may be None: no limit for now.
+    """
+
+    __slots__ = ("_all", "_lasting", "_live", "most")
+
+    def __init__(self, most: int, *, lasting: bool = False) -> None:
+        self.most: int | None = _at_least_one(most)
+        self._lasting = lasting
+        self._all: dict[Consumer, None] = {}  # the oldest first
+        self._live: set[Consumer] = set()
+
+    def add(self, consumer: "Consumer") -> bool:
+        """A consumer has come; whether it is live."""
+        self._all[consumer] = None
+        if may_receive(consumer, self._live, self.most):
+            self._live.add(consumer)
+        return self.is_live(consumer)
+
+    def is_live(self, consumer: "Consumer") -> bool:
+        """Whether the consumer may receive."""
+        return consumer in self._live or (self._lasting and may_receive(consumer, self._live, self.most))
+
+    def live(self) -> "frozenset[Consumer]":
+        """Return the consumers that receive."""
+        return frozenset(self._live)
+
+    def remove(self, consumer: "Consumer") -> "Consumer | None":
+        """A consumer has left; who became live for it."""
+        self._all.pop(consumer, None)
+        self._live.discard(consumer)
+        return self._promote()
+
+    def resize(self, most: int | None) -> "list[Consumer]":
+        """Set a new limit and answer who became live; raises OutOfRange as declared.
+
+        Too many live ones are cut at once unless they are lasting: those of the lowest priority,
+        among equals the youngest, stand by again.
+        """
+        self.most = None if most is None and self._lasting else _at_least_one(most or 0)
+        while not self._lasting and len(self._live) > (self.most or 0):
+            self._live.remove(min(self._youngest_live(), key=_PRIORITY))
+        return list(iter(self._promote, None))
+
+    def _youngest_live(self) -> "Iterator[Consumer]":
+        return (consumer for consumer in reversed(self._all) if consumer in self._live)
+
+    def _promote(self) -> "Consumer | None":
+        if self.most is None or len(self._live) >= self.most:
+            return None
+        standing_by = (consumer for consumer in self._all if consumer not in self._live)
+        first = max(standing_by, key=_PRIORITY, default=None)  # of equals the first met, the oldest
+        if first is not None:
+            self._live.add(first)
+        return first
+
+
+def _at_least_one(most: int) -> int:
+    if most < 1:
+        raise OutOfRange(f"At least one consumer is live, not {most}.")
+    return most
+
+
+class Gate:
+    """Opens with the ``consumers``-th consumer, or ``delay`` seconds after the first.
+
+    It closes when the last one leaves, and does not open again while anything is still claimed.
+    """
+
+    __slots__ = ("_consumers", "_delay", "is_open", "opens_at")
+
+    def __init__(self, consumers: int = 0, delay: float | None = None) -> None:
+        self._consumers = consumers
+        self._delay = delay
+        self.is_open = not self.guards
+        #: When it opens by itself; None: not by itself.
+        self.opens_at: float | None = None
+
+    @property
+    def guards(self) -> bool:
+        """Whether it is ever closed."""
+        return self._consumers > 0 or self._delay is not None
+
+    def look(self, consumers: int, claimed: int, now: float) -> bool:
+        """Consumers have come or gone, or time has: answer whether it is open."""
+        if self.is_open:
+            self.is_open = not self.guards or consumers > 0
+        elif consumers > 0:
+            is_time = self._is_due(now) or 0 < self._consumers <= consumers
+            self.is_open = is_time and claimed == 0
+        if self.is_open or not consumers:
+            self.opens_at = None
+        return self.is_open
+
+    def _is_due(self, now: float) -> bool:
+        if self._delay is None:
+            return False
+        if self.opens_at is None or self.opens_at == UNTOLD:
+            self.opens_at = now + self._delay
+        return now >= self.opens_at > UNTOLD

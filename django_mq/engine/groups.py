@@ -1,0 +1,256 @@
+"""Messages that belong together go to one consumer: which consumer owns which group, and until when.
+
+A group has at most one owner. Other consumers pass its entries over, and go on to those of
+other groups: an owner that is busy blocks no other consumer. What was passed over is remembered until
+the group is free, because only then another consumer must be sent back to it.
+
+Kinds differ in when an ownership ends. None of them concerns browsers.
+"""
+
+from abc import ABC, abstractmethod
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from zlib import crc32
+
+from django_mq.engine.arbiter import may_share
+from django_mq.engine.message import header_text
+from django_mq.engine.states import READY
+from django_mq.errors import OutOfRange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from django_mq.engine.consumer import Consumer
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.message import Message
+
+
+#: Early is what stands first in line, as in every list but a sorted one.
+ORDER: Final = attrgetter("order")
+
+
+class Ownership:
+    """One group as long as it has an owner."""
+
+    __slots__ = ("group", "held", "owner", "skipped")
+
+    def __init__(self, group: str, owner: "Consumer") -> None:
+        self.group = group
+        self.owner = owner
+        #: What the owner has taken of it since it became the owner, and not given up. A set and
+        #: not a number: what is given up twice, or was taken before, does not count.
+        self.held: set[Entry] = set()
+        #: What others were refused; some of it may be claimed or scheduled by now.
+        self.skipped: set[Entry] = set()
+
+
+class Groups(ABC):
+    """Who owns the groups of one queue. The queue holds its lock around every call.
+
+    Some methods set groups free. They answer the earliest ready entry that was skipped in
+    them, from where on every consumer has to look again; None if nothing waits. ``position``
+    tells what is early: that of the queue's list, if it does not stand in order of arrival.
+    """
+
+    __slots__ = ("_owned", "_position")
+
+    #: Whether an owner that holds nothing of its group owns it still.
+    outlasts_entries: ClassVar[bool] = True
+
+    def __init__(self, *, position: "Callable[[Entry], Any]" = ORDER) -> None:
+        self._owned: dict[Hashable, Ownership] = {}
+        self._position = position
+
+    @abstractmethod
+    def group_of(self, message: "Message") -> str | None:
+        """The group a message belongs to; None if to none."""
+
+    def may_take(self, consumer: "Consumer", entry: "Entry") -> bool:
+        """Whether no other consumer owns the entry's group; changes nothing."""
+        owned = self._ownership(entry)
+        return owned is None or may_share(owned.owner, consumer)
+
+    def _ownership(self, entry: "Entry") -> Ownership | None:
+        group = self.group_of(entry.message)
+        return None if group is None else self._owned.get(self._slot(group))
+
+    def _slot(self, group: str) -> "Hashable":
+        return group
+
+    def skipped(self, entry: "Entry") -> None:
+        """A consumer was refused the entry, when it pulled or when one to wake was sought."""
+        owned = self._ownership(entry)
+        if owned is not None:
+            owned.skipped.add(entry)
+
+    def taken(self, consumer: "Consumer", entry: "Entry") -> bool:
+        """The consumer has claimed the entry; whether it became the group's owner by that."""
+        group = self.group_of(entry.message)
+        if group is None:
+            return False
+        slot = self._slot(group)
+        owned = self._owned.get(slot)
+        first = owned is None
+        if owned is None:
+            owned = self._owned[slot] = Ownership(group, consumer)
+        if owned.owner == consumer:
+            owned.held.add(entry)
+        return first
+
+    def delivered(self, consumer: "Consumer", entry: "Entry") -> "Entry | None":  # noqa: ARG002
+        """The entry was handed to the consumer, after ``taken``: some messages close their group."""
+        return None
+
+    def gave_up(self, consumer: "Consumer", entry: "Entry") -> "Entry | None":
+        """The consumer holds the entry no longer, whatever became of it."""
+        owned = self._ownership(entry)
+        if owned is None:
+            return None
+        if entry.state is READY:  # it stands in line again, and all but the owner are refused it
+            owned.skipped.add(entry)
+        if owned.owner != consumer:
+            return None
+        owned.held.discard(entry)
+        return None if self.outlasts_entries or owned.held else self.close(owned.group)
+
+    def gone(self, entry: "Entry") -> None:
+        """The entry has left the queue for good; nobody will be sent back to it."""
+        owned = self._ownership(entry)
+        if owned is not None:
+            owned.skipped.discard(entry)
+
+    def joined(self, consumer: "Consumer") -> "Entry | None":  # noqa: ARG002
+        """A consumer has come: some queues share their groups out anew."""
+        return None
+
+    def left(self, consumer: "Consumer") -> "Entry | None":
+        """The consumer is gone: it owns nothing any more. What it held may be given up before or after."""
+        return self._free([slot for slot, owned in self._owned.items() if owned.owner == consumer])
+
+    def close(self, group: str) -> "Entry | None":
+        """Set one group free, whatever its owner still holds; the next consumer to take of it owns it."""
+        slot = self._slot(group)
+        return self._free([slot]) if slot in self._owned else None
+
+    def reset(self) -> "Entry | None":
+        """Set all groups free, whatever their owners still hold."""
+        return self._free(list(self._owned))
+
+    def _free(self, slots: "Iterable[Hashable]") -> "Entry | None":
+        freed = [self._owned.pop(slot) for slot in slots]
+        waiting = (entry for owned in freed for entry in owned.skipped if entry.state is READY)
+        return min(waiting, key=self._position, default=None)
+
+    def owner_of(self, group: str) -> "Consumer | None":
+        """Who owns a group, by itself or with its bucket; None if nobody does."""
+        owned = self._owned.get(self._slot(group))
+        return None if owned is None else owned.owner
+
+    def owners(self) -> "dict[str, Consumer]":
+        """The owned groups, each with its owner."""
+        return {owned.group: owned.owner for owned in self._owned.values()}
+
+
+#: The number of a message that is the last of its group; no other number means anything.
+LAST_OF_GROUP: Final = -1
+
+
+class AssignedGroups(Groups):
+    """The first consumer to take a message of a group owns the group until it leaves.
+
+    The group may run empty meanwhile. A message without the header ``key`` is of no group; without a
+    ``key``, the publisher has named the group.
+
+    Without ``buckets``, every group ever seen is remembered until its owner leaves. With it,
+    groups are hashed into so many buckets, and those that share a bucket share its owner;
+    ``owners`` then names for each bucket the one group that won it. Raises OutOfRange unless
+    there is at least one bucket.
+
+    A message whose header ``sequence_key`` is -1 still goes to the owner, and then sets its
+    group (with all of its bucket) free. With ``rebalance`` every new consumer sets all groups
+    free. In both cases the old owner may still hold messages of a group that has a new owner.
+    """
+
+    __slots__ = ("_buckets", "_key", "_rebalance", "_sequence_key")
+
+    def __init__(
+        self,
+        key: str | None = None,
+        buckets: int | None = None,
+        rebalance: bool = False,
+        *,
+        sequence_key: str | None = None,
+        position: "Callable[[Entry], Any]" = ORDER,
+    ) -> None:
+        super().__init__(position=position)
+        if buckets is not None and buckets < 1:
+            raise OutOfRange(f"Groups need at least one bucket, not {buckets}; None gives each its own.")
+        self._key = key
+        self._buckets = buckets
+        self._rebalance = rebalance
+        self._sequence_key = sequence_key
+
+    def group_of(self, message: "Message") -> str | None:
+        return message.group if self._key is None else header_text(message, self._key)
+
+    def _slot(self, group: str) -> "Hashable":
+        if self._buckets is None:
+            return group
+        # Not ``hash``, which differs from process to process; a lone surrogate is a legal header.
+        return crc32(group.encode("utf-8", "surrogatepass")) % self._buckets
+
+    def delivered(self, consumer: "Consumer", entry: "Entry") -> "Entry | None":
+        if self._sequence_key is None or entry.message.headers.get(self._sequence_key) != LAST_OF_GROUP:
+            return None
+        group = self.group_of(entry.message)
+        return None if group is None or not self.may_take(consumer, entry) else self.close(group)
+
+    def joined(self, consumer: "Consumer") -> "Entry | None":  # noqa: ARG002
+        return self.reset() if self._rebalance else None
+
+
+#: The group of the messages that name none.
+DEFAULT_GROUP: Final = "no-group"
+
+
+class SharedGroups(Groups):
+    """A consumer owns a group while it holds at least one of its entries.
+
+    So the messages of a group are never handled by two consumers at once, but one after the
+    other may serve it. Messages without the header ``key`` are all of ``default_group``, which
+    is a group like any other.
+
+    An entry that failed and waits for a later attempt is held by nobody: the rest of its group
+    goes on without it.
+    """
+
+    __slots__ = ("_default_group", "_key")
+
+    outlasts_entries = False
+
+    def __init__(
+        self, key: str, default_group: str = DEFAULT_GROUP, *, position: "Callable[[Entry], Any]" = ORDER
+    ) -> None:
+        super().__init__(position=position)
+        self._key = key
+        self._default_group = default_group
+
+    def group_of(self, message: "Message") -> str:
+        group = header_text(message, self._key)
+        return self._default_group if group is None else group
+
+
+#: The one group that all messages are of.
+EVERYTHING: Final = "everything"
+
+
+class SoleReceiver(Groups):
+    """The first consumer to take a message receives all of them until it leaves.
+
+    The others stand by; not even one of a higher priority takes over.
+    """
+
+    __slots__ = ()
+
+    def group_of(self, message: "Message") -> str:  # noqa: ARG002
+        return EVERYTHING

@@ -1,0 +1,108 @@
+"""Histograms of durations, and the day on which a queue will bring more work than its workers can do.
+
+Buckets can be added up: percentiles of hours cannot be made into those of a week, histograms can. There are eight
+to each doubling, from a millisecond on. A bucket is nine percent wide, and so is a percentile's error at most.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from math import ceil, floor, log2
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import date
+
+PER_DOUBLING = 8
+LEAST_SECONDS = 0.001
+SECONDS_OF_A_DAY = 86400.0
+#: Fewer days say nothing of a trend, and what is further away than this nobody can foretell.
+FEWEST_DAYS = 3
+FURTHEST_DAYS = 730
+
+
+def bucket(seconds: float) -> int:
+    """Return the bucket of a duration; what is shorter than a millisecond is in the first.
+
+    >>> bucket(0), bucket(0.001), bucket(0.002), bucket(1)
+    (0, 0, 8, 79)
+    """
+    return floor(PER_DOUBLING * log2(max(seconds, LEAST_SECONDS) / LEAST_SECONDS))
+
+
+def middle(number: int) -> float:
+    """Return the duration in the middle of a bucket, in seconds."""
+    return float(LEAST_SECONDS * 2.0 ** ((number + 0.5) / PER_DOUBLING))
+
+
+def merged(texts: Iterable[str]) -> dict[str, int]:
+    """Return the sum of histograms, each as JSON.
+
+    All are read at once: weeks of hours are tens of thousands, and each alone would cost as much as its
+    buckets do.
+    """
+    total: dict[str, int] = {}
+    counted = total.get
+    for one in json.loads(f"[{','.join(texts)}]"):
+        for number, count in one.items():
+            total[number] = counted(number, 0) + count
+    return total
+
+
+def percentile(histogram: Mapping[str, int], percent: float) -> float | None:
+    """Return the duration that so many percent do not exceed, in seconds; None of nothing."""
+    wanted = sum(histogram.values()) * percent / 100
+    seen = 0
+    for number in sorted(map(int, histogram)):
+        seen += histogram[str(number)]
+        if seen >= wanted:
+            return middle(number)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """What a day asked of the workers: messages, their mean time at work, and how many workers there were."""
+
+    arrivals: int
+    run_seconds: float
+    consumers: int
+
+    @property
+    def load(self) -> float | None:
+        """The share of the workers' time that the day's messages took; 1 is all of it."""
+        if not self.consumers:
+            return None
+        return self.arrivals * self.run_seconds / (self.consumers * SECONDS_OF_A_DAY)
+
+
+def outgrown(days: Mapping[date, Day]) -> date | None:
+    """Return the day on which the load's straight line reaches 1; None if it does not rise, or not soon.
+
+    A day whose load is 1 already is answered with that day.
+    """
+    loads = {day: load for day, item in days.items() if (load := item.load) is not None}
+    if not loads:
+        return None
+    last = max(loads)
+    if loads[last] >= 1:
+        return last
+    slope, now = _line(loads)
+    if len(loads) < FEWEST_DAYS or slope <= 0:
+        return None
+    ahead = (1 - now) / slope
+    return last + timedelta(days=ceil(ahead - 1e-6)) if 0 <= ahead <= FURTHEST_DAYS else None
+
+
+def _line(loads: Mapping[date, float]) -> tuple[float, float]:
+    """Return the slope per day of the least-squares line, and its value on the last day."""
+    last = max(loads)
+    xs = [(day - last).days for day in loads]
+    ys = [*loads.values()]
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    spread = sum((x - mean_x) ** 2 for x in xs)
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / spread if spread else 0.0
+    return slope, mean_y - slope * mean_x

@@ -1,0 +1,250 @@
+"""Claims: the facts about a queue and its sessions, of which the engine's arbiter decides, and the lease."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from django_mq.engine.arbiter import LEFT_SECONDS, award, situation_of
+from django_mq.engine.claim import fitting, left_behind, limit_of, merged
+from django_mq.engine.consumer import Consumer
+from django_mq.engine.states import CLAIMED
+from django_mq.engine.target import Target
+from django_mq.errors import SessionLost
+from django_mq.stores import refusals
+from django_mq.stores.memory.broker import Part
+from django_mq.stores.memory.row import row_of
+from django_mq.stores.records import Exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from django_mq.engine.arbiter import Award, Subscription
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.queue import Queue
+    from django_mq.stores.memory.broker import BrokerQueue
+    from django_mq.stores.memory.row import Row
+    from django_mq.stores.memory.sessions import WorkerSession
+    from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord
+
+
+class Candidate(NamedTuple):
+    """A ready row, as the arbiter sees it."""
+
+    row: Row
+    suspect: bool
+    group: str | None
+    owner: int | None
+
+
+class Head(NamedTuple):
+    """What the session may have of one queue."""
+
+    queue: BrokerQueue
+    consumer: Consumer
+    award: Award[Candidate]
+
+
+class Found(NamedTuple):
+    """What was claimed, how many could have been, and whether better sessions were left something."""
+
+    claimed: list[Claimed]
+    seen: int = 0
+    left: bool = False
+
+
+class Claims(Part):
+    """Promote what is due, then lease in order."""
+
+    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+        session = self.claimant(session_id, request)
+        # One moment for all of it: what becomes due meanwhile must not come in between.
+        now, target = self.broker.now(), request.consumer
+        if isinstance(target, Target):
+            names = [queue.name for _, queue in session.reading(target)]
+            request = replace(request, queues=tuple(names))
+        queues = [queue for name in request.queues if (queue := self.broker.queues.get(name)) is not None]
+        for queue in queues:
+            queue.engine.promote(now.timestamp())
+            queue.end_pause(now)
+        if isinstance(target, Target):
+            found = self._in_turn(target, session, request, now)
+        else:
+            opened = {queue: session.consumer_of(queue, target) for queue in queues}
+            found = self._found(opened, session, request, now)
+        times = [_seconds_until_due(queues, now)]
+        if found.left:
+            times.append(LEFT_SECONDS)
+        return Exchange(
+            claimed=found.claimed,
+            left=left_behind(request, [item.queue_name for item in found.claimed], found.seen),
+            next_due_seconds=min((time for time in times if time is not None), default=None),
+            ruled=any(self.broker.record_of(queue).has_rules for queue in queues),
+        )
+
+    def _found(
+        self,
+        consumers: Mapping[BrokerQueue, Consumer],
+        session: WorkerSession,
+        request: ClaimRequest,
+        now: datetime,
+        before: Sequence[Claimed] = (),
+    ) -> Found:
+        """Claim for these consumers, each of its queue; ``before`` is what the same claim has brought already."""
+        opened = {queue: each for queue, each in consumers.items() if not queue.engine.paused}
+        records = {queue: self.broker.record_of(queue) for queue in opened}
+        asking = request.consumer
+        if asking is None or any(records[queue].has_rules and not each.browser for queue, each in opened.items()):
+            heads = [self._head(queue, records[queue], session, each, request) for queue, each in opened.items()]
+            return _awarded(heads, session, request, now, before)
+        return _delivered(opened, session, request, now, before)
+
+    def _in_turn(self, target: Target, session: WorkerSession, request: ClaimRequest, now: datetime) -> Found:
+        """Claim one message after the other, each for the consumer whose turn it is."""
+        queues = dict(session.reading(target))
+        single = replace(request, credit=1, limits={})
+        found = Found([])
+
+        def claim(_: Queue, consumer: Consumer) -> Found | None:
+            nonlocal found
+            queue = queues.get(consumer)
+            if queue is None:  # it has been deleted
+                return None
+            mine = sum(item.queue_name == queue.name for item in found.claimed)
+            if mine >= limit_of(request, queue.name):
+                return None
+            more = self._found({queue: consumer}, session, replace(single, consumer=consumer), now, found.claimed)
+            found = Found(found.claimed + more.claimed, found.seen + more.seen, found.left or more.left)
+            return more if more.claimed else None
+
+        while len(found.claimed) < request.credit and target.ask(claim) is not None:
+            pass
+        return found
+
+    def claimant(self, session_id: int, request: ClaimRequest) -> WorkerSession:
+        """Return the session. Raises what a claim of it may."""
+        if isinstance(request.consumer, Target):
+            if request.queues:
+                raise refusals.queues_of_target()
+        elif request.consumer is not None and len(request.queues) > 1:
+            raise refusals.several_queues()
+        for name in request.queues if request.consumer is None else ():
+            queue = self.broker.queues.get(name)
+            if queue is not None and queue.settings.nondestructive:
+                raise refusals.only_shown(name)
+        return self._living(session_id)
+
+    def _living(self, session_id: int) -> WorkerSession:
+        session = self.broker.sessions.get(session_id)
+        if session is None:
+            raise SessionLost
+        return session
+
+    def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
+        session, queue = self._living(session_id), self.broker.existing(name)
+        if queue.settings.exclusive and queue.in_slots() - {session_id}:
+            raise refusals.exclusive(name)
+        # Also without a consumer of its own, so that the session leaves the queue with its end.
+        own = session.consumer_of(queue) if consumer is None else session.subscribed(queue, consumer)
+        if queue.settings.exclusive or consumer is not None:
+            queue.engine.take_slot(own)
+
+    def _head(
+        self,
+        queue: BrokerQueue,
+        record: QueueRecord,
+        session: WorkerSession,
+        consumer: Consumer,
+        request: ClaimRequest,
+    ) -> Head:
+        priorities_differ = record.priorities_differ or queue.engine.priorities_differ
+        situation = situation_of(
+            record,
+            session.number,
+            in_slots=queue.in_slots(),
+            claimed=queue.engine.counts()[CLAIMED],
+            waiting=_waiting_groups(queue) if record.has_groups else frozenset(),
+            subscriptions=self._subscriptions(queue, session) if priorities_differ else (),
+        )
+        candidates = (_candidate(queue, entry) for entry in queue.engine.browse() if consumer.wants(entry))
+        found = award(candidates, session.number, limit_of(request, queue.name), situation)
+        return Head(queue, consumer, found)
+
+    def _subscriptions(self, queue: BrokerQueue, session: WorkerSession) -> list[Subscription]:
+        now = self.broker.now()
+        living = [other for other in self.broker.sessions.values() if other.deadline > now or other is session]
+        return [told for other in living for told in other.subscriptions(queue)]
+
+
+def _waiting_groups(queue: BrokerQueue) -> frozenset[str]:
+    keeping = (row_of(entry).message.group_key for entry in queue.engine.everything() if entry.keeps_group)
+    return frozenset(group for group in keeping if group is not None)
+
+
+def _candidate(queue: BrokerQueue, entry: Entry) -> Candidate:
+    row = row_of(entry)
+    group = row.message.group_key
+    return Candidate(row, entry.suspect, group, None if group is None else queue.owner_of(group))
+
+
+def _awarded(
+    heads: list[Head], session: WorkerSession, request: ClaimRequest, now: datetime, before: Sequence[Claimed]
+) -> Found:
+    """Claim what the arbiter awards the session of all the queues together; a consumer has credit for it."""
+    found = [[((head, item), item.row.message.priority) for item in head.award.chosen] for head in heads]
+    seen = merged(found, listed=request.listed)[: request.credit]
+    line = _line(before) + [(item.suspect, len(item.row.message.body)) for _, item in seen]
+    chosen = seen[: max(0, fitting(line, request.slots, request.max_bytes) - len(before))]
+    consumer = request.consumer
+    if isinstance(consumer, Consumer):
+        sizes = ((pair, pair[1].row.entry.message.size) for pair in chosen if not consumer.paused)
+        chosen = [pair for pair, _ in takewhile(lambda each: consumer.credit.take(each[1]), sizes)]
+    for head in heads if not chosen else ():
+        head.queue.engine.found_nothing(head.consumer)
+    claimed = []
+    for head, item in chosen:
+        head.queue.engine.take(item.row.entry, head.consumer)
+        claimed.append(_held(item.row, session, now))
+    return Found(claimed, len(seen), any(head.award.left for head in heads))
+
+
+def _delivered(
+    consumers: Mapping[BrokerQueue, Consumer],
+    session: WorkerSession,
+    request: ClaimRequest,
+    now: datetime,
+    before: Sequence[Claimed],
+) -> Found:
+    """Claim what the engine delivers to the consumer; no other session is to be asked."""
+    claimed: list[Claimed] = []
+    for queue, consumer in consumers.items():
+        engine, at = queue.engine, now.timestamp()
+        while len(claimed) < limit_of(request, queue.name):
+            first = engine.first_for(consumer, at)
+            line = _line([*before, *claimed])
+            line += [] if first is None else [(first.suspect, first.message.size)]
+            if fitting(line, request.slots, request.max_bytes) < len(line):
+                return Found(claimed, len(claimed) + 1)
+            entry = engine.deliver(consumer, at)
+            if entry is None:
+                break
+            row = row_of(entry)
+            claimed.append(row.claimed(now) if consumer.browser else _held(row, session, now))
+    return Found(claimed, len(claimed))
+
+
+def _line(claimed: Sequence[Claimed]) -> list[tuple[object, int]]:
+    return [(item.suspect, len(item.body)) for item in claimed]
+
+
+def _held(row: Row, session: WorkerSession, now: datetime) -> Claimed:
+    """Note that the session holds the message."""
+    row.session_id, row.claimed_at, row.ended = session.number, now, None
+    return row.claimed(now)
+
+
+def _seconds_until_due(queues: list[BrokerQueue], now: datetime) -> float | None:
+    times = [due for queue in queues if (due := queue.engine.next_due()) is not None]
+    return max(0.0, min(times) - now.timestamp()) if times else None

@@ -1,0 +1,237 @@
+"""What operators see and do, and maintenance."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from heapq import nsmallest
+from itertools import compress, islice
+from typing import TYPE_CHECKING, TypeVar
+
+from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, Cause, Fate
+from django_mq.engine.timeline import expiry_order
+from django_mq.stores import refusals
+from django_mq.stores.memory.broker import Part
+from django_mq.stores.memory.row import EndedClaim, entry_of, row_of
+from django_mq.stores.records import WORKER_LOST, Counts, Reaped
+from django_mq.stores.values import uuid_of
+
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Callable, Container, Iterable, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from django_mq.stores.memory.broker import BrokerQueue
+    from django_mq.stores.memory.row import FailedAttempt, Finished, Row
+    from django_mq.stores.memory.sessions import WorkerSession
+    from django_mq.stores.records import Browsed, WaitingMessage
+
+Item = TypeVar("Item")
+
+#: How long the history of a queue that is gone is kept.
+ORPHANED = timedelta(days=7)
+#: How long a failed attempt is kept once its message is gone.
+ATTEMPTS_KEPT = timedelta(days=30)
+
+
+class Browser(Part):
+    """Count and browse."""
+
+    def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
+        queues = self.broker.queues
+        wanted = sorted(queues) if names is None else sorted(queues.keys() & set(names))
+        return {name: self._counts_of(queues[name], limit) for name in wanted}
+
+    def _counts_of(self, queue: BrokerQueue, limit: int) -> Counts:
+        in_state = queue.engine.counts()
+        scheduled, ready, claimed, dead = (
+            min(limit, in_state[state]) for state in (SCHEDULED, READY, CLAIMED, DEAD)
+        )
+        age, due = self._oldest_ready_seconds(queue), min(limit, self._due(queue))
+        return Counts(scheduled, ready, claimed, dead, age, due)
+
+    def _due(self, queue: BrokerQueue) -> int:
+        now = self.broker.now().timestamp()
+        return sum(entry.due_at is not None and entry.due_at <= now for entry in queue.engine.scheduled())
+
+    def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
+        """Return how long the first of a level has been waiting, or the first that is due and not yet promoted."""
+        since = [row_of(entry).ready_at.timestamp() for entry in queue.engine.heads()]
+        now, due = self.broker.now().timestamp(), queue.engine.next_due()
+        if due is not None and due <= now:
+            since.append(due)
+        return now - min(since) if since else None
+
+    def occupied(self) -> list[int]:
+        return [queue.number for queue in self.broker.queues.values() if queue.engine.statistics.depth]
+
+    def browse(
+        self, name: str, *, states: Sequence[int], limit: int = 100, after: Browsed | None = None
+    ) -> list[Browsed]:
+        queue = self.broker.queues.get(name)
+        if queue is None:
+            return []
+        position = queue.engine.position
+        beyond = None if after is None else position(entry_of(after))
+        entries = (row.entry for row in queue.rows if row.state in states)
+        chosen = (entry for entry in entries if beyond is None or position(entry) > beyond)
+        return [row_of(entry).browsed() for entry in nsmallest(limit, chosen, key=position)]
+
+    def arrivals(self, name: str, *, after: int, limit: int = 100) -> list[Browsed]:
+        queue = self.broker.queues.get(name)
+        rows = [] if queue is None else [row for row in queue.rows if row.id > after]
+        return [row.browsed() for row in nsmallest(limit, rows, key=lambda row: row.id)]
+
+    def last_arrival(self) -> int:
+        return max(self.broker.rows, default=0)
+
+    def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:
+        wanted = {*ids, *(made for given in ids if (made := uuid_of(given)) is not None)}
+        waiting = [row for row in self.broker.rows.values() if row.entry.state in (SCHEDULED, READY)]
+        return [
+            row.waiting()
+            for row in waiting
+            if row.message.correlation_id in wanted or row.message.message_id in wanted
+        ]
+
+
+class Operations(Part):
+    """Cancel, release, move, reorder, retry."""
+
+    def cancel(self, ids: Sequence[int]) -> int:
+        loose = [row for row in self.broker.found(ids) if row.entry.state is not CLAIMED]
+        return sum([row.queue.engine.discard(row.entry, Cause.CANCELLED) for row in loose])
+
+    def release_held(self, ids: Sequence[int]) -> int:
+        held = [row for row in self.broker.found(ids) if row.held]
+        for row in held:
+            row.give_back()
+        return len(held)
+
+    def move(self, ids: Sequence[int], target: str) -> int:
+        queue = self.broker.existing(target)
+        if queue.engine.closed:
+            raise refusals.closed(target)
+        unheld = [row for row in self.broker.found(ids) if not row.held]
+        coming = [row for row in _in_order(unheld) if queue.engine.find(str(row.message.message_id)) is None]
+        moved = self._moved(coming, queue)
+        if moved:
+            queue.engine.entered(moved[-1].entry)
+        elif coming and queue.settings.is_limited:
+            raise refusals.no_room(target)
+        return len(moved)
+
+    def _moved(self, rows: Sequence[Row], queue: BrokerQueue) -> list[Row]:
+        """Move the rows that fit to the tail of another queue; return them."""
+        now, moved = self.broker.now().timestamp(), []
+        fitting = queue.engine.fitting([row.queue.engine.travelling(row.entry) for row in rows])
+        for row in compress(rows, fitting):
+            is_scheduled = row.entry.state is SCHEDULED
+            row.queue.engine.move(row.entry, queue.engine, now, more=True)
+            row.deliver_at = row.deliver_at if is_scheduled else None
+            moved.append(row)
+        return moved
+
+    def deliver_now(self, ids: Sequence[int]) -> int:
+        scheduled = [row for row in self.broker.found(ids) if row.queue.engine.deliver_now(row.entry)]
+        for row in scheduled:
+            row.deliver_at = self.broker.now()
+        return len(scheduled)
+
+    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
+        due_at, now = deliver_at.timestamp(), self.broker.now().timestamp()
+        moved = [row for row in self.broker.found(ids) if row.queue.engine.reschedule(row.entry, due_at, now)]
+        for row in moved:
+            row.deliver_at = deliver_at
+        return len(moved)
+
+    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+        now, rows = self.broker.now().timestamp(), _in_order(self.broker.found(ids))
+        changed = [row.queue.engine.change_priority(row.entry, priority, now) for row in rows]
+        return sum(entry is not None for entry in changed)
+
+    def retry_dead(self, ids: Sequence[int]) -> int:
+        retried = [row for row in self.broker.found(ids) if row.queue.engine.redrive(row.entry)]
+        for row in retried:
+            row.ended = None
+        return len(retried)
+
+
+class Maintenance(Part):
+    """Promote, reap, expire, trim and prune: at any time, by any handle."""
+
+    def promote(self, limit: int = 1000) -> int:
+        now = self.broker.now()
+        for queue in self.broker.queues.values():
+            queue.end_pause(now)
+        return sum(len(queue.engine.promote(now.timestamp(), limit)) for queue in self.broker.queues.values())
+
+    def reap(self, *, spare: int = 0) -> list[Reaped]:
+        now = self.broker.now()
+        sessions = [one for one in self.broker.sessions.values() if one.number != spare]
+        reaped = [self._reap(session) for session in sessions if session.deadline < now]
+        self.broker.send_dead(row for _, dead in reaped for row in dead)
+        return [each for each, _ in reaped]
+
+    def _reap(self, session: WorkerSession) -> tuple[Reaped, list[Row]]:
+        """Forget a session; return the dead letters that it leaves, too."""
+        for row in session.held():
+            if row.entry.suspect:
+                self.broker.record_failure(row, WORKER_LOST, session.info.name)
+            row.ended = EndedClaim(session.number, row.entry.claim_number, row.entry.suspect, session)
+            row.let_go()
+        lost = session.lose(self.broker.now().timestamp())
+        dead = [row for row, fate in lost if fate is Fate.DEAD]
+        del self.broker.sessions[session.number]
+        released = len(lost) - len(dead)
+        return Reaped(session_id=session.number, name=session.info.name, released=released, dead=len(dead)), dead
+
+    def expire(self, limit: int = 1000) -> int:
+        now = self.broker.now().timestamp()
+        engines = [queue.engine for queue in self.broker.queues.values()]
+        overdue = [(engine, entry) for engine in engines for entry in engine.overdue(now, limit)]
+        overdue = nsmallest(limit, overdue, key=lambda pair: expiry_order(pair[1]))
+        sent = self.broker.engine.send_all(overdue, now, expired=True)
+        for engine, entry in overdue:
+            if entry not in sent:
+                engine.discard(entry, Cause.EXPIRED)
+        return len(overdue)
+
+    def trim(self) -> int:
+        return sum(queue.engine.trim() for queue in self.broker.queues.values())
+
+    def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
+        now = self.broker.now()
+        border = timedelta(0) if whole else self._shortest_kept()
+        live = {row.message.message_id for row in self.broker.rows.values()}
+        history = _drop(self.broker.history, lambda item: self._is_past(item, now, border), limit)
+        attempts = _drop(self.broker.attempts, lambda item: _is_done_with(item, now, live), limit)
+        dedup_ids = sum(queue.engine.duplicate_ids.prune(now.timestamp()) for queue in self.broker.queues.values())
+        return history + attempts + dedup_ids
+
+    def _shortest_kept(self) -> timedelta:
+        """Return the shortest time for which any queue keeps history, of those that keep some."""
+        kept = (timedelta(days=queue.settings.history_days) for queue in self.broker.queues.values())
+        return min((time for time in kept if time), default=ORPHANED)
+
+    def _is_past(self, item: Finished, now: datetime, border: timedelta) -> bool:
+        queue = self.broker.queues.get(item.queue_name)
+        kept = ORPHANED if queue is None else timedelta(days=queue.settings.history_days)
+        return now - item.finished_at > max(kept, min(border, ORPHANED))
+
+
+def _in_order(rows: Iterable[Row]) -> list[Row]:
+    """Sort rows as they stood, so that they keep their order among themselves."""
+    return sorted(rows, key=lambda row: row.entry.order)
+
+
+def _is_done_with(attempt: FailedAttempt, now: datetime, live: Container[UUID | None]) -> bool:
+    return attempt.message_id not in live and now - attempt.failed_at > ATTEMPTS_KEPT
+
+
+def _drop(remembered: deque[Item], is_over: Callable[[Item], bool], limit: int) -> int:
+    """Drop what is over, the oldest first; return how many that were."""
+    over = list(islice((item for item in remembered if is_over(item)), limit))
+    for item in over:
+        remembered.remove(item)
+    return len(over)

@@ -1,0 +1,200 @@
+"""Queues and bindings; publishing, at once or with the commit of the transaction that is open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from django_mq.engine.options import QueueOptions
+from django_mq.engine.queue import UNDELIVERED
+from django_mq.engine.states import CLAIMED, DEAD, STEALABLE
+from django_mq.errors import PublishError
+from django_mq.stores import refusals
+from django_mq.stores.memory.broker import BrokerQueue, Part
+from django_mq.stores.memory.row import engine_message
+from django_mq.stores.values import later
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from typing import TypeAlias
+
+    from django_mq.engine.entry import Entry
+    from django_mq.engine.message import Message
+    from django_mq.stores.records import NewMessage, QueueRecord
+
+    #: The messages that come to each queue, by their position among those that are published together.
+    Coming: TypeAlias = dict[BrokerQueue, dict[int, Message]]
+
+
+class Queues(Part):
+    """Declare, read, bind, pause, purge and delete queues."""
+
+    def declare(self, name: str, options: Mapping[str, Any]) -> bool:
+        queues = self.broker.queues
+        if name in queues:
+            return False
+        settings = QueueOptions(**options)
+        if settings.dead_letter_queue not in queues:
+            settings = replace(settings, dead_letter_queue=None)
+        if settings.expiry_queue not in queues:
+            settings = replace(settings, expiry_queue=None)
+        queues[name] = BrokerQueue(next(self.broker.queue_numbers), name, settings, self.broker.engine)
+        return True
+
+    def find(self, name: str) -> QueueRecord | None:
+        queue = self.broker.queues.get(name)
+        return None if queue is None else self.broker.record_of(queue)
+
+    def delete(self, name: str, *, force: bool = False) -> int:
+        queue = self.broker.existing(name)
+        self._check_deletable(queue, force=force)
+        removed = self._empty(queue) if force else 0
+        self.broker.engine.delete(name, self.broker.now().timestamp())
+        return removed
+
+    def _empty(self, queue: BrokerQueue) -> int:
+        """Drop the messages if there is no dead-letter queue; else see that all may go there with the deletion."""
+        target = self.broker.queues.get(queue.settings.dead_letter_queue or "")
+        if target is None:
+            return self.purge(queue.name)
+        messages = [replace(row.entry.message, deliver_at=None, duplicate_id=None) for row in queue.rows]
+        try:
+            target.engine.check_ids(messages)
+            is_welcome = all(target.engine.admit_all(messages, self.broker.now().timestamp()))
+        except PublishError:
+            is_welcome = False
+        if not is_welcome:
+            raise refusals.not_taken(queue.name, target.name)
+        return len(messages)
+
+    def _check_deletable(self, queue: BrokerQueue, *, force: bool) -> None:
+        name = queue.name
+        others = [each.settings for each in self.broker.queues.values()]
+        sources = [each for each in others if name in (each.dead_letter_queue, each.expiry_queue)]
+        if sources:
+            raise refusals.linked(name, len(sources))
+        if queue.engine.statistics.depth and not force:
+            raise refusals.not_empty(name, claimed=False)
+        if any(entry.state is CLAIMED for entry in queue.engine.everything()):
+            raise refusals.not_empty(name, claimed=True)
+
+    def purge(self, name: str) -> int:
+        return len(self.broker.existing(name).engine.purge((*UNDELIVERED, DEAD, STEALABLE)))
+
+    def set_paused(
+        self,
+        name: str,
+        *,
+        paused: bool,
+        reason: str = "",  # noqa: ARG002 - no page shows it
+        seconds: float | None = None,
+    ) -> None:
+        queue = self.broker.existing(name)
+        queue.paused_until = None if seconds is None else later(self.broker.now(), seconds)
+        if paused:
+            queue.engine.pause()
+        else:
+            queue.engine.resume()
+
+    def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str) -> None:
+        self.broker.existing(queue)
+        self.broker.bindings.setdefault((exchange, pattern, queue), exchange_type)
+
+    def unbind(self, *, exchange: str, pattern: str, queue: str) -> bool:
+        return self.broker.bindings.pop((exchange, pattern, queue), None) is not None
+
+    def bindings(self, exchange: str) -> list[tuple[str, str, str]]:
+        bound = self.broker.bindings.items()
+        return [(kind, pattern, queue) for (name, pattern, queue), kind in bound if name == exchange]
+
+
+class Publications(Part):
+    """Append one or many messages."""
+
+    def append(self, message: NewMessage, *, again: bool = False) -> int:
+        return next(iter(self.append_many([message], again=again)), 0)
+
+    def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        if again and all(self._is_here(message) for message in messages):
+            return []
+        now = self.broker.now()
+        arriving = self._arriving(messages, now, is_ruled=False)
+        for queue, mine in arriving.items():
+            self._check_ids(queue, mine)
+        return [entry.arrival for _, entry in sorted(self._enter(arriving, now).items())]
+
+    def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        if again and all(self._was_written(message) for message in messages):
+            return []
+        now = self.broker.now()
+        arriving = self._arriving(messages, now, is_ruled=True)
+        admitted = {queue: _admitted(queue, mine, now) for queue, mine in arriving.items()}
+        kept = [messages[at] for mine in admitted.values() for at in mine]
+        if again and kept and all(self._is_here(message) for message in kept):
+            return []
+        for queue, mine in (admitted if again else arriving).items():
+            self._check_ids(queue, mine)
+        for queue, mine in admitted.items():
+            queue.dropped += len(arriving[queue]) - len(mine)
+        entered = self._enter(admitted, now)
+        for queue, mine in admitted.items():
+            if entered and mine:
+                queue.engine.entered(entered[max(mine)])
+        return [entered[at].arrival if at in entered else 0 for at in range(len(messages))]
+
+    def _is_here(self, message: NewMessage) -> bool:
+        queue = self.broker.queues.get(message.queue_name)
+        return queue is not None and queue.engine.find(str(message.message_id)) is not None
+
+    def _was_written(self, message: NewMessage) -> bool:
+        queue = self.broker.queues.get(message.queue_name)
+        if queue is None or message.dedup_id is None:
+            return self._is_here(message)
+        user = queue.engine.duplicate_ids.user_of(message.dedup_id)
+        return self._is_here(message) or user == str(message.message_id)
+
+    def _arriving(self, messages: Sequence[NewMessage], now: datetime, *, is_ruled: bool) -> Coming:
+        """Return the engine's messages of each queue. Raises UnknownQueue or QueueClosed."""
+        found: Coming = {self._open_queue(name): {} for name in sorted({each.queue_name for each in messages})}
+        for at, message in enumerate(messages):
+            queue = self.broker.queues[message.queue_name]
+            found[queue][at] = engine_message(message, now, is_ruled=is_ruled)
+        return found
+
+    def _open_queue(self, name: str) -> BrokerQueue:
+        queue = self.broker.queues.get(name)
+        if queue is None:
+            raise refusals.undeclared(name)
+        if queue.engine.closed:
+            raise refusals.closed(name)
+        return queue
+
+    def _check_ids(self, queue: BrokerQueue, messages: Mapping[int, Message]) -> None:
+        unit = self.transaction.unit
+        waiting = [] if unit is None else unit.entering(queue.engine)
+        queue.engine.check_ids([*waiting, *messages.values()])
+
+    def _enter(self, coming: Coming, now: datetime) -> dict[int, Entry]:
+        """Let messages arrive, in the given order over all queues; return their entries by position.
+
+        In a transaction they arrive with its commit, and have no entries yet.
+        """
+        for queue in coming:
+            if queue.settings.values_in_advance:  # a value that was due before is the older one
+                queue.engine.promote(now.timestamp())
+        found = [(at, queue, message) for queue, mine in coming.items() for at, message in mine.items()]
+        in_order = sorted(found, key=itemgetter(0))
+        unit = self.transaction.unit
+        if unit is not None:
+            for _, queue, message in in_order:
+                unit.enter(queue.engine, message)
+            return {}
+        return {at: queue.engine.enter(message, now.timestamp()) for at, queue, message in in_order}
+
+
+def _admitted(queue: BrokerQueue, messages: dict[int, Message], now: datetime) -> dict[int, Message]:
+    """Return the messages that come in. Raises QueueFull or DuplicateMessage."""
+    welcome = queue.engine.admit_all([*messages.values()], now.timestamp())
+    return {at: message for (at, message), is_in in zip(messages.items(), welcome, strict=True) if is_in}

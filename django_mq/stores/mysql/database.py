@@ -1,0 +1,201 @@
+"""One connection to MariaDB or MySQL: statements that return no rows answer with one row for each touched.
+
+Neither server returns what an UPDATE changed, and only one of them what an INSERT wrote. So rows
+are locked by one statement and changed by the next, within a transaction.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from uuid import UUID
+
+from django.db.utils import IntegrityError
+
+from django_mq import conf
+from django_mq.errors import StoreUnavailable
+from django_mq.stores.connections import translating
+from django_mq.stores.sql.database import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    from django_mq.stores.sql.database import Rows
+
+
+ISOLATION = "read committed"
+CONNECT_SECONDS = 10
+#: How long a worker waits for a lock before it begins anew; with all its tries less than a session's deadline.
+LOCK_SECONDS = 3
+#: The first versions with all that the statements need: SKIP LOCKED, descending indexes, ids of their own type.
+OLDEST = {"MariaDB": (10, 11), "MySQL": (8, 4)}
+
+
+def bounded(settings: Mapping[str, Any], statement_seconds: float) -> dict[str, Any]:
+    """Return the settings of a private connection: time limits, where the project sets none, and our isolation.
+
+    A half-open connection would otherwise hold the worker's loop until the kernel gives up. The
+    driver knows whole seconds only, and the server's own limit should come first.
+    """
+    silence = int(statement_seconds) + LOCK_SECONDS
+    limits = {"connect_timeout": CONNECT_SECONDS, "read_timeout": silence, "write_timeout": silence}
+    return {**settings, "OPTIONS": {**limits, **settings.get("OPTIONS", {}), "isolation_level": ISOLATION}}
+
+
+def problems(name: str, version: tuple[int, ...], variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    oldest = OLDEST[name]
+    if version < oldest:
+        wanted, found = (".".join(map(str, numbers)) for numbers in (oldest, version))
+        yield f"{name} {found} is too old.", f"Use {name} {wanted} or later."
+    isolation = variables.get("transaction_isolation") or variables.get("tx_isolation", "")
+    if isolation != "READ-COMMITTED":
+        yield (
+            f"Transactions are isolated as {isolation}: publishers and workers lock gaps and wait for each other.",
+            "Take 'isolation_level' out of the OPTIONS of the database: Django's default is read committed.",
+        )
+    if "STRICT_" not in variables.get("sql_mode", ""):
+        yield (
+            "The database cuts values that do not fit instead of refusing them.",
+            "Add STRICT_TRANS_TABLES to the server's sql_mode.",
+        )
+
+
+class MySQLDatabase(Database):
+    """Runs the statements: bounded if the connection is private, in step with the caller's transaction if not."""
+
+    package = "django_mq.stores.mysql"
+
+    def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
+        super().__init__(connection, private=private)
+        self._statement_seconds = conf.load().STATEMENT_TIMEOUT_SECONDS
+        #: The driver's connection that has its limits already.
+        self._bounded: Any = None
+        #: Whether a transaction begins with its first statement, in one round trip.
+        self._begins = False
+        if private:
+            connection.settings_dict = bounded(connection.settings_dict, self._statement_seconds)
+
+    def now(self) -> str:
+        # The statement's time, in UTC whatever the session's time zone.
+        if not self.clock_offset:
+            return "utc_timestamp(6)"
+        return f"(utc_timestamp(6) + INTERVAL {self.clock_offset.total_seconds():f} SECOND)"
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether any transaction is open: what fails now cannot be tried again alone."""
+        return self.begun or self.in_transaction
+
+    def rows(self, name: str, /, **params: Any) -> Rows:
+        with self.alone(), translating(self.connection), self.marking():
+            self._bound()
+            return self.run(name, self.fitted(params))
+
+    def insert(self, name: str, /, **params: Any) -> Rows:
+        with self.alone(), translating(self.connection), self.marking():
+            self._bound()
+            try:
+                return self.run(name, self.fitted(params))
+            except IntegrityError as error:
+                if code_of(error) != DUPLICATE:
+                    raise
+                return []
+
+    def run(self, name: str, fitted: dict[str, Any]) -> Rows:
+        begins, self._begins = self._begins, False
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"BEGIN; {self.text(name)}" if begins else self.text(name), fitted)
+            if begins:
+                cursor.nextset()
+            return list(cursor.fetchall()) if cursor.description else [(cursor.lastrowid,)] * cursor.rowcount
+
+    def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
+        return parameters(params)
+
+    @contextmanager
+    def marking(self) -> Iterator[None]:
+        """Let the caller's transaction be known as lost: a dead-lock has rolled back all of it."""
+        try:
+            yield
+        except Exception as error:
+            if code_of(error) == DEADLOCK and self.connection.in_atomic_block:
+                self.connection.needs_rollback = True
+            raise
+
+    def execute(self, text: str) -> None:
+        self._bound()
+        if text == self.begin and self.connection.settings_dict["OPTIONS"].get("multi_statements", True):
+            self._begins = True
+        elif self._begins:  # the transaction ends, and nothing has run in it
+            self._begins = False
+        else:
+            super().execute(text)
+
+    def _bound(self) -> None:
+        """Give a private connection its limits, once, and again when it was opened anew."""
+        if not self.private or (self._bounded is not None and self._bounded is self.connection.connection):
+            return
+        self.connection.ensure_connection()
+        limits = {
+            "limit": LOCK_SECONDS,
+            "statement_seconds": self._statement_seconds,
+            "statement_milliseconds": round(self._statement_seconds * 1000),
+        }
+        self.run("bound_statements", self.fitted(limits))
+        self._bounded = self.connection.connection
+
+
+LOCK_WAIT_TIMEOUT, DEADLOCK, DUPLICATE = 1205, 1213, 1062
+TRIES = 3
+
+Method = TypeVar("Method", bound="Callable[..., Any]")
+
+
+def code_of(error: BaseException) -> int | None:
+    """Return the number of the server's error behind one of Django's or ours, None if there is none."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if cause.args and isinstance(cause.args[0], int):
+            return cause.args[0]
+        cause = cause.__cause__
+    return None
+
+
+def retried(method: Method) -> Method:
+    """Let a store's method be tried again, unless it is a part of somebody's transaction."""
+
+    @wraps(method)
+    def trying(store: Any, *args: Any, **kwargs: Any) -> Any:
+        for _ in range(TRIES - 1):
+            try:
+                return method(store, *args, **kwargs)
+            except StoreUnavailable as error:
+                if store.is_inside or code_of(error) not in {LOCK_WAIT_TIMEOUT, DEADLOCK}:
+                    raise
+        return method(store, *args, **kwargs)
+
+    return cast("Method", trying)
+
+
+#: Some six thousand years: later than that the database's calendar ends, and its answer is null.
+LONGEST_SECONDS = 2e11
+
+
+def parameters(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _fitted(name, value) for name, value in params.items()}
+
+
+def _fitted(name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return value or [None]  # an empty list is no SQL; null is equal to nothing
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+    if isinstance(value, UUID):
+        return value.hex
+    if name.endswith("seconds") and value is not None:
+        return min(value, LONGEST_SECONDS)
+    return value

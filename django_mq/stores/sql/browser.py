@@ -1,0 +1,66 @@
+"""Counting and browsing: nothing is taken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django_mq.stores.records import Browsed, Counts, WaitingMessage
+from django_mq.stores.sql.database import Part
+from django_mq.stores.values import time_or_none, uuid_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Browser(Part):
+    """Count, browse, follow and find messages."""
+
+    def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
+        rows = self.rows("counts", names=None if names is None else list(names), limit=limit)
+        return {row[0]: Counts(*row[1:]) for row in rows}
+
+    def occupied(self) -> list[int]:
+        return [row[0] for row in self.rows("occupied")]
+
+    def count_unknown(self, *, limit: int) -> int:
+        return int(self.rows("count_unknown", limit=limit)[0][0])
+
+    def browse(
+        self, name: str, *, states: Sequence[int], limit: int = 100, after: Browsed | None = None
+    ) -> list[Browsed]:
+        beyond = {"after": after and after.id, "level": after and after.level, "place": after and after.place}
+        rows = self.rows("browse", queue=name, states=list(states), limit=limit, **beyond)
+        return [self._browsed(row) for row in rows]
+
+    def arrivals(self, name: str, *, after: int, limit: int = 100) -> list[Browsed]:
+        rows = self.rows("arrivals", queue=name, after=after, limit=limit)
+        return [self._browsed(row) for row in rows]
+
+    def last_arrival(self) -> int:
+        return int(self.rows("last_arrival")[0][0])
+
+    def last_finished(self) -> int:
+        return int(self.rows("last_finished")[0][0])
+
+    def unfinished(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:
+        return self._uncommitted("arriving", known, after, last)
+
+    def finishing(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:
+        return self._uncommitted("finishing", known, after, last)
+
+    def _uncommitted(self, statement: str, known: frozenset[str] | None, after: int, last: int) -> frozenset[str]:
+        """Name the open transactions, of those ``known``, that may still commit a number that is asked for."""
+        raise NotImplementedError
+
+    def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:
+        hexes = [made.hex for given in ids if (made := uuid_of(given)) is not None]
+        found = self.rows("find_correlated", correlation_ids=list(ids)) if ids else []
+        found += self.rows("find_identified", message_ids=hexes) if hexes else []
+        by_id = {id_: (queue, UUID(str(made)), *rest) for id_, queue, made, *rest in found}
+        return [WaitingMessage(id_, *rest) for id_, rest in by_id.items()]
+
+    def _browsed(self, row: tuple[Any, ...]) -> Browsed:
+        id_, message_id, *middle = row
+        middle[4:7] = map(time_or_none, middle[4:7])
+        return Browsed(id_, UUID(str(message_id)), *middle)

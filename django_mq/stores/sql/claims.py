@@ -1,0 +1,393 @@
+"""Claims: ready messages leased to a session, in strict order.
+
+A claim from a constrained queue takes the claim lock, reads the facts with a page of messages, and leases. The
+claim lock keeps other claims from the queue away, so that the facts are true until the lease is committed; a
+statement that follows the lock sees what the claim before has written. The arbiter decides. Such a claim is a
+conversation with the database, step by step; the statements of one step need no answers of each other.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field, fields
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from django_mq.engine.arbiter import LEFT_SECONDS, OPTIONS, Award, Subscription, situation_of
+from django_mq.engine.claim import fitting, left_behind, limit_of, merged, next_batch
+from django_mq.engine.options import QueueOptions
+from django_mq.engine.places import order_of
+from django_mq.errors import SessionLost, StoreError
+from django_mq.stores import refusals
+from django_mq.stores.records import Claimed, Exchange
+from django_mq.stores.sql.database import Part, Rows, Statement
+from django_mq.stores.sql.queues import PAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django_mq.engine.arbiter import Situation
+    from django_mq.stores.records import ClaimRequest
+    from django_mq.stores.sql.store import SQLStore
+
+
+#: Where a claim's rows say how many messages it saw; before it stand the fields of Claimed.
+SEEN_COLUMN = len(fields(Claimed))
+#: Each further page has so many times as many messages as the one before, up to the largest.
+GROWTH, LARGEST_PAGE = 4, 20_000
+#: Due messages promoted by one claim; the rest follows with the next.
+PROMOTE_LIMIT = 1000
+#: How often a claim begins again when all that it chose has been locked by other transactions.
+TRIES = 3
+#: More bytes than a body can have.
+LONGEST = 2**62
+
+
+class Step(NamedTuple):
+    """Statements that need no answers of each other. After the last step the transaction is committed."""
+
+    statements: list[Statement]
+    is_last: bool = False
+
+
+#: Yields steps, is sent the rows of each statement, and returns what came of it.
+Conversation: TypeAlias = Generator[Step, list[Rows], Any]
+
+
+class Chosen(NamedTuple):
+    """What the session may have of one queue, and whether there may be more."""
+
+    name: str
+    situation: Situation
+    messages: list[Ready]
+    left: bool
+    more: bool
+
+
+class Claim(NamedTuple):
+    """What came of a claim, and the ids of what it chose if other transactions have locked too much of it."""
+
+    result: Exchange
+    missed: frozenset[int] = frozenset()
+
+
+class Claims(Part):
+    """Claim from plain queues by one statement, and from constrained queues by a conversation."""
+
+    #: Whether due messages are promoted in the first step, and not only once they are seen.
+    promotes_at_once: bool = False
+
+    def __init__(self, store: SQLStore) -> None:
+        super().__init__(store)
+        # Tokens start at the clock, so that two stores of one session never repeat each other's.
+        self.tokens = count(time.time_ns())
+
+    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+        if self.store.queues.have_rules(request.queues):
+            return self.by_rules(session_id, request)[0]
+        with self.database.transaction():
+            self._check_alive(session_id)
+            if request.promote:
+                self.store.messages.promote_due(request.queues, PROMOTE_LIMIT)
+            rows = self._claim_rows(session_id, request)
+            due = self.rows("next_due", queues=list(request.queues))[0][0]
+        return self._exchange_of(rows, request, due)
+
+    def subscribe(self, session_id: int, name: str) -> None:
+        with self.database.transaction():
+            for statement, params in self._locking([name]):
+                self.rows(statement, **params)
+            facts = self._held(self._facts(session_id, {name: 0}))[name]
+            if facts.queue_id is None:
+                raise refusals.no_such_queue(name)
+            if facts.options.exclusive:
+                if facts.in_slots - {session_id}:
+                    raise refusals.exclusive(name)
+                if not facts.in_slots:
+                    self.rows("own", queue_id=facts.queue_id, session=session_id)
+
+    def _check_alive(self, session_id: int) -> None:
+        if not self.rows("session_alive", session=session_id):
+            raise SessionLost
+
+    def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
+        name, params = self._claim_statement(session_id, request)
+        return self.rows(name, **params)
+
+    def _claim_statement(self, session_id: int, request: ClaimRequest) -> tuple[str, dict[str, Any]]:
+        params: dict[str, Any] = {
+            "session": session_id,
+            "claim": next(self.tokens),
+            "credit": request.credit,
+            "slots": request.slots,
+            "max_bytes": request.max_bytes,
+        }
+        if len(request.queues) == 1:
+            [queue] = request.queues
+            return "claim", params | {"queue": queue, "credit": limit_of(request, queue)}
+        limits = [limit_of(request, queue) for queue in request.queues]
+        return "claim_across", params | {
+            "queues": list(request.queues),
+            "listed": request.listed,
+            "limits": limits,
+            # Candidates beyond the limits step over rows that others have locked meanwhile.
+            "candidates": max(limits) * 4,
+        }
+
+    def _exchange_of(self, rows: Rows, request: ClaimRequest, due: float | None) -> Exchange:
+        across = len(request.queues) > 1
+        if across:
+            rows.sort(key=lambda row: row[-1])
+        claimed = [self._claimed(row) for row in rows]
+        if not across:
+            claimed.sort(key=lambda item: order_of(item.level, item.place, item.id))
+        seen = rows[0][SEEN_COLUMN] if rows else 0
+        return Exchange(
+            claimed=claimed,
+            left=left_behind(request, [item.queue_name for item in claimed], seen),
+            next_due_seconds=None if due is None else max(0.0, float(due)),
+        )
+
+    def _claimed(self, row: tuple[Any, ...]) -> Claimed:
+        return Claimed(*row[:SEEN_COLUMN])
+
+    # By rules.
+
+    def by_rules(
+        self, session_id: int, request: ClaimRequest, settling: Sequence[Statement] = ()
+    ) -> tuple[Exchange, list[Rows]]:
+        """Run the statements that settle, and claim; return the answers of both."""
+        claim, settled = self._converse(self._claim_steps(session_id, request, frozenset(), settling))
+        passed = claim.missed
+        for _ in range(1, TRIES):
+            if not claim.missed:
+                break
+            try:
+                claim, _ = self._converse(self._claim_steps(session_id, request, passed, ()))
+            except StoreError:
+                if not settling:
+                    raise
+                break  # the first try has written the settlements: an error would say that nothing has happened
+            passed |= claim.missed
+        return claim.result, settled
+
+    def _converse(self, conversation: Conversation) -> Any:
+        with self.database.transaction():
+            return self._held(conversation)
+
+    def _held(self, conversation: Conversation) -> Any:
+        try:
+            step = next(conversation)
+            while True:
+                step = conversation.send([self.rows(name, **params) for name, params in step.statements])
+        except StopIteration as end:
+            return end.value
+
+    def _claim_steps(
+        self, session_id: int, request: ClaimRequest, passed: frozenset[int], settling: Sequence[Statement]
+    ) -> Conversation:
+        """Claim, without the messages ``passed``; return the Claim and the answers of the settlements."""
+        names = list(dict.fromkeys(request.queues))
+        # In one order for all, or two claimers could wait for each other.
+        turns = sorted(name for name in names if self.store.queues.is_ruled(name))
+        locking = self._locking(turns)
+        if self.promotes_at_once and request.promote:
+            locking.append(("promote_due", {"queues": names, "limit": PROMOTE_LIMIT}))
+        answers = yield Step([*settling, *locking])
+        sizes = {name: self.store.queues.page_size(name, limit_of(request, name)) for name in names}
+        facts = yield from self._facts(session_id, sizes)
+        if request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values()):
+            self.store.messages.promote_due(names, PROMOTE_LIMIT)
+            facts = yield from self._facts(session_id, sizes)
+        heads: list[Chosen] = []
+        for name, each in facts.items():
+            # A queue that has just become constrained is claimed from with its lock, the next time.
+            if each.queue_id is not None and (name in turns or not each.is_constrained):
+                heads.append((yield from self._head(session_id, name, each, limit_of(request, name), passed)))
+        claim = yield from self._leased(session_id, request, heads)
+        times = [max(0.0, each.due_seconds) for each in facts.values() if each.due_seconds is not None]
+        unlocked = any(each.is_constrained and name not in turns for name, each in facts.items())
+        if passed or claim.missed or unlocked or any(head.left for head in heads):
+            times.append(LEFT_SECONDS)
+        claim.result.next_due_seconds = min(times, default=None)
+        return claim, answers[: len(settling)]
+
+    def _facts(self, session_id: int, sizes: Mapping[str, int]) -> Generator[Step, list[Rows], dict[str, Facts]]:
+        """Read the facts of each queue, with a page of this size. Raises SessionLost."""
+        answers = yield Step(
+            [("facts", {"session": session_id, "queue": name, "limit": size}) for name, size in sizes.items()]
+        )
+        found = {name: self._facts_of(rows, sizes[name]) for name, rows in zip(sizes, answers, strict=True)}
+        if not all(facts.alive for facts in found.values()):
+            raise SessionLost
+        for name, facts in found.items():
+            wide = facts.options.has_groups or bool(facts.subscriptions)
+            self.store.queues.remember(name, is_constrained=facts.is_constrained, wide=wide)
+        return found
+
+    def _head(
+        self, session_id: int, name: str, facts: Facts, credit: int, passed: frozenset[int]
+    ) -> Generator[Step, list[Rows], Chosen]:
+        """Choose from the first page that has something for the session."""
+        situation = facts.situation(session_id)
+        award: Award[Ready] = Award(session_id, credit, situation)
+        page, size = facts.page, facts.page_size
+        award.consider(page, lambda item: item.id in passed)
+        while len(page) >= size and not award.chosen and not award.is_done:
+            size, last = min(size * GROWTH, LARGEST_PAGE), page[-1]
+            beyond = {"after": last.id, "level": last.level, "place": last.place}
+            groups = sorted(award.passed_groups)
+            given = {"queue_id": facts.queue_id, "groups": groups, "limit": size, **beyond}
+            [rows] = yield Step([("page", given)])
+            page = [Ready._make(row) for row in rows]
+            award.consider(page, lambda item: item.id in passed)
+        more = len(page) >= size and not award.is_done
+        return Chosen(name, situation, award.chosen, award.left, more)
+
+    def _leased(
+        self, session_id: int, request: ClaimRequest, heads: Sequence[Chosen]
+    ) -> Generator[Step, list[Rows], Claim]:
+        by_id = {item.id: (head, item) for head in heads for item in head.messages}
+        ranked = merged(
+            [[(item.id, item.priority) for item in head.messages] for head in heads], listed=request.listed
+        )
+        limits = {name: limit_of(request, name) for name in request.queues}
+        found = next_batch(ranked, request.credit, {id_: head.name for id_, (head, _) in by_id.items()}, limits)
+        line = [(by_id[id_][1].suspect, by_id[id_][1].size_bytes) for id_ in found]
+        ids = found[: fitting(line, request.slots, request.max_bytes)]
+        if not ids:
+            return Claim(Exchange(ruled=True))
+        chosen = [by_id[id_] for id_ in ids]
+        rows = yield from self._lease(**self._lease_of(session_id, chosen))
+        leased = {row[0]: self._claimed(row[1:]) for row in rows if row[1] is not None}
+        claimed = [leased[id_] for id_ in ids if id_ in leased]
+        seen = request.credit if any(head.more for head in heads) else len(found)
+        left = left_behind(request, [item.queue_name for item in claimed], seen)
+        missed = frozenset(ids) - {row[0] for row in rows} if not claimed else frozenset()
+        return Claim(Exchange(claimed=claimed, left=left, ruled=True), missed)
+
+    def _lease_of(self, session_id: int, chosen: Sequence[tuple[Chosen, Ready]]) -> dict[str, Any]:
+        firsts: dict[str, int] = {}
+        return {
+            "ids": [item.id for _, item in chosen],
+            # What stands behind a message that cannot be had must not be had of a strict queue: its messages are
+            # one line, by the first of them. Any other message is a line of its own.
+            "lines": [
+                firsts.setdefault(head.name, item.id) if head.situation.strict else item.id
+                for head, item in chosen
+            ],
+            "session": session_id,
+            "claim": next(self.tokens),
+            "slots": [item.id for head, item in chosen if head.situation.takes_slot(session_id)],
+            "groups": [item.id for head, item in chosen if head.situation.takes_group(item)],
+        }
+
+    def _locking(self, names: Sequence[str]) -> list[Statement]:
+        """Return what waits for other claims from the queues, and keeps them out until the transaction ends."""
+        return [("take_turn", {"queue": name}) for name in names]
+
+    def _facts_of(self, rows: Rows, page_size: int) -> Facts:
+        return Facts.of(rows, page_size)
+
+    def _lease(
+        self, *, ids: list[int], lines: list[int], slots: list[int], groups: list[int], **lease: int
+    ) -> Generator[Step, list[Rows], Rows]:
+        """Lock messages, lease those of each line before the first that cannot be had, and take what they take.
+
+        Returns the id of each message that could be locked, with its columns or, where it is not leased, null.
+        """
+        [locked] = yield Step([("lock_chosen", {"ids": ids, "share_bytes": LONGEST, **lease})])
+        found = {row[0]: row for row in locked}
+        leased, closed = set[int](), set[int]()
+        for id_, line in zip(ids, lines, strict=True):
+            if id_ not in found:
+                closed.add(line)
+            elif line not in closed:
+                leased.add(id_)
+        if leased:
+            yield Step([("lease", {"ids": sorted(leased), **lease})])
+        owned = [(id_, False) for id_ in slots if id_ in leased] + [(id_, True) for id_ in groups if id_ in leased]
+        if owned:
+            yield Step([("own_chosen", {"owned": json.dumps(owned), "session": lease["session"]})])
+        return [(id_, *(row if id_ in leased else [None])) for id_, row in found.items()]
+
+
+#: Kinds of rows of facts.
+ANSWER, QUEUE, SLOT, WAITING, CONSUMER, READY = range(6)
+
+
+class Ready(NamedTuple):
+    """A ready message, as the arbiter sees it."""
+
+    id: int
+    priority: int
+    suspect: bool
+    level: int
+    place: int
+    size_bytes: int
+    owner: int | None
+    group: str | None
+
+
+NO_OPTIONS = QueueOptions()
+
+
+@dataclass(slots=True)
+class Facts:
+    """What facts says of one queue."""
+
+    alive: bool = False
+    due_seconds: float | None = None
+    #: None if there is no such queue.
+    queue_id: int | None = None
+    options: QueueOptions = NO_OPTIONS
+    claimed: int = 0
+    in_slots: set[int] = field(default_factory=set)
+    waiting: set[str] = field(default_factory=set)
+    subscriptions: list[Subscription] = field(default_factory=list)
+    page: list[Ready] = field(default_factory=list)
+    page_size: int = PAGE
+
+    @classmethod
+    def of(cls, rows: Rows, page_size: int) -> Facts:
+        facts = cls(page_size=page_size)
+        for kind, *numbers, word in rows:
+            facts.note(kind, numbers, word)
+        facts.page.sort(key=lambda item: order_of(item.level, item.place, item.id))
+        return facts
+
+    def note(self, kind: int, numbers: list[Any], word: Any) -> None:
+        if kind == READY:
+            self.page.append(Ready._make([*numbers, word]))
+        elif kind == WAITING:
+            self.waiting.add(word)
+        elif kind == SLOT:
+            self.in_slots.add(numbers[0])
+        elif kind == CONSUMER:
+            self.subscriptions.append(Subscription(*numbers))
+        elif kind == QUEUE:
+            self.queue_id, *values, self.claimed, _ = numbers
+            self.options = QueueOptions(**dict(zip(OPTIONS, [word, *values], strict=True)))
+        else:
+            alive, due = numbers[:2]
+            self.alive, self.due_seconds = bool(alive), None if due is None else due / 1_000_000
+
+    @property
+    def is_due(self) -> bool:
+        return self.due_seconds is not None and self.due_seconds <= 0
+
+    @property
+    def is_constrained(self) -> bool:
+        return self.options.is_constrained or bool(self.subscriptions)
+
+    def situation(self, session: int) -> Situation:
+        return situation_of(
+            self.options,
+            session,
+            in_slots=frozenset(self.in_slots),
+            claimed=self.claimed,
+            waiting=frozenset(self.waiting),
+            subscriptions=self.subscriptions,
+        )

@@ -1,0 +1,329 @@
+"""Messages by their row ids: what one statement does, or several on some databases; moves, and settlements.
+
+A move follows the rules of the queue that a message comes to, in one transaction. It brings as much as fits and
+leaves the rest where it is, in order: nothing that exists is dropped because another queue is full. A ring makes
+room, and a later value replaces an older one.
+
+A settlement writes verdicts behind the fence of the claim token.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django_mq.engine.last_value import BY_LATER_VALUE
+from django_mq.engine.message import Message, header_text
+from django_mq.engine.states import SCHEDULED
+from django_mq.engine.verdict import BY_EXPIRY, RELEASE, Verdict
+from django_mq.stores import refusals
+from django_mq.stores.sql.database import Part
+from django_mq.stores.values import headers_in, storable, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from django_mq.stores.records import Failure, Receipt, Settlement
+    from django_mq.stores.sql.admission import Room
+    from django_mq.stores.sql.database import Rows, Statement
+
+
+#: Outcome numbers of the history table; models.History.Outcome names them.
+ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED = 1, 2, 3, 4, 5
+#: Verdicts that end a message, and what the history calls them.
+FINISHING = ((Verdict.ACCEPT, ACCEPTED), (Verdict.EXPIRE, EXPIRED), (Verdict.CANCEL, CANCELLED))
+#: Of messages that come back although a later value has replaced them.
+REPLACED_MEANWHILE = {"outcome": REPLACED, "reason": BY_LATER_VALUE}
+
+
+def first_of(rows: Rows) -> list[int]:
+    return [row[0] for row in rows]
+
+
+def key_in(headers: str, header: str) -> str | None:
+    """Return a header's text as the engine reads it; None if there is none, or null, or no scalar, or no JSON."""
+    return header_text(Message(id="", headers=headers_in(headers)), header)
+
+
+class Messages(Part):
+    """Remove, move, promote and give back messages. A database's subclass has its own way of doing the same."""
+
+    def remove(self, ids: Sequence[int], outcome: int, *, reason: str | None = None) -> list[int]:
+        """Remove unheld messages, all or those that were marked with a reason; return their ids."""
+        return first_of(self.rows("remove", ids=list(ids), outcome=outcome, reason=reason))
+
+    def drop_replaced(self, ids: Sequence[int]) -> list[int]:
+        """Remove those that came back although a later value has replaced them; return their ids."""
+        return self.remove(ids, REPLACED, reason=BY_LATER_VALUE) if ids else []
+
+    def move(self, ids: Sequence[int], target: str) -> int:
+        return len(self.rows("move", ids=list(ids), target=target))
+
+    def move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
+        """Move dead or expired messages to the queue that theirs names; return how many."""
+        return len(self.rows("move_dead", ids=list(ids), expired=expired))
+
+    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+        return len(self.rows("prioritise", ids=list(ids), priority=priority))
+
+    def bury(self, ids: Sequence[int], reason: str) -> None:
+        self.rows("bury", ids=list(ids), reason=reason)
+
+    def set_expired_aside(self, ids: Sequence[int]) -> None:
+        """Make expired messages dead, on their way to an expiry queue or out."""
+        self.rows("set_expired_aside", ids=list(ids), reason=BY_EXPIRY, replaced=BY_LATER_VALUE)
+
+    def promote_due(self, queues: Sequence[str], limit: int) -> None:
+        self.rows("promote_due", queues=list(queues), limit=limit)
+
+    def promote_all(self, limit: int) -> int:
+        return len(self.rows("promote_all", limit=limit))
+
+    # What sessions hold.
+
+    def retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
+        """Claim again what carries the token of the session's claim; return the ids of what it holds of them."""
+        ids, claims = map(list, zip(*receipts, strict=True))
+        return set(first_of(self.rows("retake", session=session_id, ids=ids, claims=claims)))
+
+    def held_replaced(self, session_id: int) -> list[int]:
+        """Return what the session holds of messages that a later value has replaced."""
+        return first_of(self.rows("held_replaced", session=session_id, replaced=BY_LATER_VALUE))
+
+    def release_lapsed(self, sessions: Sequence[int]) -> Rows:
+        """Give back what lapsed sessions, or none, hold.
+
+        Returns session id, id, whether the attempt counts, the attempts and the most of them.
+        """
+        return self.rows("release_lapsed", sessions=list(sessions))
+
+    def record_attempts(
+        self, worker: str, ids: Sequence[int], counted: Sequence[bool], failures: Sequence[Failure]
+    ) -> None:
+        """Remember why attempts failed, while the messages are there."""
+        self.rows(
+            "record_attempts",
+            worker=worker,
+            ids=list(ids),
+            counted=list(counted),
+            errors=[storable(failure.error, 255) for failure in failures],
+            details=[told(failure.detail) for failure in failures],
+            tracebacks=[told(failure.traceback) for failure in failures],
+        )
+
+
+class Coming(NamedTuple):
+    id: int
+    message_id: Any
+    size_bytes: int
+    headers: Any
+    state: int
+
+
+class Moves(Part):
+    """Move, dead-letter, send what has expired, retry."""
+
+    def move(self, ids: Sequence[int], target: str) -> int:
+        if self.store.queues.existing(target).closed:
+            raise refusals.closed(target)
+        with self.database.transaction():
+            room = self.store.capacity.rooms([target]).get(target)
+            if room is None:
+                return self.store.messages.move(ids, target)
+            coming = self._coming(ids, room)
+            fitting = self._fitting(coming, room)
+            if coming and not fitting and room.is_limited:
+                raise refusals.no_room(target)
+            return self._enter(fitting, room, lambda chosen: self.store.messages.move(chosen, target))
+
+    def move_dead(self, ids: Sequence[int], *, expired: bool = False) -> int:
+        """Send what is dead, or has expired, where its queue says; what finds no room stays as it is."""
+        ruled: dict[str, list[int]] = {}
+        for id_, name in self.rows("ruled_targets", ids=list(ids), expired=expired):
+            ruled.setdefault(name, []).append(id_)
+        others = set(ids).difference(*ruled.values())
+        moved = self._move_dead([id_ for id_ in ids if id_ in others], expired=expired)
+        for name, room in self.store.capacity.rooms(ruled).items():
+            # By arrival, as where no rule is.
+            fitting = self._fitting(sorted(self._coming(ruled[name], room)), room)
+            moved += self._enter(fitting, room, lambda chosen: self._move_dead(chosen, expired=expired))
+        return moved
+
+    def _move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
+        return self.store.messages.move_dead(ids, expired=expired) if ids else 0
+
+    def send_expired(self, ids: Sequence[int]) -> int:
+        """Send expired messages that were set aside to their expiry queue; what cannot go there is over."""
+        return self.move_dead(ids, expired=True) + len(self.store.messages.remove(ids, EXPIRED))
+
+    def _coming(self, ids: Sequence[int], room: Room) -> list[Coming]:
+        """Lock the messages that are not in the queue yet, of copies of one message the first; in order."""
+        rows = [Coming(*row) for row in self.rows("coming", ids=list(ids), queue_id=room.queue_id)]
+        first = {row.message_id: row for row in reversed(rows)}
+        return [row for row in rows if first[row.message_id] is row]
+
+    def _fitting(self, coming: Sequence[Coming], room: Room) -> list[Coming]:
+        """Return those before the first that does not fit; a value in advance does not come at all."""
+        fitting: list[Coming] = []
+        size_bytes = 0
+        for row in coming:
+            if row.state == SCHEDULED and self._key(row, room) is not None:
+                continue
+            fits = room.is_ring or not self.store.capacity.is_exceeded(
+                room, len(fitting) + 1, size_bytes + row.size_bytes
+            )
+            if not fits:
+                break
+            fitting.append(row)
+            size_bytes += row.size_bytes
+        return fitting
+
+    @staticmethod
+    def _key(row: Coming, room: Room) -> str | None:
+        return key_in(str(row.headers), room.last_value_key) if room.last_value_key else None
+
+    def _enter(self, fitting: Sequence[Coming], room: Room, move: Callable[[list[int]], int]) -> int:
+        moved = move([row.id for row in fitting]) if fitting else 0
+        if not moved:
+            return 0
+        arrived = {message_id: id_ for id_, message_id in self._arrivals(fitting, room)}
+        keys = {row.message_id: key for row in fitting if (key := self._key(row, room)) is not None}
+        by_id = {arrived[message_id]: key for message_id, key in keys.items() if message_id in arrived}
+        self.store.last_values.replace(room, dict(sorted(by_id.items())))
+        size_bytes = sum(row.size_bytes for row in fitting)
+        self.store.capacity.settle_in(room, moved, size_bytes, newest=max(arrived.values()))
+        return moved
+
+    def _arrivals(self, moved: Sequence[Coming], room: Room) -> Rows:
+        message_ids = [_plain(row.message_id) for row in moved]
+        return self.rows("moved_here", message_ids=message_ids, queue_id=room.queue_id)
+
+    def retry_dead(self, ids: Sequence[int]) -> int:
+        with self.database.transaction():
+            # As publishers do, and before any message is locked: a later value may just be on its way.
+            self.store.capacity.rooms(row[0] for row in self.rows("value_queues", ids=list(ids)))
+            retried = len(self.rows("retry_dead", ids=list(ids)))
+            for id_, queue_id, key in self.rows("values_among", ids=list(ids)):
+                if key is not None:
+                    self.store.last_values.keep_latest(queue_id, key, id_)
+        return retried
+
+
+def _plain(message_id: Any) -> str:
+    """Return a message id as hex digits, whatever the driver makes of it."""
+    return str(message_id).replace("-", "")
+
+
+def fence(session_id: int, settlements: Sequence[Settlement]) -> dict[str, Any]:
+    """Return the parameters that name messages by the claims of a session."""
+    return {
+        "session": session_id,
+        "ids": [item.id for item in settlements],
+        "claims": [item.claim for item in settlements],
+    }
+
+
+class Settlements(Part):
+    """Settle, give back, and give back what a session does not know of."""
+
+    def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
+        with self.database.transaction():
+            done = self._settle_held(session_id, settlements)
+            late = [item for item in settlements if item.id not in done]
+            receipts = [(item.id, item.claim) for item in late]
+            if late and (retaken := self.store.messages.retake(session_id, receipts)):
+                done |= self._settle_held(session_id, [item for item in late if item.id in retaken])
+        return frozenset(item.id for item in settlements) - done
+
+    def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
+        done, settlements = self._let_leave(session_id, settlements)
+        for finishing in _finishing(session_id, settlements):
+            done.update(self._finish(**finishing))
+        for name, params in _returning(session_id, settlements):
+            done.update(first_of(self.rows(name, **params)))
+        self._after_settling(settlements, done, session_id)
+        return done
+
+    def _finish(self, **fenced: Any) -> list[int]:
+        return first_of(self.rows("settle_finished", **fenced))
+
+    def _let_leave(self, session_id: int, settlements: Sequence[Settlement]) -> tuple[set[int], list[Settlement]]:
+        """Send the expired to their expiry queues; return the ids of what went, and the verdicts that are left.
+
+        What a later value has replaced goes nowhere: the history says that it was replaced.
+        """
+        expired = [item for item in settlements if item.verdict is Verdict.EXPIRE]
+        leaving = self._leaving([item.id for item in expired])
+        if not leaving:
+            return set(), list(settlements)
+        gone: set[int] = set()
+        if replaced := [item for item in expired if leaving.get(item.id)]:
+            gone.update(self._finish(**fence(session_id, replaced), outcome=REPLACED))
+        if going := [item for item in expired if item.id in leaving and not leaving[item.id]]:
+            verdicts = {"reasons": [BY_EXPIRY] * len(going), "counted": [False] * len(going)}
+            sent = first_of(self.rows("settle_dead", **fence(session_id, going), **verdicts))
+            self.store.moves.send_expired(sent)
+            gone.update(sent)
+        staying = [item for item in settlements if item.verdict is not Verdict.EXPIRE or item.id not in leaving]
+        return gone, staying
+
+    def _leaving(self, ids: Sequence[int]) -> dict[int, bool]:
+        """Return the expired messages that leave their queue, each with whether a later value has replaced it."""
+        return dict(self.rows("leaving", ids=list(ids), replaced=BY_LATER_VALUE)) if ids else {}
+
+    def _after_settling(self, settlements: Sequence[Settlement], done: set[int], session_id: int) -> None:
+        """Record why attempts failed while the rows are there; then remove replaced values, and move the dead."""
+        settled = [item for item in settlements if item.id in done]
+        failed = [(item, item.failure) for item in settled if item.failure]
+        if failed:
+            self.store.messages.record_attempts(
+                f"session {session_id}",
+                [item.id for item, _ in failed],
+                [item.counted for item, _ in failed],
+                [failure for _, failure in failed],
+            )
+        self.store.messages.drop_replaced([item.id for item in settled if item.verdict is RELEASE])
+        dead = [item.id for item in settled if item.verdict is Verdict.DEAD]
+        if dead:
+            self.store.moves.move_dead(dead)
+
+    def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
+        amount = len(settlements)
+        how = {"delay_seconds": [0.0] * amount, "counted": [False] * amount}
+        self.rows("settle_released", **fence(session_id, settlements), **how)
+
+    def resync(self, session_id: int, held: Sequence[int]) -> int:
+        with self.database.transaction():
+            replaced = self.store.messages.held_replaced(session_id)
+            released = len(self.rows("release_unknown", session=session_id, held=list(held)))
+            self.store.messages.drop_replaced(replaced)
+        return released
+
+
+def statements(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
+    """Yield what settles messages where no failed attempt is to be recorded and none is dead."""
+    for finishing in _finishing(session_id, settlements):
+        yield "settle_finished", finishing
+    yield from _returning(session_id, settlements)
+    if ids := [item.id for item in settlements if item.verdict is RELEASE]:
+        # An older value of a last-value queue is given up with its release.
+        yield "remove", {"ids": ids, **REPLACED_MEANWHILE}
+
+
+def _finishing(session_id: int, settlements: Sequence[Settlement]) -> Iterator[dict[str, Any]]:
+    for verdict, outcome in FINISHING:
+        chosen = [item for item in settlements if item.verdict is verdict]
+        if chosen:
+            yield fence(session_id, chosen) | {"outcome": outcome}
+
+
+def _returning(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
+    released = [item for item in settlements if item.verdict is RELEASE]
+    if released:
+        delays = [float(item.delay_seconds) for item in released]
+        how = {"delay_seconds": delays, "counted": [item.counted for item in released]}
+        yield "settle_released", fence(session_id, released) | how
+    dead = [item for item in settlements if item.verdict is Verdict.DEAD]
+    if dead:
+        reasons = [storable(item.reason, 255) for item in dead]
+        how = {"reasons": reasons, "counted": [item.counted for item in dead]}
+        yield "settle_dead", fence(session_id, dead) | how

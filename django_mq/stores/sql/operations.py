@@ -1,0 +1,137 @@
+"""What an operator does to messages and queues."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from django_mq.engine.states import QUEUE_DELETED
+from django_mq.stores import refusals
+from django_mq.stores.sql.database import Part
+from django_mq.stores.sql.messages import CANCELLED, PURGED, first_of
+from django_mq.stores.values import storable, told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+    from typing import Any
+    from uuid import UUID
+
+    from django_mq.stores.records import Failure
+
+#: Messages removed by one statement of a purge, so that no transaction grows with the backlog.
+PURGE_CHUNK = 1000
+#: How long the deletion of a queue waits for open transactions that wrote messages, in seconds. No publisher can
+#: write meanwhile; afterwards StoreUnavailable says to try again.
+DELETION_WAIT_SECONDS = 2
+#: No id is larger.
+LAST_ID = 2**63 - 1
+
+
+class Operations(Part):
+    """Delete a queue, purge, cancel, release, reorder, reschedule."""
+
+    def delete_queue(self, name: str, *, force: bool = False) -> int:
+        with self.database.transaction():
+            use = self.rows("queue_use", queue=name)
+            if not use:
+                raise refusals.no_such_queue(name)
+            if use[0][0]:
+                raise refusals.linked(name, use[0][0])
+            removed = self._empty(name) if force else 0
+            self._wait_for_publishers()
+            if self.rows("count_up_to", queue=name, limit=1)[0][0]:
+                raise refusals.not_empty(name, claimed=force)
+            for statement in ("drop_turn", "drop_bindings", "drop_duplicates", "drop_queue"):
+                self.rows(statement, queue=name)
+        return removed
+
+    def _wait_for_publishers(self) -> None:
+        """Let those who are writing messages finish, and others wait until this transaction ends."""
+
+    def _empty(self, name: str) -> int:
+        queue = self.store.queues.find(name)
+        if queue is None or queue.dead_letter_queue is None:
+            return self._purge_within(name, LAST_ID)
+        sent = 0
+        while ids := self._unheld(name, LAST_ID):
+            self.store.messages.bury(ids, QUEUE_DELETED)
+            moved = self.store.moves.move_dead(ids)
+            if not moved:
+                raise refusals.not_taken(name, queue.dead_letter_queue)
+            sent += moved
+        return sent
+
+    def purge(self, name: str) -> int:
+        self.store.queues.existing(name)
+        newest = self.rows("newest_message")[0][0]
+        return 0 if newest is None else self._purge_within(name, newest)
+
+    def _purge_within(self, name: str, newest: int) -> int:
+        """Remove chunk by chunk, each in a transaction of its own unless the caller holds one.
+
+        Nothing newer than an id: where messages keep coming it would not end, and remove what nobody meant.
+        """
+        removed = 0
+        while ids := self._unheld(name, newest):
+            with self._nested():
+                gone = len(self.store.messages.remove(ids, PURGED))
+            removed += gone
+            if not gone:
+                break  # others hold locks on what is left
+        return removed
+
+    def _unheld(self, name: str, newest: int) -> list[int]:
+        return first_of(self.rows("find_unheld", queue=name, newest=newest, limit=PURGE_CHUNK))
+
+    @contextmanager
+    def _nested(self) -> Iterator[None]:
+        if self.database.private:
+            yield
+        else:
+            with self.database.transaction():
+                yield
+
+    def cancel(self, ids: Sequence[int]) -> int:
+        with self.database.transaction():
+            return len(self.store.messages.remove(ids, CANCELLED))
+
+    def release_held(self, ids: Sequence[int]) -> int:
+        with self.database.transaction():
+            released = len(self.rows("release_held", ids=list(ids)))
+            self.store.messages.drop_replaced(ids)
+        return released
+
+    def deliver_now(self, ids: Sequence[int]) -> int:
+        return len(self.rows("deliver_now", ids=list(ids)))
+
+    def reschedule(self, ids: Sequence[int], deliver_at: datetime) -> int:
+        return len(self.rows("reschedule", ids=list(ids), deliver_at=deliver_at))
+
+    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+        with self.database.transaction():
+            return self.store.messages.prioritise(ids, priority)
+
+    def record_attempt(
+        self,
+        failure: Failure,
+        *,
+        queue_name: str,
+        number: int,
+        worker: str,
+        message_id: UUID | None = None,
+        correlation_id: str | None = None,
+        type: str = "",  # noqa: A002 - as the field
+    ) -> None:
+        row: dict[str, Any] = {
+            "message_id": message_id,
+            "correlation_id": correlation_id,
+            "queue_name": storable(queue_name, 200),
+            "type": storable(type, 255),
+            "number": number,
+            "worker": storable(worker, 255),
+            "error": storable(failure.error, 255),
+            "detail": told(failure.detail),
+            "traceback": told(failure.traceback),
+        }
+        self.rows("record_attempt", **row)

@@ -1,0 +1,185 @@
+"""Publications: rows written in the caller's transaction."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from django_mq.engine.duplicates import id_taken, id_twice
+from django_mq.stores import refusals
+from django_mq.stores.records import NewMessage
+from django_mq.stores.sql.admission import size_of, value_key
+from django_mq.stores.sql.database import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django_mq.stores.sql.admission import Room
+    from django_mq.stores.sql.database import Rows
+
+
+#: What of a NewMessage becomes a parameter of the statements.
+NEW_MESSAGE_FIELDS = tuple(each.name for each in fields(NewMessage) if each.name != "dedup_id")
+
+
+def is_ready_at_once(message: NewMessage) -> bool:
+    """Whether nothing is said of when the message comes and goes."""
+    return (
+        message.deliver_at is None
+        and message.delay_seconds is None
+        and message.expires_at is None
+        and message.ttl_seconds is None
+    )
+
+
+#: How often a write is tried that leaves out a message for a reason that has gone away since.
+TRIES = 3
+
+
+def parameters_of(message: NewMessage) -> dict[str, Any]:
+    return {name: getattr(message, name) for name in NEW_MESSAGE_FIELDS}
+
+
+class IncompleteError(Exception):
+    """Not every message could be written: the transaction must go."""
+
+
+class Publications(Part):
+    def append(self, message: NewMessage, *, again: bool = False) -> int:
+        for _ in range(TRIES):
+            rows = self.append_one(message)
+            if rows:
+                return int(rows[0][0])
+            if self.is_written([message], again=again):
+                return 0
+        raise refusals.unexplained(message)
+
+    def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        for _ in range(TRIES):
+            with suppress(IncompleteError), self.database.transaction():
+                return self.append_complete(messages)
+            if self.is_written(messages, again=again):
+                return []
+        raise refusals.unexplained(messages[0])
+
+    def append_one(self, message: NewMessage) -> Rows:
+        return self.database.insert("append", **parameters_of(message))
+
+    def append_complete(self, messages: Sequence[NewMessage]) -> list[int]:
+        """Append in the open transaction. Raises IncompleteError."""
+        if not messages:
+            return []
+        if len(messages) == 1:
+            ids = [int(row[0]) for row in self.append_one(messages[0])]
+        else:
+            ids = self.append_all(messages)
+        if len(ids) < len(messages):
+            raise IncompleteError
+        return ids
+
+    def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
+        """Return the ids of the rows in the given order, fewer where not all could be written."""
+        raise NotImplementedError
+
+    def is_written(self, messages: Sequence[NewMessage], *, again: bool) -> bool:
+        """Whether an earlier try has written all messages, of which the last try has left out at least one.
+
+        Raises UnknownQueue, QueueClosed or DuplicateMessage for the reason. False: the reason is over. Another
+        transaction has declared the queue since, or a message with the same id has been finished.
+        """
+        # Asked after the rollback: before it, the messages just written look taken too.
+        if again and all(self.is_taken(message) for message in messages):
+            return True
+        for name in {message.queue_name for message in messages}:
+            self.check_open(name)
+        seen = set()
+        for message in messages:
+            key = (message.queue_name, message.message_id)
+            if key in seen:
+                raise id_twice(message.message_id)
+            if self.is_taken(message):
+                raise id_taken(message.queue_name, message.message_id)
+            seen.add(key)
+        return False
+
+    def check_open(self, name: str) -> None:
+        """Raise UnknownQueue or QueueClosed for a queue that takes no messages."""
+        queue = self.store.queues.find(name)
+        if queue is None:
+            raise refusals.undeclared(name)
+        if queue.closed:
+            raise refusals.closed(name)
+
+    def is_taken(self, message: NewMessage) -> bool:
+        row = {"queue": message.queue_name, "message_id": message.message_id}
+        return bool(self.rows("message_taken", **row))
+
+
+class RuledPublications(Part):
+    def append(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        written, ids = self.store.publications, self.store.duplicate_ids
+        if again and all(written.is_taken(message) or ids.is_used_by(message) for message in messages):
+            return []
+        for _ in range(TRIES):
+            try:
+                with self.database.transaction():
+                    return self._append(messages, again=again)
+            except IncompleteError as error:
+                [kept] = error.args
+            if written.is_written(kept, again=again):
+                return []
+        raise refusals.unexplained(messages[0])
+
+    def _append(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
+        """Append in the open transaction what the limits admit. Raises IncompleteError with those messages."""
+        rooms = self.store.capacity.rooms({message.queue_name for message in messages})
+        keys = _value_keys(messages, rooms)
+        self.store.duplicate_ids.use(messages)
+        kept = self.store.capacity.admitted(messages, rooms)
+        if len(kept) < len(messages):
+            self._give_up(messages, kept, rooms, again=again)
+        try:
+            ids = dict(zip(map(id, kept), self.store.publications.append_complete(kept), strict=True))
+        except IncompleteError:
+            raise IncompleteError(kept) from None
+        for name, room in rooms.items():
+            mine = [message for message in kept if message.queue_name == name]
+            self.store.last_values.replace(
+                room, {ids[id(each)]: keys[id(each)] for each in mine if id(each) in keys}
+            )
+            if mine:
+                self.store.capacity.settle_in(room, len(mine), size_of(mine), newest=ids[id(mine[-1])])
+        return [ids.get(id(message), 0) for message in messages]
+
+    def _give_up(
+        self,
+        messages: Sequence[NewMessage],
+        kept: Sequence[NewMessage],
+        rooms: Mapping[str, Room],
+        *,
+        again: bool,
+    ) -> None:
+        """Count what full queues drop, and let its duplicate ids be used again.
+
+        Raises QueueClosed, and DuplicateMessage for a message that is there, unless it is published again.
+        """
+        welcome = set(map(id, kept))
+        for name, room in rooms.items():
+            dropped = [each for each in messages if each.queue_name == name and id(each) not in welcome]
+            if dropped:
+                self.store.publications.check_open(name)
+                if taken := [each for each in dropped if not again and self.store.publications.is_taken(each)]:
+                    raise id_taken(name, taken[0].message_id)
+                self.rows("count_dropped", queue_id=room.queue_id, dropped=len(dropped))
+                self.store.duplicate_ids.take_back(room.queue_id, dropped)
+
+
+def _value_keys(messages: Sequence[NewMessage], rooms: Mapping[str, Room]) -> dict[int, str]:
+    keys = {}
+    for message in messages:
+        room = rooms.get(message.queue_name)
+        key = value_key(message, room.last_value_key) if room is not None and room.last_value_key else None
+        if key is not None:
+            keys[id(message)] = key
+    return keys

@@ -1,0 +1,200 @@
+"""One connection to a file: whoever begins a transaction takes the write lock at once.
+
+The clock is this machine's: every process on the file shares it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+from django.db import transaction
+
+from django_mq.stores.connections import close_at_forks, translating
+from django_mq.stores.records import EPOCH
+from django_mq.stores.sql.database import Database
+from django_mq.stores.statements import PARAMETER
+from django_mq.stores.values import later
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    from django_mq.stores.records import NewMessage
+    from django_mq.stores.sql.database import Rows
+
+
+class SQLiteDatabase(Database):
+    package = "django_mq.stores.sqlite"
+    # A transaction that reads first and asks for the write lock later may be refused it for good.
+    begin: ClassVar[str] = "BEGIN IMMEDIATE"
+
+    def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
+        super().__init__(connection, private=private)
+        if private:
+            close_at_forks(connection)
+            connection.settings_dict = with_patience(connection.settings_dict)
+        self._marked: Any = None
+        self._reopened = 0
+
+    def now(self) -> str:
+        return "%(now)s"
+
+    def moment(self) -> datetime:
+        return datetime.now(UTC) + self.clock_offset
+
+    def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
+        return parameters(params, self.moment())
+
+    def rows_of_each(self, *names: str, **params: Any) -> list[Rows]:
+        """Run statements with the same parameters in one transaction; return the rows of each.
+
+        What PostgreSQL does in one statement with data-modifying parts takes several here, inside one write
+        transaction, where no other process can come in between.
+        """
+        with self.transaction():
+            # Fitted once: writing a thousand ids as text costs a third of what finding them does.
+            fitted = self.fitted(params)
+            return [self.run(name, fitted) for name in names]
+
+    def run_at_once(self, name: str, fitted: dict[str, Any]) -> Rows:
+        """Run a statement past Django's cursor, which makes the text anew each time, for its parameters' names."""
+        connection = self.connection
+        if self.is_watched:
+            return self.run(name, fitted)
+        with self.alone(), translating(connection):
+            connection.ensure_connection()
+            connection.validate_no_broken_transaction()
+            rows: Rows = connection.connection.execute(as_driver_reads(self.text(name)), fitted).fetchall()
+            return rows
+
+    def _atomic(self) -> AbstractContextManager[None]:
+        return super()._atomic() if self.private else self._shared_transaction()
+
+    @contextmanager
+    def _shared_transaction(self) -> Iterator[None]:
+        outermost = not self.connection.in_atomic_block
+        with transaction.atomic(using=self.connection.alias):
+            if outermost:
+                # Django's BEGIN takes no lock unless the site's settings say so.
+                self.rows("lock_for_writing")
+            yield
+
+    def change_marker(self) -> int:
+        version = self.rows("change_marker")[0][0]
+        if self.connection.connection is not self._marked:
+            # SQLite counts anew on each connection: a reopened one must not look unchanged.
+            self._marked = self.connection.connection
+            self._reopened += 1
+        return int(self._reopened << 32 | version)
+
+
+#: The first version with RETURNING and MATERIALIZED.
+OLDEST = (3, 35, 0)
+#: How long a worker waits for the write lock when the settings do not say. Less than a session's
+#: deadline, so that a worker that was kept waiting can still renew it.
+PATIENCE_SECONDS = 10.0
+
+
+def with_patience(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a private connection: the site's own, and how long to wait for a lock."""
+    return {**settings, "OPTIONS": {"timeout": PATIENCE_SECONDS, **settings["OPTIONS"]}}
+
+
+def problems(settings: Mapping[str, Any], journal_mode: str) -> list[tuple[str, str]]:
+    found = []
+    if sqlite3.sqlite_version_info < OLDEST:
+        found.append((f"SQLite {sqlite3.sqlite_version} is too old.", "Use SQLite 3.35 or later."))
+    if journal_mode not in {"wal", "memory"}:
+        hint = "Add 'init_command': 'PRAGMA journal_mode=WAL;' to the OPTIONS of the database."
+        found.append(("SQLite runs without write-ahead logging: readers and the writer block each other.", hint))
+    if str(settings["OPTIONS"].get("transaction_mode")).upper() not in {"IMMEDIATE", "EXCLUSIVE"}:
+        hint = "Add 'transaction_mode': 'IMMEDIATE' to the OPTIONS of the database."
+        found.append(("A transaction that reads before it publishes may fail with 'database is locked'.", hint))
+    return found
+
+
+MICROSECOND = timedelta(microseconds=1)
+#: A batch whose messages differ in nothing else: by far the most frequent one.
+FENCE = {"ids", "claims"}
+
+
+def parameters(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Fit a statement's parameters to the driver, ``now`` among them.
+
+    A number of ``..._seconds`` gets a twin ``..._seconds_from_now``, the time so far ahead.
+    One list becomes the JSON array of its name; ids and their claims alone become one object,
+    ``held``; other lists become one array of objects, ``given``.
+    """
+    fitted = {"now": text_of(now), "now_microseconds": (now - EPOCH) // MICROSECOND}
+    columns = {}
+    for name, value in params.items():
+        if isinstance(value, list):
+            columns[name] = value
+        else:
+            fitted |= _scalar(name, value, now)
+    if columns.keys() == FENCE:
+        return fitted | {"held": _by_claim(**columns)}
+    if len(columns) > 1:
+        rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        return fitted | {"given": json.dumps([_object(row, now) for row in rows])}
+    return fitted | {name: json.dumps(value) for name, value in columns.items()}
+
+
+@cache
+def as_driver_reads(text: str) -> str:
+    """Return a statement with its parameters named as the driver has them, ``:name``."""
+    return PARAMETER.sub(r":\1", text).replace("%%", "%")
+
+
+def at_once(message: NewMessage, now: datetime) -> dict[str, Any]:
+    """Return the parameters of append_at_once, in a third of the time that ``parameters`` takes."""
+    return {
+        "queue_name": message.queue_name,
+        "message_id": message.message_id.hex,
+        "body": message.body,
+        "content_type": message.content_type,
+        "content_encoding": message.content_encoding,
+        "headers": message.headers,
+        "properties": message.properties,
+        "priority": message.priority,
+        "type": message.type,
+        "correlation_id": message.correlation_id,
+        "group_key": message.group_key,
+        "now": text_of(now),
+        "now_microseconds": (now - EPOCH) // MICROSECOND,
+    }
+
+
+def _object(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    return {key: value for name, item in row.items() for key, value in _scalar(name, item, now).items()}
+
+
+def _scalar(name: str, value: Any, now: datetime) -> dict[str, Any]:
+    if name.endswith("seconds"):
+        return {name: value, f"{name}_from_now": None if value is None else text_of(later(now, value))}
+    if isinstance(value, datetime):
+        return {name: text_of(value)}
+    if isinstance(value, UUID):
+        return {name: value.hex}
+    return {name: value}
+
+
+def _by_claim(ids: Sequence[int], claims: Sequence[int]) -> str:
+    """Return the ids under the claim that each was given with, as JSON: a batch has few claims and many ids."""
+    found: dict[int, list[int]] = {}
+    for id_, claim in zip(ids, claims, strict=True):
+        found.setdefault(claim, []).append(id_)
+    # An id that was given twice is remembered once.
+    return json.dumps({claim: list(dict.fromkeys(ids)) for claim, ids in found.items()})
+
+
+def text_of(time: datetime) -> str:
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
