@@ -14,11 +14,11 @@ from django_mq.benchmarks.child import children
 from django_mq.benchmarks.measuring import QUEUE, Measure, measured
 from django_mq.delivery.handlers import Handler
 from django_mq.delivery.publishing import publish
-from django_mq.delivery.worker import Worker
+from django_mq.delivery.worker import Shift, Worker
 from django_mq.models import History
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Iterator, Set
 
     from django_mq.benchmarks.ground import Ground
     from django_mq.stores.records import ClaimRequest, Exchange
@@ -67,20 +67,22 @@ class CountingWorker(Worker):
 
     wakeups = claims = 0
 
-    def _begin(self) -> None:
-        super()._begin()
-        exchange, hear = self.session.exchange, self._standby.hear
+    def _new_shift(self) -> Shift:
+        shift = super()._new_shift()
+        exchange, hear = shift.session.exchange, shift.runtime.hear
 
         def counted(request: ClaimRequest | None) -> Exchange:
             self.claims += request is not None
             return exchange(request)
 
-        def heard(topics: Collection[str]) -> None:
+        def heard() -> Set[str]:
+            topics = hear()
             self.wakeups += any(topic[:2] in {"n:", "b:", "q:"} or topic == "*" for topic in topics)
-            hear(topics)
+            return topics
 
-        self.session.exchange = counted  # type: ignore[method-assign]
-        self._standby.hear = heard  # type: ignore[method-assign]
+        shift.session.exchange = counted  # type: ignore[method-assign]
+        shift.runtime.hear = heard  # type: ignore[method-assign]
+        return shift
 
 
 def prepare_sessions(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:

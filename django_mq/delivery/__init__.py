@@ -7,6 +7,7 @@
     session.py     this worker's lease on everything it claims; keeper.py renews it
     sidecar.py     a second process that renews it when the keeper cannot; sidecar_process.py is that process
     feeding.py     when to claim, and how much; when others may count on this session
+    runtime.py     session, hints and feeder together, as mq_worker and Celery's transport drive them
     handlers.py    the @consumer registry
     prefetch.py    what is claimed waits in order, within its handler's credit
     pool.py        threads

@@ -38,18 +38,26 @@ class Attempt:
     __slots__ = (
         "abandoned",
         "claimed",
-        "deadline",
         "error",
         "handler",
         "lease",
         "message",
-        "owner",
+        "origin",
         "policy",
         "receipt",
         "settled",
     )
 
-    def __init__(self, claimed: Claimed, handler: Handler, policy: Policy, lease: Lease | None = None) -> None:
+    def __init__(
+        self,
+        claimed: Claimed,
+        handler: Handler,
+        policy: Policy,
+        lease: Lease | None = None,
+        *,
+        origin: Any = None,
+        receipt: Any = None,
+    ) -> None:
         self.claimed = claimed
         self.handler = handler
         self.policy = policy
@@ -59,13 +67,11 @@ class Attempt:
         #: The acknowledgement is written already: nobody else is to write the verdict.
         self.settled = False
         self.error: BaseException | None = None
-        #: When the time limit is over, on the monotonic clock; set as the call begins.
-        self.deadline: float | None = None
         #: Settled by the time limit: the outcome that comes late is ignored.
         self.abandoned = False
-        #: What the prefetch needs to take it back, and the dispatcher and the session it came from.
-        self.receipt: Any = None
-        self.owner: Any = None
+        #: What it came from, and what the prefetch needs to take it back.
+        self.origin = origin
+        self.receipt = receipt
 
     def run(self) -> Settlement:
         """Go through the steps; never raises."""

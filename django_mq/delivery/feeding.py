@@ -22,7 +22,7 @@ from django_mq.notifications.registry import notifier
 from django_mq.stores.records import ClaimRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Set
+    from collections.abc import Callable, Collection, Mapping, Set
 
     from django_mq.delivery.session import Session
     from django_mq.notifications.base import Listener, Standing
@@ -42,15 +42,17 @@ class Feeder:
     Reasons are kept for each queue: one that has no credit now keeps its own until it has.
     """
 
-    def __init__(self, session: Session, *, listed: bool = False) -> None:
+    def __init__(self, session: Session, queues: tuple[str, ...] = (), *, listed: bool = False) -> None:
         self.session = session
         self.listed = listed
+        #: The queues of the session, and those of them to claim from now.
+        self.consumed = queues
         self.queues: tuple[str, ...] = ()
         # How much of each queue may be claimed; empty for as much of each as of all.
         self._limits: Mapping[str, int] = {}
         # Queues in which the last claim left something, and those that may have got something since.
         self._left: set[str] = set()
-        self._news: set[str] = set(session.queues)
+        self._news: set[str] = set(queues)
         # Whether something came back, so that the next claim begins at the head.
         self._whole = True
         #: Whether the last claim began there: what it did not find was not there.
@@ -79,12 +81,12 @@ class Feeder:
 
     def look(self, *, whole: bool = False) -> None:
         """Claim at the next chance: there may be something, with ``whole`` even where this session has been."""
-        self._news.update(self.session.queues, self.queues)
+        self._news.update(self.consumed, self.queues)
         self._whole = self._whole or whole
 
     def consume(self, queues: tuple[str, ...]) -> None:
         """Claim from these queues from now on."""
-        self.queues = self.session.queues = queues
+        self.queues = self.consumed = queues
         self._limits = {}
         self._promote = True
         self.look()
@@ -244,13 +246,6 @@ class Polls:
         self._polled_at = time.monotonic()
         self._spread = 1.0
 
-    def due(self, every_seconds: float, looked_at: float = 0.0) -> bool:
-        """Whether to look now; if so, the time until the next look begins."""
-        if self.seconds(every_seconds, looked_at) > 0:
-            return False
-        self.restart()
-        return True
-
     def restart(self) -> None:
         """Begin the time until the next look anew: there has been one."""
         self._polled_at = time.monotonic()
@@ -271,7 +266,7 @@ SAME_SECONDS = 0.001
 class Standby:
     """One session's dealings with the hint channel, for the driver that also pumps its feeder."""
 
-    def __init__(self, listener: Listener, feeder: Feeder, *, priority: int = 0) -> None:
+    def __init__(self, listener: Listener, feeder: Feeder, *, priority: Callable[[], int] = int) -> None:
         self._listener = listener
         self._feeder = feeder
         self._priority = priority
@@ -356,7 +351,7 @@ class Standby:
             queues,
             due_seconds=self._feeder.seconds_until_due(),
             following=following,
-            priority=self._priority,
+            priority=self._priority(),
         )
         self._queues, self._told = queues, set()
         self._renew_at = time.monotonic() + conf.load().SAFETY_POLL_SECONDS

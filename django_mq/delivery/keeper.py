@@ -48,6 +48,8 @@ class Keeper:
         self.store.bound_lock_waits(settings.SESSION_SECONDS / LOCK_WAITS)
         self._upkeep = Upkeep(self.store, settings.UPKEEP_SECONDS, grace_seconds=settings.SESSION_SECONDS)
         self._renew_at = 0.0
+        #: When it has looked for messages in the driver's place, on the monotonic clock, and there were none.
+        self.looked_at = float("-inf")
         shared = self.store.features.durable
         self._sidecar = Sidecar(session.alias) if settings.SIDECAR_SECONDS and shared else None
         self._stopping = threading.Event()
@@ -70,7 +72,9 @@ class Keeper:
     def start(self) -> None:
         """Start the thread."""
         # At once where the database is to notice its end, or where the others must know soon who goes first.
-        soon = self.store.features.notices_ends or any(one.priority for one in self._session.driver.describe())
+        soon = self.store.features.notices_ends or any(
+            one.priority for one in self._session.driver.describe().consumers
+        )
         if not soon:
             self._expect_renewal()
         if self._sidecar is not None and self._session.id is not None:
@@ -163,7 +167,7 @@ class Keeper:
         if ready:
             self._session.wake.set(LOOK)
         else:
-            self._session.looked_at = time.monotonic()
+            self.looked_at = time.monotonic()
 
     def renew(self) -> None:
         """Renew now, from any thread. Raises StoreError."""
@@ -171,17 +175,17 @@ class Keeper:
         if session.id is None or session.over or session.hopeless:
             return
         revivals, begun_at = session.certainty.revivals, now()
-        busy, slots = session.driver.measure()
+        load = session.driver.describe()
         heartbeat = Heartbeat(
             deadline_seconds=self._deadline_seconds,
             held=session.held,
             queues=session.queues,
-            credit=session.credit,
-            consumers=session.driver.describe(),
-            busy=busy,
-            slots=slots,
+            credit=load.credit,
+            consumers=load.consumers,
+            busy=load.busy,
+            slots=load.slots,
             memory_bytes=resident_bytes(),
-            look=session.held < max(1, session.credit),
+            look=session.held < max(1, load.credit),
         )
         renewal = self.store.renew(session.id, heartbeat)
         self._expect_renewal()

@@ -39,7 +39,8 @@ class Pool:
         self._next_attempt = next_attempt
         self._on_done = on_done
         self._on_idle = on_idle
-        self._running: dict[int, Attempt] = {}
+        # By thread, with the time on the monotonic clock when the time limit is over.
+        self._running: dict[int, tuple[Attempt, float | None]] = {}
         # Threads whose attempt was taken away and that still run it: each keeps its connections.
         self._abandoned: set[int] = set()
         self._news = 0
@@ -87,8 +88,8 @@ class Pool:
         """Give up the attempts whose time limit is over; until ``exhausted`` a new thread replaces each one's."""
         now = time.monotonic()
         given_up = []
-        for thread_id, attempt in list(self._running.items()):
-            if attempt.deadline is not None and now >= attempt.deadline and self._abandon(thread_id):
+        for thread_id, (attempt, deadline) in list(self._running.items()):
+            if deadline is not None and now >= deadline and self._abandon(thread_id):
                 given_up.append((attempt, attempt.expire()))
         return given_up
 
@@ -149,9 +150,8 @@ class Pool:
     def _run(self, attempt: Attempt) -> bool:
         """Run an attempt; False if it was given up meanwhile, and another thread has taken this one's place."""
         me = threading.get_ident()
-        if attempt.handler.time_limit_seconds is not None:
-            attempt.deadline = time.monotonic() + attempt.handler.time_limit_seconds
-        self._running[me] = attempt
+        limit = attempt.handler.time_limit_seconds
+        self._running[me] = attempt, None if limit is None else time.monotonic() + limit
         settlement = attempt.run()
         if not self._take_away(me):
             self._abandoned.discard(me)

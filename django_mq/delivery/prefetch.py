@@ -9,9 +9,8 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.executing import Attempt
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import WindowCredit
 from django_mq.engine.entry import Entry
@@ -23,9 +22,12 @@ from django_mq.stores.records import ConsumerInfo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from django_mq.delivery.executing import Attempt
     from django_mq.delivery.handlers import Handler
     from django_mq.engine.places import Order
-    from django_mq.stores.records import Claimed, QueueRecord
+    from django_mq.stores.records import Claimed
+
+    Begin = Callable[[Claimed, Handler, Any], Attempt]
 
 #: The time for the engine: what was claimed neither expires nor becomes due here.
 NOW = 0.0
@@ -65,10 +67,10 @@ class Subscriber:
 class Prefetch(ABC):
     """The messages that were claimed of one queue, and its handlers. From any thread."""
 
-    def __init__(self, handlers: Iterable[Handler], policy: Callable[[str], QueueRecord]) -> None:
+    def __init__(self, handlers: Iterable[Handler], begin: Begin) -> None:
         self.subscribers = tuple(Subscriber(handler) for handler in handlers)
         self.queue = self.subscribers[0].handler.queue
-        self._policy = policy
+        self._begin = begin
 
     @property
     def limit(self) -> int:
@@ -86,9 +88,9 @@ class Prefetch(ABC):
         """What the operator sees."""
         return [subscriber.describe() for subscriber in self.subscribers]
 
-    def _attempt(self, message: Claimed, subscriber: Subscriber) -> Attempt:
+    def _attempt(self, message: Claimed, subscriber: Subscriber, receipt: Any = None) -> Attempt:
         subscriber.delivered += 1
-        return Attempt(message, subscriber.handler, self._policy(self.queue))
+        return self._begin(message, subscriber.handler, receipt)
 
     @abstractmethod
     def offer(self, message: Claimed) -> None:
@@ -122,8 +124,8 @@ class Prefetch(ABC):
 class PlainPrefetch(Prefetch):
     """A heap for the one handler of a queue."""
 
-    def __init__(self, handlers: Iterable[Handler], policy: Callable[[str], QueueRecord]) -> None:
-        super().__init__(handlers, policy)
+    def __init__(self, handlers: Iterable[Handler], begin: Begin) -> None:
+        super().__init__(handlers, begin)
         [self._subscriber] = self.subscribers
         self._credit = self._subscriber.credit
         # The claim's token tells apart two claims of one row.
@@ -166,8 +168,8 @@ class PlainPrefetch(Prefetch):
 class SharedPrefetch(Prefetch):
     """An engine queue for several handlers of a queue: by priority, and handlers of equal priority in turn."""
 
-    def __init__(self, handlers: Iterable[Handler], policy: Callable[[str], QueueRecord]) -> None:
-        super().__init__(handlers, policy)
+    def __init__(self, handlers: Iterable[Handler], begin: Begin) -> None:
+        super().__init__(handlers, begin)
         self._entries = Queue(self.queue)
         self._consumers = {
             Consumer(item.handler.name, item.credit, priority=item.handler.priority): item
@@ -200,9 +202,7 @@ class SharedPrefetch(Prefetch):
             if delivery is None:
                 return None
             consumer, entry = delivery
-            attempt = self._attempt(_claimed(entry), self._consumers[consumer])
-        attempt.receipt = delivery
-        return attempt
+            return self._attempt(_claimed(entry), self._consumers[consumer], delivery)
 
     def finish(self, attempt: Attempt) -> None:
         consumer, entry = attempt.receipt
@@ -220,12 +220,15 @@ def _urgency(prefetch: Prefetch) -> int:
     return prefetch.urgency()
 
 
-def prefetch_of(handlers: Sequence[Handler], policy: Callable[[str], QueueRecord]) -> list[Prefetch]:
-    """Return the prefetch of each queue of the handlers, empty."""
+def prefetch_of(handlers: Sequence[Handler], begin: Begin) -> list[Prefetch]:
+    """Return the prefetch of each queue of the handlers, empty.
+
+    ``begin`` makes the attempt of a message, its handler, and a receipt for the prefetch.
+    """
     by_queue: dict[str, list[Handler]] = {}
     for handler in handlers:
         by_queue.setdefault(handler.queue, []).append(handler)
-    return [(PlainPrefetch if len(some) == 1 else SharedPrefetch)(some, policy) for some in by_queue.values()]
+    return [(PlainPrefetch if len(some) == 1 else SharedPrefetch)(some, begin) for some in by_queue.values()]
 
 
 class Dispatcher:

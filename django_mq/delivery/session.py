@@ -52,13 +52,24 @@ _unclosed: set[tuple[str, int]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What a heartbeat writes of the consumers."""
+
+    consumers: tuple[ConsumerInfo, ...] = ()
+    #: Their credit together, 0 for no limit.
+    credit: int = 0
+    #: How many messages are being handled, and how many can be at a time; None where nothing counts them.
+    busy: int | None = None
+    slots: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
     """What a session asks and tells the loop that drives it; called by the keeper's thread."""
 
-    #: What to show of the consumers at each heartbeat.
-    describe: Callable[[], tuple[ConsumerInfo, ...]] = tuple
-    #: How many messages are being handled now, and how many can be at a time.
-    measure: Callable[[], tuple[int | None, int | None]] = lambda: (None, None)
+    #: The session's name; nothing for one made of host and process.
+    name: Callable[[], str] = str
+    describe: Callable[[], Workload] = Workload
     #: Called when the session is told something else.
     obey: Callable[[Instructions], object] = lambda told: told
     #: Called in each round of the keeper, for what the driver may be too busy to see to.
@@ -74,25 +85,18 @@ class Session:
         *,
         kind: str,
         wake: Wake,
-        name: str = "",
         queues: tuple[str, ...] = (),
-        credit: int = 0,
         listed: bool = False,
         driver: Driver = Driver(),
     ) -> None:
         self.alias = alias
         self.kind = kind
         self.wake = wake
-        self.name = name or f"{kind}@{socket.gethostname()}:{os.getpid()}"
         self.store = private_store(alias)
         self.id: int | None = None
         self.settlements = Settlements()
-        self.queues = queues
-        self.credit = credit
         self.driver = driver
         self.instructions = Instructions()
-        #: When the keeper has looked for this session, on the monotonic clock: the driver need not, for a while.
-        self.looked_at = float("-inf")
         self.certainty = Certainty(self)
         self.lost = False
         self.retired = False
@@ -105,7 +109,17 @@ class Session:
         self._closing = threading.Lock()
         self._reviving = threading.Lock()
         #: When this session claims, and how much.
-        self.feeder = Feeder(self, listed=listed)
+        self.feeder = Feeder(self, queues, listed=listed)
+
+    @property
+    def name(self) -> str:
+        """By which operators know it."""
+        return self.driver.name() or f"{self.kind}@{socket.gethostname()}:{os.getpid()}"
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """All its queues, those included that it does not claim from at the moment."""
+        return self.feeder.consumed
 
     # Claiming and settling, by the driver.
 
@@ -234,6 +248,12 @@ class Session:
         return len(self._held)
 
     @property
+    def looked_at(self) -> float:
+        """When the keeper last looked for messages in vain, on the monotonic clock: the driver need not yet."""
+        keeper = self._keeper
+        return float("-inf") if keeper is None else keeper.looked_at
+
+    @property
     def keeper(self) -> Keeper | None:
         """The heartbeat, None before the session opens and after it closes."""
         return self._keeper
@@ -290,7 +310,7 @@ class Session:
             pid=os.getpid(),
             version=__version__,
             queues=self.queues,
-            credit=self.credit,
+            credit=self.driver.describe().credit,
         )
 
     def revive(self, revivals: int) -> bool:

@@ -1,4 +1,4 @@
-"""The native worker: session, listener, feeder, prefetch and pool, driven by one thread.
+"""The native worker: consumer runtime, prefetch and pool, driven by one thread.
 
 Start: declare queues, open the session, listen. Each turn: settle and
 claim, offer, wait. Stop: no more claims, give back what was not started, wait for what runs, write the
@@ -9,39 +9,50 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
-from django_mq.delivery.feeding import MARKER_SECONDS, Polls, Standby, poll_seconds
+from django_mq.delivery.executing import Attempt
 from django_mq.delivery.handlers import carries_task, check_transactions, is_over, pause_seconds
 from django_mq.delivery.policies import Admission, Policies
 from django_mq.delivery.pool import Pool
 from django_mq.delivery.prefetch import Dispatcher, prefetch_of
-from django_mq.delivery.session import Driver, Session
+from django_mq.delivery.runtime import CREDIT, ConsumerRuntime
+from django_mq.delivery.session import Driver, Workload
 from django_mq.engine.conduct import Conduct
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
-from django_mq.notifications.base import WORKERS_TOPIC, Wake, queue_topic
-from django_mq.notifications.registry import notifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django_mq.delivery.executing import Attempt
     from django_mq.delivery.handlers import Handler
-    from django_mq.stores.records import Claimed, ConsumerInfo, Instructions, Settlement
+    from django_mq.delivery.session import Session
+    from django_mq.notifications.base import Wake
+    from django_mq.stores.records import Claimed, Instructions, Settlement
 
 logger = logging.getLogger("django_mq.delivery")
 
 #: First and longest pause between two tries to reach the database, in seconds.
 FIRST_PAUSE_SECONDS = 0.1
 OUTAGE_CAP_SECONDS = 5.0
-#: The wake's topic when credit came back: no reason to look if nothing was left behind.
-CREDIT = "credit"
 #: Time between two looks at running time limits, in seconds.
 WATCH_SECONDS = 0.25
+
+
+class Shift:
+    """One session of a worker, and what was prefetched for it."""
+
+    def __init__(self, runtime: ConsumerRuntime, handlers: list[Handler], policies: Policies) -> None:
+        self.runtime = runtime
+        self.session = runtime.session
+        self.dispatcher = Dispatcher(prefetch_of(handlers, self._begin))
+        self.admission = Admission(runtime.session, policies)
+        self._policies = policies
+
+    def _begin(self, message: Claimed, handler: Handler, receipt: Any) -> Attempt:
+        policy = self._policies.of(message.queue_name)
+        return Attempt(message, handler, policy, self.session.lease, origin=self, receipt=receipt)
 
 
 class Worker:
@@ -54,14 +65,10 @@ class Worker:
         self._name = name
         self._handlers = list(handlers)
         check_transactions(self._handlers, self._alias)
-        self.wake = Wake()
         self._policies = Policies(dict.fromkeys(handler.queue for handler in self._handlers))
-        self._listener = notifier().listen(self.wake)
         self._stopping = False
         self._leaving = False
         self._waiting = False
-        self._polls = Polls()
-        self._marker: int | None = None
         # Set when the worker ends because of handlers that do not end.
         self._exhausted: HandlersHang | None = None
         # Queues in which a Celery task was found, to say so once.
@@ -69,7 +76,7 @@ class Worker:
         self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
         # Lost sessions of which something still runs.
         self._late: list[Session] = []
-        self._begin()
+        self._shift = self._new_shift()
         self._pool = Pool(
             threads,
             next_attempt=self._next_attempt,
@@ -77,82 +84,73 @@ class Worker:
             on_idle=self._on_idle,
         )
 
-    def _begin(self) -> None:
-        """Start with a new session and nothing prefetched: at first, and after a session was lost."""
-        self.dispatcher = Dispatcher(prefetch_of(self._handlers, self._policies.of))
-        self.session = Session(
+    def _new_shift(self) -> Shift:
+        """Return a new session with nothing prefetched: at first, and after a session was lost."""
+        runtime = ConsumerRuntime(
             self._alias,
             kind="native",
-            wake=self.wake,
-            name=self._name,
-            queues=self.dispatcher.queues,
-            credit=sum(handler.credit for handler in self._handlers),
-            driver=Driver(
-                describe=partial(self._describe, self.dispatcher),
-                measure=partial(self._measure, self.dispatcher),
-                obey=self._obey,
-            ),
+            queues=tuple(dict.fromkeys(handler.queue for handler in self._handlers)),
+            driver=Driver(name=lambda: self._name, describe=self._describe, obey=self._obey),
         )
-        self._shift = self.dispatcher, self.session
-        self._admission = Admission(self.session, self._policies)
-        self._feeder = self.session.feeder
-        self._standby = Standby(
-            self._listener, self._feeder, priority=max(handler.priority for handler in self._handlers)
-        )
+        return Shift(runtime, self._handlers, self._policies)
 
-    def _describe(self, dispatcher: Dispatcher) -> tuple[ConsumerInfo, ...]:
-        """What the operator sees of the consumers: a lost session has none any more."""
-        if dispatcher is not self.dispatcher:
-            return ()
-        if self.session.quiet:
-            return tuple(replace(info, state="stopping") for info in self.dispatcher.describe())
-        told = self._standby.told
-        return tuple(
-            replace(info, state="notified") if info.queue_name in told else info
-            for info in self.dispatcher.describe()
-        )
+    @property
+    def runtime(self) -> ConsumerRuntime:
+        """What claims for the worker; another one after a session was lost."""
+        return self._shift.runtime
 
-    def _measure(self, dispatcher: Dispatcher) -> tuple[int | None, int | None]:
-        """Count the slots: those that a lost session still uses are the new session's."""
-        return (self._pool.running, self._pool.slots) if dispatcher is self.dispatcher else (None, None)
+    @property
+    def session(self) -> Session:
+        """The session of the runtime."""
+        return self._shift.session
+
+    @property
+    def wake(self) -> Wake:
+        """What wakes the worker's loop."""
+        return self._shift.runtime.wake
+
+    def _describe(self) -> Workload:
+        """What the operator sees of the handlers."""
+        dispatcher = self._shift.dispatcher
+        return Workload(
+            consumers=dispatcher.describe(),
+            credit=dispatcher.credit(),
+            busy=self._pool.running,
+            slots=self._pool.slots,
+        )
 
     def _obey(self, told: Instructions) -> None:
         """Take what an operator says, in the keeper's thread; being quiet is seen to at each claim."""
-        self.dispatcher.resize(told.credit)
-        self.session.credit = self.dispatcher.credit()
+        self._shift.dispatcher.resize(told.credit)
         if told.conduct is Conduct.STOP:
             self.stop()
         self._pool.wake()
-        self.wake.set(CREDIT)
 
     def _next_attempt(self) -> Attempt | None:
-        if not self.session.certainty.holds:
-            return None  # the heartbeat confirms the lease, and then wakes the pool
         # Asked anew each time: a lost session is replaced together with what was prefetched for it.
-        dispatcher, session = shift = self._shift
-        if session.lost:
-            return None
-        attempt = dispatcher.next_attempt()
-        if attempt is not None:
-            attempt.owner = shift
-            attempt.lease = session.lease
-        return attempt
+        shift = self._shift
+        if shift.session.lost or not shift.session.certainty.holds:
+            return None  # the heartbeat confirms the lease, and then wakes the pool
+        return shift.dispatcher.next_attempt()
 
     def _on_done(self, attempt: Attempt, settlement: Settlement) -> None:
-        dispatcher, session = attempt.owner
-        dispatcher.finish(attempt)
+        shift: Shift = attempt.origin
+        shift.dispatcher.finish(attempt)
         if attempt.settled:
-            session.let_go(attempt.claimed)
+            shift.session.let_go(attempt.claimed)
         else:
-            session.settle(settlement)
+            shift.session.settle(settlement)
         # Waking costs a system call: only a driver that sleeps needs it, and only for a batch.
         # Of a group, or where few may be in flight, the next one waits for this very settlement.
-        if self._waiting and (self._feeder.ruled or len(self.session.settlements) >= self._refill_of(attempt)):
+        if self._waiting and (
+            self.runtime.feeder.ruled or len(self.session.settlements) >= self._refill_of(attempt)
+        ):
             self.wake.set(CREDIT)
 
     def _on_idle(self) -> None:
-        if self._waiting and (self._feeder.backlog or self.session.settlements or self._standby.at_work):
-            self.wake.set(CREDIT)
+        runtime = self.runtime
+        if self._waiting and (runtime.feeder.backlog or runtime.session.settlements or runtime.at_work):
+            runtime.wake.set(CREDIT)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Ask the worker to stop; from a signal handler or another thread.
@@ -178,16 +176,16 @@ class Worker:
         the site is not set up. Later the worker says so, and tries again after a pause. Raises HandlersHang,
         in the end, if too many handlers still run after they were given up.
         """
-        self._listener.subscribe([WORKERS_TOPIC, *map(queue_topic, self.dispatcher.queues)])
+        self.runtime.subscribe(self.session.queues)
         pause, has_worked = FIRST_PAUSE_SECONDS, False
         try:
             while not self._stopping:
                 try:
                     if not self.turn():
                         if until_empty and self._idle() and not self.session.quiet:
-                            if self._feeder.sure:
+                            if self.runtime.feeder.sure:
                                 break
-                            self._feeder.look(whole=True)
+                            self.runtime.feeder.look(whole=True)
                         else:
                             self._wait()
                     pause, has_worked = FIRST_PAUSE_SECONDS, True
@@ -220,9 +218,9 @@ class Worker:
         """Watch time limits, then settle and claim; return whether anything was claimed. Raises StoreError."""
         if self.session.lost:
             raise SessionLost
-        if self._feeder.restless:
+        if self.runtime.feeder.restless:
             self._policies.refresh_if_due(self.session.store)
-        self._admission.ask_if_due()
+        self._shift.admission.ask_if_due()
         if self._timed:
             self._give_up_overdue()
         return self._claim() > 0
@@ -243,14 +241,14 @@ class Worker:
             self.stop()
 
     def _claim(self) -> int:
-        wanted = self._hungry()
-        self._feeder.restrict(tuple(wanted), wanted)
-        refills = self.dispatcher.refills()
-        claimed = self._feeder.pump(credit=sum(wanted.values()), slots=self._slots(), refill=refills)
-        self.dispatcher.offer(message for message in claimed if self._is_for_a_handler(message))
+        dispatcher, wanted = self._shift.dispatcher, self._shift.dispatcher.hungry()
+        claimed = self.runtime.claim(
+            wanted, credit=sum(wanted.values()), slots=self._slots(), refill=dispatcher.refills()
+        )
+        dispatcher.offer(message for message in claimed if self._is_for_a_handler(message))
         if claimed:
             # With more to claim, the driver is in as much of a hurry as the threads.
-            self._pool.wake(patient=not self._feeder.backlog)
+            self._pool.wake(patient=not self.runtime.feeder.backlog)
         return len(claimed)
 
     def _is_for_a_handler(self, message: Claimed) -> bool:
@@ -275,10 +273,6 @@ class Worker:
                 message.type,
             )
 
-    def _hungry(self) -> dict[str, int]:
-        """Return the queues to claim from, and how much of each; none while told to be quiet."""
-        return {} if self.session.quiet else self.dispatcher.hungry()
-
     def _slots(self) -> int:
         """How many more messages could begin at once."""
         return max(0, self._pool.free - self._buffered())
@@ -287,61 +281,37 @@ class Worker:
         return max(0, self.session.held - self._pool.running - len(self.session.settlements))
 
     def _refill_of(self, attempt: Attempt) -> int:
-        return self.dispatcher.refill_of(attempt.claimed.queue_name)
+        return self._shift.dispatcher.refill_of(attempt.claimed.queue_name)
 
     # Waiting.
 
     def _wait(self) -> None:
         self._waiting = True
-        # Asked only now: whoever finished before saw nobody to wake.
+        # Asked only now: a thread that finished before saw no driver to wake.
         if not self._may_claim() and self._settle_down():
-            self.wake.wait(self._wait_seconds())
+            self.runtime.wait(self._wait_seconds())
         self._waiting = False
-        topics = self.wake.take_topics()
-        if WORKERS_TOPIC in topics:
-            self.session.renew_soon()
-        self._standby.hear(topics)
-        self._poll()
+        self.runtime.hear()
+        self.runtime.poll()
 
     def _settle_down(self) -> bool:
-        wanted = self._hungry()
-        return self._standby.settle_down(tuple(wanted), able=bool(wanted) and self._slots() > 0)
+        wanted = {} if self.session.quiet else self._shift.dispatcher.hungry()
+        return self.runtime.settle_down(wanted, able=bool(wanted) and self._slots() > 0)
 
     def _may_claim(self) -> bool:
         """Whether messages were left behind, and the credit for them is back."""
-        if not self._feeder.backlog or self.session.quiet:
+        feeder, dispatcher = self.runtime.feeder, self._shift.dispatcher
+        if not feeder.backlog or self.session.quiet:
             return False
-        wanted = self._hungry()
-        self._feeder.restrict(tuple(wanted), wanted)
-        if self._feeder.has_gathered(sum(wanted.values()), self.dispatcher.refills()):
+        wanted = dispatcher.hungry()
+        feeder.restrict(tuple(wanted), wanted)
+        if feeder.has_gathered(sum(wanted.values()), dispatcher.refills()):
             return True
         return not (self._pool.running or self._buffered())
 
     def _wait_seconds(self) -> float:
-        waits = [self._polls.seconds(self._poll_seconds(), self._looked_at())]
-        if self.session.store.features.notices_changes:
-            waits.append(MARKER_SECONDS)
-        if self._timed:
-            waits.append(WATCH_SECONDS)
-        if self.session.settlements:
-            waits.append(0.01)
-        times = self._feeder.seconds_until_due(), self._standby.seconds_until_question()
-        return min([*waits, *(seconds for seconds in times if seconds is not None)])
-
-    def _poll_seconds(self) -> float:
-        return poll_seconds(self.session.store, self._listener)
-
-    def _looked_at(self) -> float:
-        """When the keeper has looked in our place, which counts while hints are heard."""
-        return self.session.looked_at if self._listener.connected else 0.0
-
-    def _poll(self) -> None:
-        marker = self.session.store.change_marker()
-        if marker is not None and marker != self._marker:
-            self._marker = marker
-            self._feeder.look()
-        if self._polls.due(self._poll_seconds(), self._looked_at()):
-            self._feeder.look()
+        seconds = self.runtime.wait_seconds()
+        return min(seconds, WATCH_SECONDS) if self._timed else seconds
 
     def _idle(self) -> bool:
         return not self._pool.running and not self._buffered() and not self.session.settlements
@@ -350,15 +320,17 @@ class Worker:
 
     def _begin_anew(self) -> None:
         """Open another session; the lost one gives back what was not begun, and settles what still runs."""
-        lost, unstarted = self.session, self.dispatcher.empty()
-        self._begin()
-        lost.retire(unstarted)
-        self._late = [session for session in [*self._late, lost] if not session.over]
+        lost = self._shift
+        unstarted = lost.dispatcher.empty()
+        self._shift = self._new_shift()
+        self.runtime.subscribe(self.session.queues)
+        lost.runtime.retire(unstarted)
+        self._late = [session for session in [*self._late, lost.session] if not session.over]
 
     def _shut_down(self) -> None:
-        self._standby.leave()
+        self.runtime.leave()
         self._pool.stop()
-        for claimed in self.dispatcher.empty():
+        for claimed in self._shift.dispatcher.empty():
             self.session.release(claimed)
         self.session.flush()
         while self.unfinished and not self._leaving:
@@ -366,7 +338,6 @@ class Worker:
             self._give_up_overdue()
             self.session.flush()
         self._pool.disown()
-        self._listener.close()
-        for session in [*self._late, self.session]:
+        for session in self._late:
             session.close()
-        self.wake.close()
+        self.runtime.close()

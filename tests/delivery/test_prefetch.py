@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from django_mq.delivery.executing import Attempt
 from django_mq.delivery.prefetch import Dispatcher, PlainPrefetch, Prefetch, SharedPrefetch, prefetch_of
 from django_mq.engine.credit import WindowCredit
 from tests.delivery.builders import a_claimed, a_handler, a_policy
@@ -16,8 +17,8 @@ from tests.delivery.builders import a_claimed, a_handler, a_policy
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django_mq.delivery.executing import Attempt
-    from django_mq.stores.records import QueueRecord
+    from django_mq.delivery.handlers import Handler
+    from django_mq.stores.records import Claimed
 
 
 @pytest.fixture(params=[PlainPrefetch, SharedPrefetch])
@@ -27,19 +28,19 @@ def kind(request: pytest.FixtureRequest) -> type[Prefetch]:
     return chosen
 
 
-def policy(name: str) -> QueueRecord:
-    return a_policy(name=name)
+def begin(message: Claimed, handler: Handler, receipt: Any) -> Attempt:
+    return Attempt(message, handler, a_policy(name=message.queue_name), receipt=receipt)
 
 
 def a_dispatcher(kind: type[Prefetch], **allowed: int) -> Dispatcher:
     """One handler per queue, with its credit."""
-    return Dispatcher(kind([a_handler(queue=name, credit=credit)], policy) for name, credit in allowed.items())
+    return Dispatcher(kind([a_handler(queue=name, credit=credit)], begin) for name, credit in allowed.items())
 
 
 def handlers_of_one_queue(*wanted: tuple[str, int, int]) -> Dispatcher:
     """A dispatcher of handlers of one queue, each with its name, its priority and its credit."""
     handlers = [a_handler(a_function(name), priority=priority, credit=credit) for name, priority, credit in wanted]
-    return Dispatcher(prefetch_of(handlers, policy))
+    return Dispatcher(prefetch_of(handlers, begin))
 
 
 def a_function(name: str) -> Any:

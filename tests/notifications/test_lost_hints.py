@@ -48,7 +48,7 @@ def test_redis_killed_in_the_middle_loses_nothing(hinted: str, redis_server: Red
         wait_until(lambda: finished(hinted) == 40)
 
         redis_server.start()
-        wait_until(lambda: worker._listener.connected)
+        wait_until(lambda: worker.runtime.hears)
         for number in range(40, 60):
             publish("orders", number)
         wait_until(lambda: finished(hinted) == 60)
@@ -59,7 +59,7 @@ def test_redis_killed_in_the_middle_loses_nothing(hinted: str, redis_server: Red
 def test_a_frozen_redis_loses_nothing(hinted: str, redis_server: Redis) -> None:
     seen: list[Any] = []
     with running(a_handler(lambda message: seen.append(message.body)), using=hinted) as worker:
-        wait_until(lambda: worker._listener.connected)
+        wait_until(lambda: worker.runtime.hears)
         redis_server.freeze()
         for number in range(10):
             publish("orders", number)

@@ -193,7 +193,7 @@ def test_a_worker_outlives_a_key_that_another_program_wrote(
     client.set("{django_mq}:missed:orders", "abc")
 
     with running(a_handler(), using=committed_database) as worker:
-        wait_until(lambda: not worker._standby.at_work)
+        wait_until(lambda: not worker.runtime.at_work)
         client.set("{django_mq}:missed:orders", "abc")
         publish("orders", 1, using=committed_database)
         wait_until(lambda: History.objects.using(committed_database).exists())

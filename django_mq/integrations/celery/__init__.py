@@ -6,7 +6,7 @@
     address.py    the broker URL
     publisher.py  the producer's side; retries.py publishes a task's own retry
     message.py    Kombu's message to a row and back
-    transport.py  the Kombu transport, on the worker's event loop; intake.py claims for it
+    transport.py  the Kombu transport, on the worker's event loop
     channel.py    declaring, publishing, consuming; declarations.py writes queues and bindings
     qos.py        what a channel was given and has not settled
     transient_queues.py  remote control, its replies, and events

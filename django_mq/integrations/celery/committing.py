@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from django_mq.stores.registry import private_store, shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from django_mq.integrations.celery.intake import Intake
+    from django_mq.delivery.session import Session
     from django_mq.stores.base import Store
 
 #: This process, once a transport of it is on a worker's event loop.
@@ -48,9 +48,26 @@ def store_beside(alias: str) -> Store:
 class Committing:
     """The choice for one transport; calling it opens a context with the store to use."""
 
-    def __init__(self, alias: str, intake: Intake) -> None:
+    def __init__(self, alias: str, session: Callable[[], Session | None]) -> None:
         self._alias = alias
-        self._intake = intake
+        # The session of the transport, None while it consumes no durable queue.
+        self._session = session
+        self._beside: Store | None = None
+
+    @property
+    def store(self) -> Store:
+        """The private store: the session's, or another for a transport that has none."""
+        session = self._session()
+        if session is not None:
+            return session.store
+        if self._beside is None:
+            self._beside = store_beside(self._alias)
+        return self._beside
+
+    def close(self) -> None:
+        """Keep no connection that is not the session's."""
+        if self._beside is not None:
+            self._beside.close()
 
     @contextmanager
     def __call__(self) -> Iterator[Store]:
@@ -67,7 +84,7 @@ class Committing:
     def private(self) -> Iterator[Store]:
         """Use a store that commits by itself, whatever transaction is open."""
         in_worker, in_transaction = self._in_worker(), shared_store(self._alias).in_transaction
-        store = private_store(self._alias) if in_worker and in_transaction else self._intake.store
+        store = private_store(self._alias) if in_worker and in_transaction else self.store
         try:
             yield store
         finally:
@@ -75,7 +92,7 @@ class Committing:
                 store.close()
 
     def _in_worker(self) -> bool:
-        return self._intake.consumes or os.getpid() in _workers
+        return self._session() is not None or os.getpid() in _workers
 
     def enter_worker(self) -> None:
         """Take this process for a worker from now on, and close what its children should not inherit."""

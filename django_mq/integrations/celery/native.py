@@ -269,12 +269,12 @@ class NativeConsumer:
 
     @property
     def _limit(self) -> int:
-        return self._transport.intake.given_credit or self._handler.credit
+        return self._transport.given_credit or self._handler.credit
 
     def take(self, claimed: Claimed) -> None:
         """Hand a claimed message to Celery's own strategy, as any task message."""
         channel = self.channel
-        message = NativeMessage(claimed, self._transport.intake.session, self._handler, channel)
+        message = NativeMessage(claimed, self._transport.session, self._handler, channel)
         tag = str(message.delivery_tag)
         channel.qos.append(message, tag)
         self._tags.add(tag)

@@ -57,7 +57,7 @@ class Ledger:
     def limit(self) -> int:
         """How much may be unsettled: what an operator has given, or what Celery has asked for; 0 = no limit."""
         transport = self.channel.connection
-        given: int | None = None if transport is None else transport.intake.given_credit
+        given: int | None = None if transport is None else transport.given_credit
         return given or self.prefetch_count
 
     def describe(self, queue: str) -> ConsumerInfo:
@@ -180,7 +180,7 @@ class Handover:
     def ready(self) -> bool:
         """Whether the lease is certain, and the next message's channel has credit for it."""
         try:
-            if self._waiting and not self._transport.intake.session.certainty.holds:
+            if self._waiting and not self._transport.session.certainty.holds:
                 return False  # the heartbeat confirms the lease, and then wakes the loop
             return self._transport.has_credit(self._waiting[0].queue_name)
         except IndexError:  # the keeper, or a signal's handler, gives back at any moment
@@ -220,7 +220,7 @@ class Handover:
             return True
         callback = self._transport.callback(claimed.queue_name) if native is None else native.take_task
         if callback is None:
-            self._transport.intake.session.release(claimed)  # cancelled while the database answered
+            self._transport.session.release(claimed)  # cancelled while the database answered
         else:
             payload = self.payload(claimed)
             if payload is not None:
@@ -232,20 +232,20 @@ class Handover:
         """Settle the message if it has expired and is not to be handled; return whether it has."""
         if not is_over(claimed):
             return False
-        self._transport.intake.session.expire(claimed)
+        self._transport.session.expire(claimed)
         return True
 
     def payload(self, claimed: Claimed) -> dict[str, Any] | None:
         """Return the Kombu message, or dead-letter a row that is none."""
         priority = 9 - claimed.priority if self._redis_order else claimed.priority
         try:
-            return payload_of(claimed, self._transport.intake.session, priority=priority)
+            return payload_of(claimed, self._transport.session, priority=priority)
         except CorruptMessage as error:
             # It must neither loop nor stop the others.
             logger.error("Message %s of queue %r is corrupt: %r", claimed.message_id, claimed.queue_name, error)  # noqa: TRY400 - the trace is our own
             policy = self._transport.declarations.remembered(claimed.queue_name)
             dead = judged(claimed, ending_of(error), policy, f"corrupt: {error}", Failure.of(error))
-            self._transport.intake.session.settle(dead)
+            self._transport.session.settle(dead)
             return None
 
     def release(self, queue: str | None = None) -> None:
@@ -257,7 +257,7 @@ class Handover:
             except IndexError:  # the keeper has just given it back
                 break
             if queue in (None, claimed.queue_name):
-                self._transport.intake.session.release(claimed)
+                self._transport.session.release(claimed)
             else:
                 others.append(claimed)
         self._waiting.extend(others)
@@ -277,7 +277,7 @@ class Handover:
             return
         for _ in range(len(self._waiting) - self._transport.credit_now()):
             try:
-                self._transport.intake.session.release(self._waiting.pop())
+                self._transport.session.release(self._waiting.pop())
             except IndexError:  # the task has just ended
                 return
 

@@ -1,15 +1,14 @@
 """The Kombu transport: on the worker's event loop, or blocking in ``drain_events``.
 
-One transport is one Kombu connection: it has a session, claims for all its channels with
-one statement per wake-up, and settles with the next claim. Between claims it is idle: a
-hint, a due time, returning credit or a safety poll makes it look again.
+One transport is one Kombu connection. The first consumer gives it a consumer runtime, which claims for all its
+channels with one statement per wake-up, and settles with the next claim. A transport that only publishes has none.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import django
@@ -20,7 +19,8 @@ from kombu.transport import virtual
 import django_mq
 from django_mq import conf
 from django_mq.delivery.codecs import new_message_id
-from django_mq.delivery.session import Driver
+from django_mq.delivery.runtime import CREDIT, ConsumerRuntime
+from django_mq.delivery.session import Driver, Workload
 from django_mq.engine.arbiter import MOST_AT_A_TIME
 from django_mq.engine.conduct import Conduct
 from django_mq.engine.timer import Timer
@@ -30,18 +30,19 @@ from django_mq.integrations.celery.address import read
 from django_mq.integrations.celery.channel import Channel as MQChannel
 from django_mq.integrations.celery.committing import Committing
 from django_mq.integrations.celery.declarations import Declarations
-from django_mq.integrations.celery.intake import Intake
 from django_mq.integrations.celery.loops import apart_from_event_loops
 from django_mq.integrations.celery.publisher import Publisher
 from django_mq.integrations.celery.qos import Ahead, Handover, told_to_stop
 from django_mq.integrations.celery.transient_queues import VolatileLane
+from django_mq.notifications.base import ANY, volatile_topic
 from django_mq.stores.records import ClaimRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django_mq.delivery.session import Session
     from django_mq.integrations.celery.native import NativeConsumer
-    from django_mq.stores.records import ConsumerInfo, Instructions
+    from django_mq.stores.records import Instructions
 
 
 #: ``drain_events`` delivers for so long, in seconds, before its caller may look at the time.
@@ -86,9 +87,9 @@ class Transport(virtual.Transport):
         super().__init__(client, **options)
         address, self._wrong = read(client)
         self.alias = address.alias or conf.load().DATABASE
-        driver = Driver(describe=self._describe, measure=self._measure, obey=self._obey, mind=self._mind)
-        self.intake = Intake(self.alias, listed=address.listed, driver=driver)
-        self._committing = Committing(self.alias, self.intake)
+        self._listed = address.listed
+        self._runtime: ConsumerRuntime | None = None
+        self._committing = Committing(self.alias, self._consuming_session)
         self.lane = VolatileLane(self._committing, redis_order=address.redis_order)
         self.declarations = Declarations(self._committing)
         self.publisher = Publisher(
@@ -104,6 +105,10 @@ class Transport(virtual.Transport):
         self._timer = Timer(self._set_timer)
         #: What the timer has set in the loop.
         self._alarm: Any = None
+        # Whether transient queues may have something.
+        self._volatile_look = True
+        # Whether what the last look could have brought would have begun at once.
+        self._able = False
         # Whether something was delivered that the pool may not have written to its processes yet.
         self._pool_is_next = False
         self._driver: int | None = None
@@ -139,7 +144,7 @@ class Transport(virtual.Transport):
         self.handover.release()
         super().close_connection(connection)
         self.lane.close()
-        self.intake.retire()
+        self._retire()
 
     def driver_version(self) -> str:
         """Return the version of this package."""
@@ -148,6 +153,42 @@ class Transport(virtual.Transport):
     def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:  # noqa: ARG002 - Kombu's signature
         """Return the URL: there is no password in it."""
         return uri
+
+    # The runtime.
+
+    @property
+    def runtime(self) -> ConsumerRuntime:
+        """What claims for this transport, made when it is first asked for and again after a retirement."""
+        if self._runtime is None:
+            driver = Driver(
+                name=lambda: "" if self._worker is None else self._worker.name,
+                describe=self._describe,
+                obey=self._obey,
+                mind=self.handover.give_back_stale,  # the loop may be blocked
+            )
+            self._runtime = ConsumerRuntime(self.alias, kind="celery", driver=driver, listed=self._listed)
+        return self._runtime
+
+    @property
+    def session(self) -> Session:
+        """The session of the runtime."""
+        return self.runtime.session
+
+    def _consuming_session(self) -> Session | None:
+        """The session, None for a transport that consumes no durable queue."""
+        runtime = self._runtime
+        return runtime.session if runtime is not None and runtime.consumes else None
+
+    @property
+    def given_credit(self) -> int | None:
+        """The credit that an operator has given each consumer, None for their own."""
+        return None if self._runtime is None else self._runtime.session.instructions.credit
+
+    def _retire(self) -> None:
+        runtime, self._runtime = self._runtime, None
+        if runtime is not None:
+            runtime.retire()
+        self._committing.close()
 
     # Which queues.
 
@@ -167,7 +208,6 @@ class Transport(virtual.Transport):
     def serve(self, worker: ServedWorker) -> None:
         """Claim for a Celery worker from now on, and show the session under its name."""
         self._worker = worker
-        self.intake.session.name = worker.name
 
     def consume_native(self, queue: str, consumer: NativeConsumer) -> None:
         """Claim from a queue for the worker step, together with the channels' queues."""
@@ -187,37 +227,33 @@ class Transport(virtual.Transport):
         volatile = [queue for queue in self._channel_of if queue in self.lane.queues]
         durable = [queue for queue in self._channel_of if queue not in self.lane.queues]
         self._consuming = frozenset(self._channel_of[queue] for queue in durable)
-        self.intake.consume([*durable, *self.native], volatile)
+        durable += self.native
+        if durable or volatile or self.on_loop or self._consuming_session() is not None:
+            self.runtime.subscribe(durable, map(volatile_topic, volatile))
+            self._volatile_look = True
+        else:
+            # A program that has heard its answers keeps neither a listener nor a connection.
+            self._retire()
 
     @property
     def on_loop(self) -> bool:
         """Whether a worker's event loop drives this transport, which must survive every message."""
         return self._loop is not None
 
-    def _describe(self) -> tuple[ConsumerInfo, ...]:
+    def _describe(self) -> Workload:
         """What the operator sees of this transport's consumers."""
-        self.intake.session.credit = self._window()
         channels = [
             (queue, channel) for queue, channel in self._channel_of.items() if queue not in self.lane.queues
         ]
         tasks = [channel.qos.describe(queue) for queue, channel in channels]
         consumers = (*tasks, *(consumer.describe() for consumer in list(self.native.values())))
-        if self.intake.quiet:
-            return tuple(replace(info, state="stopping") for info in consumers)
-        told = self.intake.told
-        return tuple(replace(info, state="notified") if info.queue_name in told else info for info in consumers)
-
-    def _measure(self) -> tuple[int | None, int | None]:
-        return (None, None) if self._worker is None else self._worker.measure()
+        busy, slots = (None, None) if self._worker is None else self._worker.measure()
+        return Workload(consumers=consumers, credit=self._window(), busy=busy, slots=slots)
 
     def _obey(self, told: Instructions) -> None:
         """End the worker in order where an operator says so, in the keeper's thread."""
         if told.conduct is Conduct.STOP and self._worker is not None:
             self._worker.end()
-
-    def _mind(self) -> None:
-        """Called by the keeper, too: the loop may be blocked."""
-        self.handover.give_back_stale()
 
     def callback(self, queue: str) -> Callable[[dict[str, Any]], Any] | None:
         """Return what takes the queue's messages, None if nobody consumes it any more."""
@@ -239,23 +275,28 @@ class Transport(virtual.Transport):
         """Claim when everything claimed before has been handed over, or has gone back."""
         if self.handover:
             self.handover.give_back_stale()
-            self.intake.busy()
+            self._able = False  # enough is claimed already
+            return
+        runtime = self._runtime
+        if runtime is None:
             return
         settled = self._settled()
-        ahead = self._ahead.amount(settled) if self._may_claim_ahead() else 0
-        credit = self._credit(ahead)
+        ahead = self._ahead.amount(settled) if self._may_claim_ahead(runtime) else 0
+        limits, credit = self._credit(ahead)
         slots = credit if self._worker is None else self._worker.slots()
         refill = max(1, max(self._window(), ahead) // 2)
-        claimed = self.intake.claim(credit=credit, slots=slots, refill=refill)
+        self._able = credit > 0 and slots > 0 and not runtime.session.quiet
+        claimed = runtime.claim(limits, credit=credit, slots=slots, refill=refill)
         if claimed:
             self._ahead.claimed(settled, len(claimed))
             self.handover.add(claimed)
             # Settling asks what is remembered only: it may happen anywhere, in signal handlers too.
             self.declarations.refresh(self.handover.queues())
 
-    def _may_claim_ahead(self) -> bool:
-        """Whether one window is all that limits what is claimed: no handler's, no other channel's, no queue's."""
-        return len(self._consuming) == 1 and not self.native and self.intake.may_claim_ahead
+    def _may_claim_ahead(self, runtime: ConsumerRuntime) -> bool:
+        """Whether one window is all that limits what is held: no handler, queue or operator does, too."""
+        limited = self.native or runtime.feeder.ruled or self.given_credit is not None
+        return len(self._consuming) == 1 and not limited
 
     def _settled(self) -> int:
         return sum(channel.qos.settled for channel in self._consuming)
@@ -269,19 +310,15 @@ class Transport(virtual.Transport):
         """Return how many messages the channels may be given now."""
         return min((channel.qos.credit() for channel in self._consuming), default=MOST_AT_A_TIME)
 
-    def _credit(self, ahead: int) -> int:
-        """Return the credit of the channels together, having set each queue's limit; ``ahead`` needs no credit."""
-        if self.intake.quiet:
-            self.intake.narrow({})
-            return 0
+    def _credit(self, ahead: int) -> tuple[dict[str, int], int]:
+        """Return the credit of the queues that have some, and of the channels together; ``ahead`` needs none."""
         credit = {queue: max(channel.qos.credit(), ahead) for queue, channel in self._channel_of.items()}
         credit |= {queue: consumer.credit() for queue, consumer in self.native.items()}
         able = {queue: left for queue, left in credit.items() if left > 0 and queue not in self.lane.queues}
-        self.intake.narrow(able)
         # A handler's messages use the credit of its channel, too.
         channels = {channel for queue, channel in self._channel_of.items() if queue in able}
         channels |= {consumer.channel for queue, consumer in self.native.items() if queue in able}
-        return sum(max(channel.qos.credit(), ahead) for channel in channels)
+        return able, sum(max(channel.qos.credit(), ahead) for channel in channels)
 
     def _window(self) -> int:
         return min((channel.qos.limit or 1 for channel in self._consuming), default=1)
@@ -291,7 +328,7 @@ class Transport(virtual.Transport):
         if queue in self.lane.queues:
             return next((_tagged(message) for _, message in self.lane.take([queue], limit=1)), None)
         request = ClaimRequest(queues=(queue,), credit=1)
-        while claimed := self.intake.session.exchange(request).claimed:
+        while claimed := self.session.exchange(request).claimed:
             if self.handover.ends(claimed[0]):
                 continue
             self.declarations.refresh([queue])
@@ -305,9 +342,9 @@ class Transport(virtual.Transport):
             return 0
         for lost in self.lane.renew():
             self.cancel(lost)
-        if not self.intake.volatile_look:
+        if not self._volatile_look:
             return 0
-        self.intake.volatile_look = False
+        self._volatile_look = False
         taken = self.lane.take([queue for queue in self._channel_of if queue in self.lane.queues])
         for queue, message in taken:
             self._deliver_volatile(queue, message)
@@ -320,8 +357,9 @@ class Transport(virtual.Transport):
 
     def wake_from_other_thread(self) -> None:
         """Make the driver look at returned credit, unless it is the driver who returned it."""
-        if threading.get_ident() != self._driver:
-            self.intake.wake.set("credit")
+        runtime = self._runtime
+        if runtime is not None and threading.get_ident() != self._driver:
+            runtime.wake.set(CREDIT)
 
     # Blocking.
 
@@ -342,13 +380,24 @@ class Transport(virtual.Transport):
         return bool(self.handover.portion(BLOCKING_SECONDS))
 
     def _wait(self, left: float | None) -> None:
-        if not self.intake.settle_down():
+        if not self._settle_down():
             return
-        interval = self.intake.poll_interval_seconds()
-        waits = [seconds for seconds in (left, interval, self._timer_seconds()) if seconds is not None]
-        self.intake.wake.wait(min(waits), clear=False)
-        self.intake.hear()
-        self.intake.poll()
+        waits = (left, self.runtime.wait_seconds(), self.handover.stale_seconds())
+        self.runtime.wait(min(seconds for seconds in waits if seconds is not None))
+        self._hear()
+        self._poll()
+
+    def _settle_down(self) -> bool:
+        return self.runtime.settle_down(self.runtime.feeder.queues, able=self._able)
+
+    def _hear(self) -> None:
+        topics = self.runtime.hear()
+        if ANY in topics or any(topic.startswith("v:") for topic in topics):
+            self._volatile_look = True
+
+    def _poll(self) -> None:
+        if self.runtime.poll():
+            self._volatile_look = True
 
     # On the worker's event loop.
 
@@ -356,15 +405,16 @@ class Transport(virtual.Transport):
         """Watch the wake, look after every turn of the loop, and poll by a timer."""
         self._loop = loop
         loops.entered(loop)
-        loops.before_events(loop, self.intake.ensure_certain)
+        # After a pause nothing begins that may be others' by now: Celery drops what its pool has not begun.
+        loops.before_events(loop, self.session.certainty.ensure)
         self._committing.enter_worker()
-        loop.add_reader(self.intake.wake.fileno(), self._on_wake)
+        loop.add_reader(self.runtime.wake.fileno(), self._on_wake)
         loop.on_tick.add(self._on_tick)
-        self._poll_timer = loop.call_repeatedly(self.intake.poll_interval_seconds(), self.intake.poll)
+        self._poll_timer = loop.call_repeatedly(self.runtime.poll_interval_seconds, self._poll)
 
     def _on_wake(self) -> None:
         """Claim at once when woken: the pool's tick follows in the loop's next turn, before it waits."""
-        self.intake.hear()
+        self._hear()
         if not told_to_stop() and self.work():
             self._pool_is_next = True
 
@@ -379,17 +429,17 @@ class Transport(virtual.Transport):
             # It writes once all ticks are over: Redis is asked of our sleep a turn later, not in its way.
             self._pool_is_next = False
             self._turn_again()
-        elif not self.intake.settle_down():
+        elif not self._settle_down():
             self._turn_again()
         else:
             self._arm_timer()
 
     def _turn_again(self) -> None:
-        self.intake.wake.set("turn")
+        self.runtime.wake.set("turn")
 
     def _timer_seconds(self) -> float | None:
         """Return when to turn although nothing happens, None if never."""
-        times = [self.intake.timer_seconds(), self.handover.stale_seconds()]
+        times = [self.runtime.seconds_until_due(), self.handover.stale_seconds()]
         return min((seconds for seconds in times if seconds is not None), default=None)
 
     def _arm_timer(self) -> None:
@@ -399,7 +449,7 @@ class Transport(virtual.Transport):
         loop's heap until then, even if cancelled.
         """
         seconds = self._timer_seconds()
-        if seconds is None or seconds > self.intake.poll_interval_seconds() or self._loop is None:
+        if seconds is None or seconds > self.runtime.poll_interval_seconds or self._loop is None:
             return
         if self._timer.arm(time.monotonic() + seconds):
             # The loop has settled how long it waits before it ticks.
@@ -422,7 +472,7 @@ class Transport(virtual.Transport):
             return
         loops.left(loop)
         loop.on_tick.discard(self._on_tick)
-        loop.remove_reader(self.intake.wake.fileno())
+        loop.remove_reader(self.runtime.wake.fileno())
         if self._poll_timer is not None:
             self._poll_timer.cancel()
 

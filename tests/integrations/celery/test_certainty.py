@@ -60,7 +60,7 @@ def session_of(connection: Connection) -> Session:
     """The consumer's session, which holds a message."""
     Producer(connection.default_channel).publish("held", routing_key="things")
     connection.drain_events(timeout=PATIENCE_SECONDS)
-    found: Session = connection.transport.intake.session
+    found: Session = connection.transport.session
     assert found.id is not None
     return found
 

@@ -22,7 +22,7 @@ def test_the_transports_of_a_worker_that_have_no_session_share_a_connection(
     with Connection(url) as events, Connection(url) as replies:
         events.ensure_connection()
         replies.ensure_connection()
-        first, second = (one.transport.intake.store for one in (events, replies))
+        first, second = (one.transport._committing.store for one in (events, replies))
 
     # SQLite's costs nothing, and does not notice what itself has changed.
     assert (first is second) == (not first.features.notices_changes)
@@ -39,13 +39,13 @@ def test_a_task_with_an_open_transaction_waits_for_no_connection_that_others_sha
     with Connection(url) as connection:
         connection.ensure_connection()
         transport = connection.transport
-        choose = committing.Committing(committed_database, transport.intake)
+        choose = transport._committing
 
         with transaction.atomic(using=committed_database), choose.private() as retry, choose() as declaration:
             pass
 
-        assert transport.intake.store not in (retry, declaration)
-        transport.intake.store.close()
+        assert transport._committing.store not in (retry, declaration)
+        transport._committing.store.close()
 
 
 def test_transports_outside_of_a_worker_close_their_connections_after_use(
@@ -56,4 +56,4 @@ def test_transports_outside_of_a_worker_close_their_connections_after_use(
         one.ensure_connection()
         other.ensure_connection()
 
-        assert one.transport.intake.store is not other.transport.intake.store
+        assert one.transport._committing.store is not other.transport._committing.store

@@ -336,13 +336,13 @@ def test_acknowledging_in_another_thread_wakes_the_consumer(connection: Connecti
     inbox = Inbox(channel, THINGS, prefetch=1)
     connection.drain_events(timeout=PATIENCE_SECONDS)
     transport = connection.transport
-    transport.intake.hear()
+    transport.runtime.hear()
 
     thread = threading.Thread(target=inbox.messages[0].ack)
     thread.start()
     thread.join()
 
-    assert transport.intake.wake.wait(0)
+    assert transport.runtime.wake.wait(0)
     connection.drain_events(timeout=PATIENCE_SECONDS)
     assert inbox.bodies == [1, 2]
 

@@ -27,7 +27,7 @@ class Loop:
 
     def __init__(self, connection: Connection) -> None:
         self._hub = Hub()
-        self._intake = connection.transport.intake
+        self._transport = connection.transport
         connection.register_with_event_loop(self._hub)
 
     def turn(self) -> None:
@@ -39,8 +39,11 @@ class Loop:
     @property
     def is_idle(self) -> bool:
         """Whether others count on the session to take what comes next."""
-        standby = self._intake._standby
-        return standby is not None and not standby.at_work
+        return not self._transport.runtime.at_work
+
+    def is_told_of(self, queue: str) -> bool:
+        """Whether the session is told of what comes next in a queue."""
+        return queue in self._transport.runtime._standby._queues
 
     def close(self) -> None:
         self._hub.close()
@@ -91,3 +94,32 @@ def test_a_key_that_another_program_wrote_to_redis_does_not_end_the_loop(
         Producer(connection.default_channel).publish("now", routing_key="things")
         loop.turn_until(lambda: received)
         loop.close()
+
+
+def test_a_consumer_that_is_added_later_counts_with_its_priority(
+    url: str, settings: Settings, redis_server: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_server.url}
+    monkeypatch.setattr(committing, "_workers", set())
+    with Connection(url) as one, Connection(url) as other:
+        first, second = Loop(one), Loop(other)
+        received: dict[str, Any] = {}
+        consume(one, Queue("others"), received)
+        first.turn_until(lambda: first.is_idle)
+        consume(other, Queue("things", consumer_arguments={"x-priority": 3}), received, name="lower")
+        second.turn_until(lambda: second.is_idle)
+        consume(one, Queue("things", consumer_arguments={"x-priority": 5}), received, name="higher")
+        first.turn_until(lambda: first.is_told_of("things"))
+
+        Producer(one.default_channel).publish("now", routing_key="things")
+        wait_until(lambda: first.turn() or second.turn() or received)
+        first.close()
+        second.close()
+
+    assert list(received) == ["higher"]
+
+
+def consume(connection: Connection, queue: Queue, received: dict[str, Any], *, name: str = "") -> None:
+    channel = connection.default_channel
+    queue(channel).declare()
+    Consumer(channel, [queue], on_message=lambda message: received.update({name: message})).consume()
