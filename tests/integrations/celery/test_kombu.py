@@ -375,7 +375,7 @@ def test_a_simple_queue_works(connection: Connection) -> None:
 def test_a_consumer_may_have_rabbitmqs_priority(connection: Connection, channel: Channel) -> None:
     channel.basic_consume("things", arguments={"x-priority": 7})
 
-    assert [info.priority for info in connection.transport._describe()] == [7]
+    assert [info.priority for info in connection.transport._describe().consumers] == [7]
     with pytest.raises(ChannelError, match="whole number"):
         channel.basic_consume("things", arguments={"x-priority": "high"})
 
