@@ -4,7 +4,7 @@
     codecs.py      body to bytes and back
     publishing.py  check, encode, append in the caller's transaction
     hinting.py     the hint that waits for the commit
-    session.py     this worker's lease on everything it claims; keeper.py renews it
+    session.py     this worker's lease on everything it claims; heartbeat.py renews it
     sidecar.py     a second process that renews it when the keeper cannot; sidecar_process.py is that process
     feeding.py     when to claim, and how much; when others may count on this session
     runtime.py     session, hints and feeder together, as mq_worker and Celery's transport drive them
@@ -13,7 +13,7 @@
     pool.py        threads
     executing.py   one attempt, as a column of named steps
     settling.py    outcomes gathered, written with the next claim
-    upkeep.py      promote, reap, expire, trim, prune; operations.py has stalled ones of the admin gone on with
+    upkeep.py      promote, reap, expire, trim, prune; go on with stalled operations of the admin
     worker.py      puts the services of mq_worker together
 
 Start order: session, keeper, listener, feeder, pool. Stop order is the reverse of use:

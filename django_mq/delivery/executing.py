@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from django.db import connections, transaction
 
 from django_mq import signals
-from django_mq.delivery.apart import has_connected
 from django_mq.delivery.handlers import ReceivedMessage, check_run
 from django_mq.delivery.validation import moment
 from django_mq.engine.verdict import RETURNED, Ending, Verdict, ending_of, verdict
 from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Retry
+from django_mq.stores.connections import has_connected
 from django_mq.stores.records import Failure, Lease, Settlement
 from django_mq.stores.registry import shared_store
 

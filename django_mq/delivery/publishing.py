@@ -17,11 +17,11 @@ from asgiref.sync import sync_to_async
 
 from django_mq import conf, signals
 from django_mq.delivery import hinting, validation
-from django_mq.delivery.apart import ApartThreads, works_for_event_loop
 from django_mq.delivery.codecs import encode_body, encode_json, new_message_id, new_uuids
 from django_mq.delivery.queues import declare, may_declare
 from django_mq.engine.routing import queues_matching
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
+from django_mq.stores.connections import ApartThreads, works_for_event_loop
 from django_mq.stores.records import NewMessage
 from django_mq.stores.refusals import undeclared
 from django_mq.stores.registry import shared_store

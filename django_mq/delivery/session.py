@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING
 
 from django_mq import __version__
 from django_mq.delivery import settling
-from django_mq.delivery.certainty import Certainty, now, revive
 from django_mq.delivery.feeding import Feeder
-from django_mq.delivery.keeper import Keeper
+from django_mq.delivery.heartbeat import Certainty, Keeper, now, revive
 from django_mq.delivery.settling import Settlements, SettlementWriter
 from django_mq.engine.conduct import Conduct
 from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 import django
 from django.conf import settings
 
-from django_mq.delivery.certainty import now
-from django_mq.engine.lease import SILENT_SHARE, is_silent, may_be_prolonged
+from django_mq.delivery.heartbeat import now
+from django_mq.engine.claim import SILENT_SHARE, is_silent, may_be_prolonged
 from django_mq.errors import StoreError
 from django_mq.stores.registry import private_store
 

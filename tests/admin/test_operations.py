@@ -21,7 +21,7 @@ from django.utils import timezone
 from django_mq.admin import background, register
 from django_mq.admin.message_acts import CANCEL, MOVE, PRIORITISE, RESCHEDULE, RETRY
 from django_mq.admin.messages import MessageAdmin
-from django_mq.engine.lease import STALLED_SECONDS
+from django_mq.engine.claim import STALLED_SECONDS
 from django_mq.models import Message, Operation
 from tests.admin.conftest import act, list_of, page_of, said
 

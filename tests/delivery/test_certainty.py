@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.api import publish_many
-from django_mq.delivery import keeper
+from django_mq.delivery import heartbeat
 from django_mq.delivery.queues import declare
 from django_mq.delivery.session import Session
 from django_mq.models import Message
@@ -72,7 +72,7 @@ def finish_elsewhere(alias: str) -> None:
 def test_a_worker_that_was_stopped_begins_no_message_that_was_finished_elsewhere(
     alias: str, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "ROUND_SECONDS", PATIENCE_SECONDS)  # the pool is the first to wake up
+    monkeypatch.setattr(heartbeat, "ROUND_SECONDS", PATIENCE_SECONDS)  # the pool is the first to wake up
     with running(a_handler(gate, credit=2), using=alias, threads=1) as worker:
         wait_until(lambda: gate.begun and worker.session.held == 2)
         before = worker.session
@@ -136,5 +136,5 @@ def test_two_threads_that_give_back_at_once_leave_the_later_look(
         certainty.resynced(second)
 
         assert certainty.resync_due() is None
-        monkeypatch.setattr("django_mq.delivery.certainty.now", lambda: float("inf"))
+        monkeypatch.setattr("django_mq.delivery.heartbeat.now", lambda: float("inf"))
         assert certainty.resync_due() is not None

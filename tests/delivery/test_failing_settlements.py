@@ -10,7 +10,7 @@ import pytest
 from django_mq import conf
 from django_mq.api import publish
 from django_mq.delivery import settling
-from django_mq.delivery.keeper import Keeper
+from django_mq.delivery.heartbeat import Keeper
 from django_mq.delivery.queues import declare
 from django_mq.delivery.session import Session
 from django_mq.engine.verdict import Verdict

@@ -16,7 +16,6 @@ from django.db import connections, transaction
 
 from django_mq.api import Letter, apublish, apublish_many, publish, publish_many
 from django_mq.delivery import publishing
-from django_mq.delivery.apart import MOST_THREADS
 from django_mq.delivery.bulk import publish_alike
 from django_mq.delivery.editing import create_queue
 from django_mq.delivery.publishing import declaring
@@ -26,6 +25,7 @@ from django_mq.engine.states import State
 from django_mq.errors import DuplicateMessage, InvalidMessage, QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import News
+from django_mq.stores.connections import MOST_THREADS
 from django_mq.stores.memory.broker import empty_brokers
 from django_mq.stores.registry import MEMORY, shared_store
 from tests.support.apart import close_connections

@@ -11,8 +11,8 @@ import pytest
 from django.core.management import call_command
 
 from django_mq.api import publish
-from django_mq.delivery import keeper
-from django_mq.delivery.keeper import Keeper
+from django_mq.delivery import heartbeat
+from django_mq.delivery.heartbeat import Keeper
 from django_mq.delivery.queues import declare
 from django_mq.delivery.session import Driver, Session
 from django_mq.engine.verdict import Verdict
@@ -60,13 +60,13 @@ def open_session(alias: str) -> Iterator[Open]:
 @pytest.fixture
 def idle_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
     """The keeper writes nothing that the driver has left lying, however slow the driver."""
-    monkeypatch.setattr(keeper, "STALE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(heartbeat, "STALE_SECONDS", PATIENCE_SECONDS)
 
 
 @pytest.fixture
 def absent_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
     """The keeper does nothing at all: whatever happens was done by the driver."""
-    monkeypatch.setattr(keeper, "ROUND_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(heartbeat, "ROUND_SECONDS", PATIENCE_SECONDS)
 
 
 def claim(session: Session, credit: int = 10, slots: int = 1) -> list[Claimed]:

@@ -14,9 +14,8 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import publish
 from django_mq.delivery import sidecar, upkeep
-from django_mq.delivery.operations import TakeOver
-from django_mq.delivery.upkeep import Upkeep, keep_up, run_upkeep, run_upkeep_to_the_end
-from django_mq.engine.lease import STALLED_SECONDS
+from django_mq.delivery.upkeep import TakeOver, Upkeep, keep_up, run_upkeep, run_upkeep_to_the_end
+from django_mq.engine.claim import STALLED_SECONDS
 from django_mq.engine.states import State
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, Operation, Queue, Rollup

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from django_mq.api import pause, publish, publish_many, resume
-from django_mq.delivery import keeper, policies
+from django_mq.delivery import heartbeat, policies
 from django_mq.delivery.queues import declare
 from django_mq.delivery.worker import Worker
 from django_mq.engine.verdict import Verdict
@@ -497,7 +497,7 @@ def test_a_driver_does_not_sleep_over_credit_that_came_back_before_it_lay_down(
     publish_many([("orders", number) for number in range(4)])
     worker = Worker([a_handler(diary, credit=2)], threads=1, using=alias)
     # Else the keeper might write them before anybody has looked.
-    monkeypatch.setattr(keeper, "STALE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(heartbeat, "STALE_SECONDS", PATIENCE_SECONDS)
 
     worker.turn()
     wait_until(lambda: len(worker.session.settlements) == 2)

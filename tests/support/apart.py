@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import connections
 
 if TYPE_CHECKING:
-    from django_mq.delivery.apart import ApartThreads
+    from django_mq.stores.connections import ApartThreads
 
 
 def close_connections(threads: ApartThreads) -> None:

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from kombu.asynchronous import get_event_loop, set_event_loop
 
-from django_mq.delivery.apart import ApartThreads
+from django_mq.stores.connections import ApartThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable

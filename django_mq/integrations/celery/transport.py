@@ -23,7 +23,6 @@ from django_mq.delivery.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.session import Driver, Workload
 from django_mq.engine.arbiter import MOST_AT_A_TIME
 from django_mq.engine.conduct import Conduct
-from django_mq.engine.timer import Timer
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery import loops
 from django_mq.integrations.celery.address import read
@@ -102,9 +101,9 @@ class Transport(virtual.Transport):
         self._consuming: frozenset[MQChannel] = frozenset()
         self._loop: Any = None
         self._poll_timer: Any = None
-        self._timer = Timer(self._set_timer)
-        #: What the timer has set in the loop.
+        # The timer in the loop for what is due before the next poll, and when it fires.
         self._alarm: Any = None
+        self._alarm_at = 0.0
         # Whether transient queues may have something.
         self._volatile_look = True
         # Whether what the last look could have brought would have begun at once.
@@ -451,19 +450,22 @@ class Transport(virtual.Transport):
         seconds = self._timer_seconds()
         if seconds is None or seconds > self.runtime.poll_interval_seconds or self._loop is None:
             return
-        if self._timer.arm(time.monotonic() + seconds):
-            # The loop has settled how long it waits before it ticks.
-            self._turn_again()
+        when = time.monotonic() + seconds
+        if self._alarm is not None and when >= self._alarm_at:
+            return
+        self._cancel_alarm()
+        self._alarm, self._alarm_at = self._loop.call_later(seconds, self._on_time), when
+        # The loop has settled how long it waits before it ticks.
+        self._turn_again()
 
-    def _set_timer(self, when: float) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-        if self._loop is not None:
-            self._alarm = self._loop.call_later(max(0.0, when - time.monotonic()), self._on_time)
+    def _cancel_alarm(self) -> None:
+        alarm, self._alarm = self._alarm, None
+        if alarm is not None:
+            alarm.cancel()
 
     def _on_time(self) -> None:
         """Let the loop turn, which is all that is wanted."""
-        self._timer.fired(time.monotonic())
+        self._alarm = None
 
     def _leave_loop(self) -> None:
         """The loop forgets its readers by itself, but not its ticks: a dead transport must not run on."""
@@ -472,6 +474,7 @@ class Transport(virtual.Transport):
             return
         loops.left(loop)
         loop.on_tick.discard(self._on_tick)
+        self._cancel_alarm()
         loop.remove_reader(self.runtime.wake.fileno())
         if self._poll_timer is not None:
             self._poll_timer.cancel()

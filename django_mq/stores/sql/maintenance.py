@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
+from django_mq.engine.claim import STALLED_SECONDS
 from django_mq.engine.last_value import BY_LATER_VALUE
-from django_mq.engine.lease import STALLED_SECONDS
 from django_mq.engine.verdict import AtOnce, Ending, Verdict, verdict
 from django_mq.stores.records import WORKER_LOST, Chores, Reaped
 from django_mq.stores.sql.database import Part

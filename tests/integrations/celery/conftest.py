@@ -8,7 +8,7 @@ import pytest
 from celery import Celery
 from kombu import Connection
 
-from django_mq.delivery import keeper, publishing
+from django_mq.delivery import heartbeat, publishing
 from django_mq.delivery.session import close_all
 from django_mq.integrations.celery.alias import register
 from django_mq.models import Message
@@ -31,7 +31,7 @@ def scheme() -> None:
 @pytest.fixture(autouse=True)
 def idle_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program itself writes its verdicts: nobody else is in the middle of it when it closes and looks."""
-    monkeypatch.setattr(keeper, "STALE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(heartbeat, "STALE_SECONDS", PATIENCE_SECONDS)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from celery.concurrency.thread import TaskPool as Threads
 from kombu import Connection, Consumer, Producer, Queue
 from kombu.asynchronous import Hub
 
-from django_mq.delivery import keeper
+from django_mq.delivery import heartbeat
 from django_mq.delivery.session import Session
 from django_mq.errors import SessionLost
 from django_mq.integrations.celery import committing
@@ -32,7 +32,7 @@ THINGS = Queue("things")
 @pytest.fixture(autouse=True)
 def absent_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
     """The heartbeat is the last to wake up after the pause."""
-    monkeypatch.setattr(keeper, "ROUND_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(heartbeat, "ROUND_SECONDS", PATIENCE_SECONDS)
 
 
 @pytest.fixture
