@@ -22,6 +22,6 @@ class DjangoMQConfig(AppConfig):
     @staticmethod
     def register_celery_scheme() -> None:
         """Teach Kombu the django-mq:// scheme, without importing it for those who do not use Celery."""
-        from django_mq.integrations.celery import alias  # noqa: PLC0415 - keeps Celery's import out of start-up
+        from django_mq.integrations.celery import url  # noqa: PLC0415 - keeps Celery's import out of start-up
 
-        alias.register_if_used()
+        url.register_if_used()

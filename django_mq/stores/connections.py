@@ -11,11 +11,13 @@ A driver's error is translated once, at the boundary; the original stays as the 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from django.db import connections, utils
@@ -24,7 +26,7 @@ from django.db.backends.signals import connection_created
 from django_mq.errors import StoreError, StoreUnavailable, TablesMissing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -232,3 +234,33 @@ def _prepare(connection: BaseDatabaseWrapper, **_: Any) -> None:
 
 
 connection_created.connect(_prepare, dispatch_uid="django_mq.stores.connections")
+
+
+# Work that an event loop's thread must not do itself.
+#
+# Django refuses its connections to a thread with a running loop. ``.delay()`` in an async
+# view blocks the loop for one INSERT, as it does with every broker; only the INSERT is
+# made by another thread, on that thread's own connection, in autocommit. The INSERT does not
+# wait for room in a full queue: the loop would stand still meanwhile.
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+threads = ApartThreads("django_mq-apart")
+
+
+def apart_from_event_loops(function: Callable[P, R]) -> Callable[P, R]:
+    """Run the function in another thread when this one runs an event loop."""
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        if not _under_event_loop():
+            return function(*args, **options)
+        return threads.executor.submit(function, *args, **options).result()
+
+    return call
+
+
+def _under_event_loop() -> bool:
+    # Not get_running_loop(): every publish would raise and catch what says "none".
+    return asyncio._get_running_loop() is not None  # noqa: SLF001 - named in its documentation

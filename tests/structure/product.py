@@ -111,7 +111,7 @@ def celery_message(url: str = "django-mq://", *, countdown: float | None = None)
     """Publish a Celery task, start a worker that runs it when it is due, and stop the worker."""
     from celery import Celery, signals
 
-    from django_mq.integrations.celery.alias import register
+    from django_mq.integrations.celery.url import register
 
     register()
     app = Celery("structure", broker=url)

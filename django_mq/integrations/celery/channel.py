@@ -20,12 +20,12 @@ from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.validation import plain, text
 from django_mq.engine.names import NAME_LENGTH
 from django_mq.engine.verdict import Ending
-from django_mq.integrations.celery.loops import apart_from_event_loops
 from django_mq.integrations.celery.message import MESSAGE_ID, consumer_priority, given, options_in, with_attributes
 from django_mq.integrations.celery.message import Message as ClaimedMessage
 from django_mq.integrations.celery.publisher import Batch
 from django_mq.integrations.celery.qos import Ledger, judged
 from django_mq.integrations.celery.transient_queues import is_mailbox, locked
+from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.records import Failure
 
 if TYPE_CHECKING:

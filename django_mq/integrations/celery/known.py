@@ -8,7 +8,7 @@ every program with Kombu in it, and with this package installed, comes by.
 
 from __future__ import annotations
 
-from django_mq.integrations.celery.alias import announce
+from django_mq.integrations.celery.url import announce
 
 announce()
 

@@ -2,31 +2,38 @@
 
 Three publishes stay outside it, each for a reason: a task's own retry or replacement (the exception
 that follows it rolls the transaction back, and the task would be lost), a publish under a
-running event loop (Django has no transaction there; see ``loops.py``), and the volatile lane.
+running event loop (Django has no transaction there; see ``apart_from_event_loops``), and the volatile lane.
 """
 
 from __future__ import annotations
 
+import os
+import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from celery import current_task
 
 from django_mq.delivery import hinting, publishing, validation
-from django_mq.errors import StoreError, UnknownQueue
+from django_mq.delivery.queues import declare
+from django_mq.engine.options import QueueOptions
+from django_mq.engine.routing import queues_matching
+from django_mq.errors import QueueInUse, StoreError, UnknownQueue
 from django_mq.integrations.celery import retries
-from django_mq.integrations.celery.loops import apart_from_event_loops
 from django_mq.integrations.celery.message import TRIED, new_message, urgency
 from django_mq.notifications.registry import notifier
-from django_mq.stores.registry import shared_store
+from django_mq.stores.connections import apart_from_event_loops
+from django_mq.stores.registry import private_store, shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    from django_mq.delivery.session import Session
+    from django_mq.engine.verdict import Policy
     from django_mq.integrations.celery.channel import Channel
-    from django_mq.integrations.celery.declarations import Declarations
     from django_mq.stores.base import Store
-    from django_mq.stores.records import NewMessage
+    from django_mq.stores.records import NewMessage, QueueRecord
 
 
 class Publisher:
@@ -151,3 +158,196 @@ class Batch:
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+# Queues and bindings as Kombu declares them, written apart from the caller's transaction.
+#
+# A queue's row inside a long transaction would hold up every other first publisher, and a
+# roll-back would take it away while Kombu believes it declared.
+
+#: What was read of queues and bindings is believed for so long, in seconds.
+REMEMBER_SECONDS = 5.0
+#: The size of a queue is counted up to here.
+MOST_COUNTED = 1_000_000
+
+
+class Declarations:
+    """What one transport knows of the durable queues."""
+
+    def __init__(self, store: Callable[[], AbstractContextManager[Store]]) -> None:
+        self._store = store
+        self._queues: dict[str, tuple[float, QueueRecord]] = {}
+        self._bindings: dict[str, tuple[float, list[tuple[str, str, str]]]] = {}
+
+    def ensure(self, name: str, *, anew: bool = False, rules: Mapping[str, Any] | None = None) -> None:
+        """Create the queue if need be, with these rules; ``anew`` disbelieves what is remembered.
+
+        Raises InvalidMessage for a name that no queue can have.
+        """
+        if anew:
+            self._queues.pop(name, None)
+        if self._record(name) is None:
+            with self._store() as store:
+                declare(store, name, rules)
+            self._record(name)
+
+    def exists(self, name: str) -> bool:
+        return self._record(name) is not None
+
+    def knows(self, name: str) -> bool:
+        """Whether there is such a queue, or was when it was last asked for: seldom a statement."""
+        return name in self._queues or self.exists(name)
+
+    def remembered(self, name: str) -> Policy:
+        """Return what was last read of a queue, however old, or else the defaults, without asking the database."""
+        known = self._queues.get(name)
+        return known[1] if known is not None else QueueOptions()
+
+    def refresh(self, names: Iterable[str]) -> None:
+        """Read again what is too old to be believed, for ``remembered``."""
+        for name in names:
+            self._record(name)
+
+    def _record(self, name: str) -> QueueRecord | None:
+        known = self._queues.get(name)
+        if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
+            return known[1]
+        # Volatile queues are asked for, too, and their names may be longer.
+        validation.text(name, "The name of a queue")
+        with self._store() as store:
+            record = store.queue(name)
+        if record is not None:
+            self._queues[name] = (time.monotonic(), record)
+        return record
+
+    def delete(self, name: str, *, force: bool) -> int:
+        """Delete a queue and return how many messages went with it; one in use or unknown stays as it is."""
+        self._queues.pop(name, None)
+        with suppress(QueueInUse, UnknownQueue), self._store() as store:
+            return store.delete_queue(name, force=force)
+        return 0
+
+    def bind(self, queue: str, exchange: str, exchange_type: str, pattern: str) -> None:
+        self._bindings.pop(exchange, None)
+        self.ensure(queue)
+        with self._store() as store:
+            store.bind(exchange=exchange, exchange_type=exchange_type, pattern=pattern, queue=queue)
+
+    def unbind(self, queue: str, exchange: str, pattern: str) -> None:
+        self._bindings.pop(exchange, None)
+        with self._store() as store:
+            store.unbind(exchange=exchange, pattern=pattern, queue=queue)
+
+    def bindings(self, exchange: str) -> list[tuple[str, str, str]]:
+        """Return (type, pattern, queue) of the exchange's durable bindings."""
+        known = self._bindings.get(exchange)
+        if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
+            return known[1]
+        validation.text(exchange, "The name of an exchange")
+        with self._store() as store:
+            found = store.bindings(exchange)
+        self._bindings[exchange] = (time.monotonic(), found)
+        return found
+
+    def bound_queues(self, exchange: str, routing_key: str) -> list[str]:
+        """Return, each once, the durable queues a message to the exchange goes to."""
+        return queues_matching(self.bindings(exchange), routing_key)
+
+    def size(self, name: str) -> int:
+        """Return how many messages a worker could be given now, up to a million."""
+        with self._store() as store:
+            counts = store.counts([name], limit=MOST_COUNTED).get(name)
+        return min(counts.deliverable, MOST_COUNTED) if counts else 0
+
+    def purge(self, name: str) -> int:
+        """Remove what nobody holds; an unknown queue is empty."""
+        with suppress(UnknownQueue), self._store() as store:
+            return store.purge(name)
+        return 0
+
+
+# Which connection writes what must not wait for the caller's transaction: queues, bindings, the volatile lane.
+#
+# no transaction is open      Django's own, which commits by itself
+# one is open                 a private one, closed after use: most processes never publish again
+# ... and a second writer     the caller's: waiting for his transaction would be
+#     would wait for it       waiting for oneself
+# in a worker, without one    its private one: children would inherit Django's
+#
+# A thread with an open transaction never waits for a connection that other threads share: one of
+# them may be waiting, on that connection, for what the transaction has locked.
+
+#: This process, once a transport of it is on a worker's event loop.
+_workers: set[int] = set()
+
+
+#: Alias to the store that the transports of a worker share which have no session: events, gossip, replies.
+_beside: dict[str, Store] = {}
+
+
+def store_beside(alias: str) -> Store:
+    """Return a private store for a transport without a session: in a worker the one of all, on a server."""
+    if os.getpid() not in _workers:
+        return private_store(alias)
+    store = _beside.get(alias)
+    if store is None:
+        store = private_store(alias)
+        if store.features.notices_changes:
+            return store  # a connection does not notice its own changes
+        store = _beside.setdefault(alias, store)
+    return store
+
+
+class Committing:
+    """The choice for one transport; calling it opens a context with the store to use."""
+
+    def __init__(self, alias: str, session: Callable[[], Session | None]) -> None:
+        self._alias = alias
+        # The session of the transport, None while it consumes no durable queue.
+        self._session = session
+        self._beside: Store | None = None
+
+    @property
+    def store(self) -> Store:
+        """The private store: the session's, or another for a transport that has none."""
+        session = self._session()
+        if session is not None:
+            return session.store
+        if self._beside is None:
+            self._beside = store_beside(self._alias)
+        return self._beside
+
+    def close(self) -> None:
+        """Keep no connection that is not the session's."""
+        if self._beside is not None:
+            self._beside.close()
+
+    @contextmanager
+    def __call__(self) -> Iterator[Store]:
+        """Use a store that commits by itself wherever that is possible."""
+        shared = shared_store(self._alias)
+        waits_for_itself = shared.in_transaction and not shared.features.concurrent_writers
+        if waits_for_itself or not (shared.in_transaction or self._in_worker()):
+            yield shared
+        else:
+            with self.private() as store:
+                yield store
+
+    @contextmanager
+    def private(self) -> Iterator[Store]:
+        """Use a store that commits by itself, whatever transaction is open."""
+        in_worker, in_transaction = self._in_worker(), shared_store(self._alias).in_transaction
+        store = private_store(self._alias) if in_worker and in_transaction else self.store
+        try:
+            yield store
+        finally:
+            if in_transaction or not in_worker:
+                store.close()
+
+    def _in_worker(self) -> bool:
+        return self._session() is not None or os.getpid() in _workers
+
+    def enter_worker(self) -> None:
+        """Take this process for a worker from now on, and close what its children should not inherit."""
+        _workers.add(os.getpid())
+        shared_store(self._alias).disconnect()

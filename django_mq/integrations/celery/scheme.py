@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from django_mq.integrations.celery.alias import register
+from django_mq.integrations.celery.url import register
 
 register()
 

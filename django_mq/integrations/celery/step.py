@@ -13,11 +13,11 @@ from celery.worker import state
 
 from django_mq import conf
 from django_mq.delivery.handlers import check_transactions, sole_handlers
-from django_mq.integrations.celery import failures, loops, retries, revoking
-from django_mq.integrations.celery.alias import SCHEME
+from django_mq.integrations.celery import failures, retries, revoking
 from django_mq.integrations.celery.native import NativeConsumer
-from django_mq.integrations.celery.pools import begin_if_certain, keep_given
-from django_mq.integrations.celery.transport import ServedWorker
+from django_mq.integrations.celery.qos import begin_if_certain, keep_given
+from django_mq.integrations.celery.transport import ServedWorker, forget_left
+from django_mq.integrations.celery.url import SCHEME
 
 
 class MQStep(bootsteps.StartStopStep):
@@ -66,7 +66,7 @@ def install(sender: Any, **_: Any) -> None:
         return
     if conf.load().CELERY_HANDLERS:
         check_transactions(sole_handlers().values(), transport.alias)
-    loops.forget_left()
+    forget_left()
     sender.app.steps["consumer"].add(MQStep)
     failures.connect(transport.alias)
     retries.install(sender.app, transport.alias)

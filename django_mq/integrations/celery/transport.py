@@ -10,10 +10,14 @@ import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import django
 from amqp.exceptions import RecoverableConnectionError as Disconnected
 from django.apps import apps
+from django.db import connections
+from kombu.asynchronous import get_event_loop, set_event_loop
+from kombu.exceptions import OperationalError
 from kombu.transport import virtual
 
 import django_mq
@@ -23,18 +27,16 @@ from django_mq.delivery.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.session import Driver, Workload
 from django_mq.engine.arbiter import MOST_AT_A_TIME
 from django_mq.engine.conduct import Conduct
-from django_mq.errors import SessionLost, StoreError, StoreUnavailable, TablesMissing
-from django_mq.integrations.celery import loops
-from django_mq.integrations.celery.address import read
+from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery.channel import Channel as MQChannel
-from django_mq.integrations.celery.committing import Committing
-from django_mq.integrations.celery.declarations import Declarations
-from django_mq.integrations.celery.loops import apart_from_event_loops
-from django_mq.integrations.celery.publisher import Publisher
+from django_mq.integrations.celery.publisher import Committing, Declarations, Publisher
 from django_mq.integrations.celery.qos import Ahead, Handover, told_to_stop
 from django_mq.integrations.celery.transient_queues import VolatileLane
+from django_mq.integrations.celery.url import Address, current
 from django_mq.notifications.base import ANY, volatile_topic
+from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.records import ClaimRequest
+from django_mq.stores.registry import has_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,8 +63,16 @@ class ServedWorker:
     end: Callable[[], None]
 
 
+class WrongAddress(BrokerURLError, OperationalError):  # noqa: N818 - named as all errors of django_mq
+    """The broker URL leads nowhere; a Kombu connection error that trying again does not mend."""
+
+
+class WrongAddressOfSeveral(BrokerURLError, OperationalError, ConnectionError):  # noqa: N818 - as above
+    """The same where there are other URLs: Kombu goes on to the next."""
+
+
 class Transport(virtual.Transport):
-    """``django-mq://``; see ``address.py`` for the URL."""
+    """``django-mq://``; see ``url.py`` for the URL."""
 
     Channel = MQChannel
     _callbacks: dict[str, Callable[[dict[str, Any]], Any]]
@@ -403,9 +413,9 @@ class Transport(virtual.Transport):
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:  # noqa: ARG002 - Kombu's signature
         """Watch the wake, look after every turn of the loop, and poll by a timer."""
         self._loop = loop
-        loops.entered(loop)
+        _left.discard(loop)
         # After a pause nothing begins that may be others' by now: Celery drops what its pool has not begun.
-        loops.before_events(loop, self.session.certainty.ensure)
+        before_events(loop, self.session.certainty.ensure)
         self._committing.enter_worker()
         loop.add_reader(self.runtime.wake.fileno(), self._on_wake)
         loop.on_tick.add(self._on_tick)
@@ -472,7 +482,8 @@ class Transport(virtual.Transport):
         loop, self._loop = self._loop, None
         if loop is None:
             return
-        loops.left(loop)
+        after_events(loop)
+        _left.add(loop)
         loop.on_tick.discard(self._on_tick)
         self._cancel_alarm()
         loop.remove_reader(self.runtime.wake.fileno())
@@ -484,3 +495,68 @@ def _tagged(message: dict[str, Any]) -> dict[str, Any]:
     """Return a volatile message with a tag of its own, as Kombu wants one."""
     message["properties"]["delivery_tag"] = str(new_message_id())
     return message
+
+
+# The event loops that workers of this process have entered and left.
+#
+# Kombu before 5.6 keeps the loop of a worker that has ended, and a second worker of the process, as
+# tests have them, would enter it. It turns with the first one's timer: what the second puts off by
+# its own, tasks with an ETA among them, would never begin.
+
+
+class _Poller:
+    """A loop's poller that calls a function before the loop acts on what it has waited for."""
+
+    def __init__(self, poller: Any, before: Callable[[], None]) -> None:
+        self.poller = poller
+        self._before = before
+
+    def poll(self, timeout: float | None = None) -> Any:
+        events = self.poller.poll(timeout)
+        self._before()
+        return events
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.poller, name)
+
+
+_left: WeakSet[Any] = WeakSet()
+
+
+def before_events(loop: Any, function: Callable[[], None]) -> None:
+    """Call the function each time the loop has waited: the process may have stood still meanwhile."""
+    after_events(loop)
+    loop.poller = _Poller(loop.poller, function)
+
+
+def after_events(loop: Any) -> None:
+    """Call nothing any more."""
+    if isinstance(loop.poller, _Poller):
+        loop.poller = loop.poller.poller
+
+
+def forget_left() -> None:
+    """Let a worker that is about to be built make a loop of its own, if the present one was left."""
+    if get_event_loop() in _left:
+        set_event_loop(None)
+
+
+# What is wrong with a URL.
+
+
+def check_alias(alias: str | None) -> None:
+    """Raise BrokerURLError for an alias that is none."""
+    if alias is not None and not has_store(alias):
+        known = ", ".join(sorted(connections))
+        raise BrokerURLError(f"There is no database alias {alias!r}; DATABASES has {known}.")
+
+
+def read(client: Any) -> tuple[Address, BrokerURLError | None]:
+    """Return where a Kombu connection leads, and what is wrong with its URL: told when somebody connects."""
+    try:
+        address = current(client)
+        check_alias(address.alias)
+    except BrokerURLError as error:
+        several = len(client.alt or ()) > 1
+        return Address(), WrongAddressOfSeveral(str(error)) if several else WrongAddress(str(error))
+    return address, None

@@ -10,7 +10,7 @@ from kombu import Connection
 
 from django_mq.delivery import heartbeat, publishing
 from django_mq.delivery.session import close_all
-from django_mq.integrations.celery.alias import register
+from django_mq.integrations.celery.url import register
 from django_mq.models import Message
 from tests.support.waiting import PATIENCE_SECONDS
 

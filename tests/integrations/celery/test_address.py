@@ -8,7 +8,7 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 
 from django_mq.errors import BrokerURLError
-from django_mq.integrations.celery.address import Address, current, parse
+from django_mq.integrations.celery.url import Address, current, parse
 
 TRANSPORT = "django_mq.integrations.celery.transport:Transport"
 WRONG = [

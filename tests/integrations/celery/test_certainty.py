@@ -15,8 +15,8 @@ from kombu.asynchronous import Hub
 from django_mq.delivery import heartbeat
 from django_mq.delivery.session import Session
 from django_mq.errors import SessionLost
-from django_mq.integrations.celery import committing
-from django_mq.integrations.celery.pools import begin_if_certain
+from django_mq.integrations.celery import publisher
+from django_mq.integrations.celery.qos import begin_if_certain
 from django_mq.models import Message
 from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest
@@ -68,7 +68,7 @@ def session_of(connection: Connection) -> Session:
 def test_a_loop_that_was_stopped_has_its_lease_confirmed_before_its_pool_is_given_anything(
     connection: Connection, consumer: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committing, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     session = session_of(connection)
     hub = Hub()
     connection.register_with_event_loop(hub)
@@ -83,7 +83,7 @@ def test_a_loop_that_was_stopped_has_its_lease_confirmed_before_its_pool_is_give
 def test_a_loop_that_was_stopped_ends_when_its_session_was_reaped(
     connection: Connection, consumer: list[Any], committed_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committing, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     session = session_of(connection)
     hub = Hub()
     connection.register_with_event_loop(hub)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from django_mq.integrations.celery.pools import given_task_ids, keep_given
+from django_mq.integrations.celery.qos import given_task_ids, keep_given
 
 
 class Processes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from kombu import Connection
 
-from django_mq.integrations.celery import committing
+from django_mq.integrations.celery import publisher
 
 if TYPE_CHECKING:
     import pytest
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def test_the_transports_of_a_worker_that_have_no_session_share_a_connection(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committing, "_workers", {os.getpid()})
-    monkeypatch.setattr(committing, "_beside", {})
+    monkeypatch.setattr(publisher, "_workers", {os.getpid()})
+    monkeypatch.setattr(publisher, "_beside", {})
     with Connection(url) as events, Connection(url) as replies:
         events.ensure_connection()
         replies.ensure_connection()
@@ -34,8 +34,8 @@ def test_a_task_with_an_open_transaction_waits_for_no_connection_that_others_sha
     url: str, committed_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another task of the same process may wait, on that connection, for what the transaction has locked."""
-    monkeypatch.setattr(committing, "_workers", {os.getpid()})
-    monkeypatch.setattr(committing, "_beside", {})
+    monkeypatch.setattr(publisher, "_workers", {os.getpid()})
+    monkeypatch.setattr(publisher, "_beside", {})
     with Connection(url) as connection:
         connection.ensure_connection()
         transport = connection.transport
@@ -51,7 +51,7 @@ def test_a_task_with_an_open_transaction_waits_for_no_connection_that_others_sha
 def test_transports_outside_of_a_worker_close_their_connections_after_use(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committing, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     with Connection(url) as one, Connection(url) as other:
         one.ensure_connection()
         other.ensure_connection()

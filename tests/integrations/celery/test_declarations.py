@@ -11,7 +11,7 @@ from kombu import Connection, Exchange, Producer, Queue
 
 from django_mq.delivery.publishing import publish
 from django_mq.errors import ConfigurationError, InvalidMessage
-from django_mq.integrations.celery import declarations
+from django_mq.integrations.celery import publisher
 from django_mq.models import Binding, Message
 from django_mq.models import Queue as QueueRow
 
@@ -132,7 +132,7 @@ def test_declaring_again_keeps_what_an_operator_changed(connection: Connection, 
 def test_what_is_remembered_of_a_queue_grows_old(
     connection: Connection, committed_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(declarations, "REMEMBER_SECONDS", 0.0)
+    monkeypatch.setattr(publisher, "REMEMBER_SECONDS", 0.0)
     declare(connection, Queue("things"))
     known: Any = connection.transport.declarations
     known.refresh(["things"])

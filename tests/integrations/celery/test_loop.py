@@ -9,7 +9,7 @@ from kombu import Connection, Consumer, Producer, Queue
 from kombu.asynchronous import Hub
 from redis import Redis as Client
 
-from django_mq.integrations.celery import committing
+from django_mq.integrations.celery import publisher
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Loop:
 @pytest.fixture
 def loop(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     """The loop of the connection; this process counts as a worker while it is there."""
-    monkeypatch.setattr(committing, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     made = Loop(connection)
     yield made
     made.close()
@@ -80,7 +80,7 @@ def test_a_key_that_another_program_wrote_to_redis_does_not_end_the_loop(
     url: str, settings: Settings, redis_server: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_server.url, "SAFETY_POLL_SECONDS": 0.1}
-    monkeypatch.setattr(committing, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     with Client.from_url(redis_server.url) as client, Connection(url) as connection:
         client.set("{django_mq}:missed:things", "abc")
         loop = Loop(connection)
@@ -100,7 +100,7 @@ def test_a_consumer_that_is_added_later_counts_with_its_priority(
     url: str, settings: Settings, redis_server: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_server.url}
-    monkeypatch.setattr(committing, "_workers", set())
+    monkeypatch.setattr(publisher, "_workers", set())
     with Connection(url) as one, Connection(url) as other:
         first, second = Loop(one), Loop(other)
         received: dict[str, Any] = {}

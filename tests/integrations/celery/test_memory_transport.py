@@ -17,7 +17,7 @@ from django_mq.delivery.handlers import consumer, forget
 from django_mq.delivery.publishing import apublish, publish
 from django_mq.engine.states import State
 from django_mq.errors import QueueFull, UnknownQueue
-from django_mq.integrations.celery.alias import register
+from django_mq.integrations.celery.url import register
 from django_mq.stores.memory.broker import broker_named, empty_brokers
 from django_mq.stores.memory.row import Outcome
 from django_mq.stores.registry import MEMORY, shared_store

@@ -20,11 +20,12 @@ from kombu import Queue as KombuQueue
 from django_mq import conf
 from django_mq.delivery.editing import create_queue
 from django_mq.errors import BodyTooLarge, QueueClosed, QueueFull
-from django_mq.integrations.celery import loops, retries
+from django_mq.integrations.celery import retries
 from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
+from django_mq.stores.connections import threads
 from tests.support.apart import close_connections
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -189,7 +190,7 @@ def test_a_publish_under_a_running_event_loop(app: Celery, rows: Rows) -> None:
         warnings.simplefilter("ignore", ResourceWarning)  # the loop's own sockets
         asyncio.run(view())
 
-    close_connections(loops.threads)
+    close_connections(threads)
 
     assert [row.headers["argsrepr"] for row in rows()] == ["('from async',)"]
 
@@ -209,7 +210,7 @@ def test_a_publish_under_an_event_loop_does_not_wait_for_room(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # the loop's own sockets
         asyncio.run(view())
-    close_connections(loops.threads)
+    close_connections(threads)
 
     assert [row.queue.name for row in rows()] == ["full", "free"]
 
