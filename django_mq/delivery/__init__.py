@@ -4,10 +4,9 @@
     codecs.py      body to bytes and back
     publishing.py  check, encode, append in the caller's transaction
     hinting.py     the hint that waits for the commit
+    runtime.py     what mq_worker and Celery's transport drive: when to claim, and how much; how long to wait
     session.py     this worker's lease on everything it claims; heartbeat.py renews it
     sidecar.py     a second process that renews it when the keeper cannot; sidecar_process.py is that process
-    feeding.py     when to claim, and how much; when others may count on this session
-    runtime.py     session, hints and feeder together, as mq_worker and Celery's transport drive them
     handlers.py    the @consumer registry
     prefetch.py    what is claimed waits in order, within its handler's credit
     pool.py        threads

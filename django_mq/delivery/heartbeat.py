@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.feeding import RENEWALS
 from django_mq.delivery.sidecar import Sidecar
 from django_mq.delivery.upkeep import Upkeep
 from django_mq.engine.claim import is_certain
@@ -37,6 +36,8 @@ STALE_SECONDS = 0.2
 #: Time between two rounds of the keeper, in seconds; while the database is away it grows.
 ROUND_SECONDS = 0.1
 OUTAGE_CAP_SECONDS = 1.0
+#: A session is renewed so often before its deadline.
+RENEWALS = 2.25
 #: So many waits for a lock fit into a deadline.
 LOCK_WAITS = 5
 #: Time between two tries to have the connection stand for the session, in seconds.

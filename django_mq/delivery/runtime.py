@@ -6,23 +6,36 @@ it from one thread, turn by turn, and says how work is begun and ended:
     claim ──> begin what was claimed ──> settle_down ──> wait ──> hear ──> poll ──> claim ...
 
 A runtime lives as long as its session. After ``SessionLost`` the door retires it, and makes another.
+
+The feeder says when to claim, and how much: because of hints, of due times, and of credit that comes back. An idle
+session with credit and a free slot is interested: it may be told of news. A session that is told claims; if it
+cannot (no credit, no slot, paused by its owner), or cannot take everything, it hands the notice on. A session at
+work is not interested, or it would be told in place of an idle one. The order keeps anything from being slept
+through: become interested, look once if news was missed, sleep.
 """
 
 from __future__ import annotations
 
+import random
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.feeding import MARKER_SECONDS, Polls, Standby, poll_seconds
+from django_mq.delivery.heartbeat import RENEWALS
 from django_mq.delivery.session import Driver, Session, Workload
 from django_mq.delivery.settling import LINGER_SECONDS
-from django_mq.notifications.base import WORKERS_TOPIC, Wake, queue_topic
+from django_mq.engine.claim import ClaimBytes
+from django_mq.errors import StoreUnavailable
+from django_mq.notifications.base import ANY, LOOK, WORKERS_TOPIC, News, Wake, queue_of, queue_topic
 from django_mq.notifications.registry import notifier
+from django_mq.stores.records import ClaimRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Set
+    from collections.abc import Callable, Collection, Iterable, Mapping, Set
 
+    from django_mq.notifications.base import Listener, Standing
+    from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, Instructions
 
 #: The wake's topic when credit came back: no reason to look if nothing was left behind.
@@ -33,7 +46,13 @@ class ConsumerRuntime:
     """One session that consumes. It opens, as a row of the database, with the first claim."""
 
     def __init__(
-        self, alias: str, *, kind: str, driver: Driver, queues: tuple[str, ...] = (), listed: bool = False
+        self,
+        alias: str,
+        *,
+        kind: str,
+        driver: Driver,
+        queues: tuple[str, ...] = (),
+        listed: bool = False,
     ) -> None:
         self.wake = Wake()
         self._driver = driver
@@ -41,11 +60,15 @@ class ConsumerRuntime:
             alias,
             kind=kind,
             wake=self.wake,
-            queues=queues,
-            listed=listed,
-            driver=replace(driver, describe=self._describe, obey=self._obey),
+            driver=replace(
+                driver,
+                queues=self._queues,
+                describe=self._describe,
+                obey=self._obey,
+                came_back=self._came_back,
+            ),
         )
-        self.feeder = self.session.feeder
+        self.feeder = Feeder(self.session, queues, listed=listed)
         self._listener = notifier().listen(self.wake)
         self._standby = Standby(self._listener, self.feeder, priority=self._priority)
         self._polls = Polls()
@@ -53,7 +76,13 @@ class ConsumerRuntime:
         # Whether the listener hears of more than durable queues.
         self._hears_others = False
 
-    # What an operator sees and says, by the heartbeat's thread.
+    # What the session asks and tells, some of it by the heartbeat's thread.
+
+    def _queues(self) -> tuple[str, ...]:
+        return self.feeder.consumed
+
+    def _came_back(self, seconds: float) -> None:
+        self.feeder.came_back(seconds)
 
     def _describe(self) -> Workload:
         if self.session.retired:
@@ -191,3 +220,361 @@ class ConsumerRuntime:
         self.leave()
         self.session.close()
         self.wake.close()
+
+
+NEVER = float("inf")
+
+
+class Feeder:
+    """Decides for one session; the driver calls ``pump`` whenever anything may have changed.
+
+    A claim that came back short means the queues were empty at that moment: no second
+    claim follows until a hint, a due time or the safety poll says ``look``. A claim that
+    was cut by its limit leaves a ``backlog``, and returning credit continues by itself.
+    Reasons are kept for each queue: one that has no credit now keeps its own until it has.
+    """
+
+    def __init__(self, session: Session, queues: tuple[str, ...] = (), *, listed: bool = False) -> None:
+        self.session = session
+        self.listed = listed
+        #: The queues of the session, and those of them to claim from now.
+        self.consumed = queues
+        self.queues: tuple[str, ...] = ()
+        # How much of each queue may be claimed; empty for as much of each as of all.
+        self._limits: Mapping[str, int] = {}
+        # Queues in which the last claim left something, and those that may have got something since.
+        self._left: set[str] = set()
+        self._news: set[str] = set(queues)
+        # Whether something came back, so that the next claim begins at the head.
+        self._whole = True
+        #: Whether the last claim began there: what it did not find was not there.
+        self.sure = False
+        # Whether something may be due now; the answer to each claim says when the next one is.
+        self._promote = True
+        self._due_at = NEVER
+        # The queue of the message claimed last.
+        self._served = ""
+        # The last claim had no free slot to offer, which suspect messages wait for.
+        self._slotless = False
+        #: Whether the last claim was from queues with rules, where each settlement may make others ready.
+        self.ruled = False
+        #: Whether that claim brought nothing: what is ready there may be for others.
+        self.ruled_out = False
+        # A claim that did not arrive in time is repeated with fewer bytes.
+        self._bytes = ClaimBytes()
+
+    def came_back(self, seconds: float) -> None:
+        """A message of this session was given back: claim when it is due, which may be now.
+
+        It stands where this session has been, and the keeper, who may have written it, claims nothing.
+        """
+        self._whole = True
+        self._due_at = min(self._due_at, time.monotonic() + seconds)
+
+    def look(self, *, whole: bool = False) -> None:
+        """Claim at the next chance: there may be something, with ``whole`` even where this session has been."""
+        self._news.update(self.consumed, self.queues)
+        self._whole = self._whole or whole
+
+    def consume(self, queues: tuple[str, ...]) -> None:
+        """Claim from these queues from now on."""
+        self.queues = self.consumed = queues
+        self._limits = {}
+        self._promote = True
+        self.look()
+
+    def restrict(self, queues: tuple[str, ...], limits: Mapping[str, int] | None = None) -> None:
+        """Claim from these only, for now, at most so many of each; looks again when one comes back."""
+        self._limits = limits or {}
+        if queues == self.queues:
+            return
+        self._news.update(set(queues).difference(self.queues))
+        self.queues = queues
+
+    def pump(self, *, credit: int, slots: int, refill: int | Mapping[str, int] = 1) -> list[Claimed]:
+        """Claim if there is reason to, and write settlements that press; return the claimed, in order.
+
+        With no free slot a claim waits until ``refill`` credit has gathered, altogether or of a queue
+        that may have something: what is prefetched cannot start anyway, and one round trip then serves
+        several messages. Raises SessionLost and StoreUnavailable.
+        """
+        self._notice(slots)
+        if self._wants_claim(credit, slots, refill):
+            return self._claim(credit, slots)
+        # Where messages were left behind the next claim is near, and takes a crowd along.
+        settlements = self.session.settlements
+        if settlements.late() if self.backlog else settlements.pressing():
+            self.session.exchange(None)
+        return []
+
+    def _notice(self, slots: int) -> None:
+        """Turn what time and slots have brought into a reason to look."""
+        if time.monotonic() >= self._due_at:
+            # Forgotten as a time: without credit it would make the driver turn without end.
+            self._promote, self._due_at = True, NEVER
+            self.look()
+        if self._slotless and slots > 0:
+            self._slotless = False
+            self.look()
+        if self.ruled and self.session.settlements:
+            self.look()
+
+    def _wants_claim(self, credit: int, slots: int, refill: int | Mapping[str, int]) -> bool:
+        if credit <= 0 or not self.queues or self.session.retired:
+            return False
+        return bool(self._promising) and (slots > 0 or self.has_gathered(credit, refill))
+
+    @property
+    def _promising(self) -> set[str]:
+        """The queues to claim from now that may have something."""
+        return (self._news | self._left).intersection(self.queues)
+
+    def has_gathered(self, credit: int, refill: int | Mapping[str, int]) -> bool:
+        """Whether there is enough credit for a claim that no free slot waits for."""
+        if isinstance(refill, int):
+            return credit >= refill
+        return any(self._limits.get(queue, credit) >= refill[queue] for queue in self._promising)
+
+    def _claim(self, credit: int, slots: int) -> list[Claimed]:
+        queues = self._in_turn()
+        request = ClaimRequest(
+            queues=queues,
+            credit=credit,
+            slots=max(slots, 0),
+            listed=self.listed,
+            promote=self._promote,
+            whole=self._whole,
+            max_bytes=self._bytes.amount,
+            limits=self._limits,
+        )
+        # Cleared before asking: a hint that arrives while the database answers must survive.
+        self._news.difference_update(queues)
+        self._whole = False
+        begin = time.monotonic()
+        try:
+            result = self.session.exchange(request)
+        except BaseException as error:
+            self._promote = True
+            self.look(whole=True)
+            if isinstance(error, StoreUnavailable):
+                self._bytes.failed()
+            raise
+        if self._bytes.is_reduced:
+            size_bytes = sum(len(message.body) for message in result.claimed)
+            self._bytes.brought(size_bytes, time.monotonic() - begin, conf.load().STATEMENT_TIMEOUT_SECONDS)
+        self._promote, self.sure = False, result.whole
+        if result.claimed:
+            self._served = result.claimed[-1].queue_name
+        self._left.difference_update(queues)
+        self._left |= result.left
+        self.ruled = result.ruled
+        self.ruled_out = result.ruled and not result.claimed
+        self._slotless = slots <= 0 and not result.claimed
+        due = result.next_due_seconds
+        self._due_at = NEVER if due is None else time.monotonic() + due
+        return result.claimed
+
+    @property
+    def backlog(self) -> bool:
+        """Whether something was left in the queues to claim from now; with credit for none, in any."""
+        return bool(self._left.intersection(self.queues) if self.queues else self._left)
+
+    def _in_turn(self) -> tuple[str, ...]:
+        """Return the queues, the one served last at the end.
+
+        The store breaks ties by the list: claims of one message would serve its first queue only.
+        """
+        if self.listed or self._served not in self.queues:
+            return self.queues
+        after = self.queues.index(self._served) + 1
+        return self.queues[after:] + self.queues[:after]
+
+    @property
+    def looking(self) -> bool:
+        """Whether there is a reason to claim that no claim has followed."""
+        return bool(self._news.intersection(self.queues) if self.queues else self._news)
+
+    @property
+    def restless(self) -> bool:
+        """Whether there is any reason to claim, were there credit."""
+        return bool(self._news or self._left) or time.monotonic() >= self._due_at
+
+    @property
+    def due_at(self) -> float | None:
+        """When the earliest scheduled message is due, on this machine's clock; None if none is known."""
+        return None if self._due_at == NEVER else self._due_at
+
+    def expect(self, seconds: float | None) -> None:
+        """Look in so many seconds because something is due then; None: another session does."""
+        self._due_at = NEVER if seconds is None else time.monotonic() + seconds
+
+    def seconds_until_due(self) -> float | None:
+        """Return how long until the earliest scheduled message is due, None if none is known."""
+        return None if self._due_at == NEVER else max(0.0, self._due_at - time.monotonic())
+
+
+#: Time between two looks at SQLite's change marker, in seconds: the look costs microseconds.
+MARKER_SECONDS = 0.02
+
+
+def poll_seconds(store: Store, listener: Listener | None) -> float:
+    """Return the time between two looks: seldom where hints or a change marker tell, often where nothing does."""
+    settings = conf.load()
+    hears = listener is not None and listener.connected and notifier().reaches_others
+    if not hears and not store.features.notices_changes:
+        return settings.POLL_SECONDS
+    if store.features.looks_when_renewed and settings.SAFETY_POLL_SECONDS * RENEWALS >= settings.SESSION_SECONDS:
+        # The keeper looks in time (``Session.looked_at``); this is for when it cannot.
+        return max(settings.SAFETY_POLL_SECONDS, settings.SESSION_SECONDS)
+    return settings.SAFETY_POLL_SECONDS
+
+
+class Polls:
+    """When a driver's next look is due; jitter keeps a fleet from looking in step."""
+
+    def __init__(self) -> None:
+        self._polled_at = time.monotonic()
+        self._spread = 1.0
+
+    def restart(self) -> None:
+        """Begin the time until the next look anew: there has been one."""
+        self._polled_at = time.monotonic()
+        self._spread = random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
+
+    def seconds(self, every_seconds: float, looked_at: float = 0.0) -> float:
+        """Return how long until the next look; another thread has made one at ``looked_at`` (monotonic)."""
+        since = max(self._polled_at, looked_at)
+        return max(0.0, since + every_seconds * self._spread - time.monotonic())
+
+
+#: How late another session may be with a due message before this one asks what became of it, in seconds.
+GRACE_SECONDS = 0.2
+#: Times closer together than this, in seconds, are one: a wait ends a little late, never early.
+SAME_SECONDS = 0.001
+
+
+class Standby:
+    """One session's dealings with the hint channel, for the driver that also pumps its feeder."""
+
+    def __init__(self, listener: Listener, feeder: Feeder, *, priority: Callable[[], int] = int) -> None:
+        self._listener = listener
+        self._feeder = feeder
+        self._priority = priority
+        # The queues Redis knows us to be interested in, and the due time it knows; none while we work.
+        self._queues: tuple[str, ...] = ()
+        self._due_at: float | None = None
+        self._renew_at = 0.0
+        # When to ask whether another session has seen to what was due.
+        self._ask_at: float | None = None
+        # Queues of whose news we were told, and have neither claimed nor said so yet.
+        self._told: set[str] = set()
+        # Queues in which others leave it to us to look when something is due.
+        self._armed: tuple[str, ...] = ()
+
+    def hear(self, topics: Collection[str]) -> None:
+        """Take the wake's topics: remember notices, and look if there may be something."""
+        notices = [topic for topic in topics if topic[:2] in {"n:", "b:"}]
+        if notices or ANY in topics:
+            self._queues = ()  # told once, or cut off: interested no more
+        self._told.update(map(queue_of, notices))
+        # What came back, or was steered by hand, may stand where this session has been.
+        whole = ANY in topics or any(topic[:2] in {"b:", "q:"} for topic in topics)
+        if notices or whole or LOOK in topics:
+            self._feeder.look(whole=whole)
+
+    def settle_down(self, queues: tuple[str, ...], *, able: bool) -> bool:
+        """Before the driver waits: be interested if ``able`` to claim at once; False if it must look first."""
+        able = able and bool(queues) and not self._feeder.session.retired
+        if self._told and (self._feeder.backlog or self._feeder.looking):
+            self._hand_on(self._told)
+        if self._told and self._feeder.ruled_out:
+            self._pass_on(self._told)
+        if self._is_late() and not able:
+            self._hand_on(self._armed)
+            self._armed = ()  # they know now; told at each turn, they would be woken in vain
+        if not able:
+            self._be_at_work()
+        elif self._needs_saying(queues):
+            self._be_interested(queues)
+        return not (able and self._feeder.looking)
+
+    @property
+    def told(self) -> Set[str]:
+        """Queues of whose news this session was told, and which it has not seen to yet."""
+        return self._told
+
+    @property
+    def at_work(self) -> bool:
+        """Whether nobody counts on this session: once it has a free slot, it should settle down again."""
+        return not self._queues
+
+    def _is_late(self) -> bool:
+        """Whether what we were to see to is due."""
+        return bool(self._armed) and self._feeder.looking and self._feeder.due_at is None
+
+    def _hand_on(self, queues: Collection[str]) -> None:
+        """Let others do what we were woken for, and could not do, or not alone."""
+        self._be_at_work()
+        notifier().announce(dict.fromkeys(queues, News(messages=1)))
+
+    def _pass_on(self, queues: Collection[str]) -> None:
+        """Tell everybody what the queue's rules keep from this session: it does not know who may have it."""
+        notifier().send(map(queue_topic, queues))
+        self._told = set()
+
+    def _be_at_work(self) -> None:
+        if self._queues or self._told:
+            self._listener.withdraw(self._told)
+        self._queues, self._told, self._ask_at = (), set(), None
+
+    def _needs_saying(self, queues: tuple[str, ...]) -> bool:
+        if queues != self._queues or self._told:
+            return True
+        now = time.monotonic()
+        if now >= self._renew_at or (self._ask_at is not None and now >= self._ask_at):
+            return True
+        return not _same(self._feeder.due_at, self._due_at)
+
+    def _be_interested(self, queues: tuple[str, ...]) -> None:
+        following = self._ask_at is not None and self._feeder.due_at is None
+        standing = self._listener.interest(
+            queues,
+            due_seconds=self._feeder.seconds_until_due(),
+            following=following,
+            priority=self._priority(),
+        )
+        self._queues, self._told = queues, set()
+        self._renew_at = time.monotonic() + conf.load().SAFETY_POLL_SECONDS
+        self._wait_for_due(standing)
+        if standing.missed:
+            self._feeder.look()
+
+    def _wait_for_due(self, standing: Standing) -> None:
+        """Arm for what is due next, or leave it to the session that does."""
+        self._armed = () if standing.due_seconds is None else self._queues
+        if standing.due_seconds is None:
+            self._feeder.expect(None)
+        elif self._feeder.due_at is None:
+            self._feeder.expect(standing.due_seconds)
+        self._due_at = self._feeder.due_at
+        ask = standing.ask_seconds
+        self._ask_at = None if ask is None else time.monotonic() + ask + GRACE_SECONDS
+
+    def seconds_until_question(self) -> float | None:
+        """Return when ``settle_down`` must be called again although nothing happens, None if never."""
+        if self.at_work:
+            return None
+        asks = self._renew_at if self._ask_at is None else min(self._ask_at, self._renew_at)
+        return max(0.0, asks - time.monotonic())
+
+    def leave(self) -> None:
+        """Be told no more; whoever is idle gets the notices that were not seen to."""
+        if self._told:
+            self._hand_on(self._told)
+        self._be_at_work()
+
+
+def _same(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) < SAME_SECONDS

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 
 from django_mq import __version__
 from django_mq.delivery import settling
-from django_mq.delivery.feeding import Feeder
 from django_mq.delivery.heartbeat import Certainty, Keeper, now, revive
 from django_mq.delivery.settling import Settlements, SettlementWriter
 from django_mq.engine.conduct import Conduct
@@ -68,9 +67,13 @@ class Driver:
 
     #: The session's name; nothing for one made of host and process.
     name: Callable[[], str] = str
+    #: All its queues, those included that it does not claim from at the moment.
+    queues: Callable[[], tuple[str, ...]] = tuple
     describe: Callable[[], Workload] = Workload
     #: Called when the session is told something else.
     obey: Callable[[Instructions], object] = lambda told: told
+    #: Called when messages were given back to their places, the first of them for so many seconds.
+    came_back: Callable[[float], object] = lambda seconds: seconds
     #: Called in each round of the keeper, for what the driver may be too busy to see to.
     mind: Callable[[], object] = lambda: None
 
@@ -78,16 +81,7 @@ class Driver:
 class Session:
     """Claims and settles in the name of one session row. Opens at the first claim."""
 
-    def __init__(
-        self,
-        alias: str,
-        *,
-        kind: str,
-        wake: Wake,
-        queues: tuple[str, ...] = (),
-        listed: bool = False,
-        driver: Driver = Driver(),
-    ) -> None:
+    def __init__(self, alias: str, *, kind: str, wake: Wake, driver: Driver = Driver()) -> None:
         self.alias = alias
         self.kind = kind
         self.wake = wake
@@ -107,8 +101,6 @@ class Session:
         self._writer = SettlementWriter(self)
         self._closing = threading.Lock()
         self._reviving = threading.Lock()
-        #: When this session claims, and how much.
-        self.feeder = Feeder(self, queues, listed=listed)
 
     @property
     def name(self) -> str:
@@ -118,7 +110,7 @@ class Session:
     @property
     def queues(self) -> tuple[str, ...]:
         """All its queues, those included that it does not claim from at the moment."""
-        return self.feeder.consumed
+        return self.driver.queues()
 
     # Claiming and settling, by the driver.
 
@@ -226,7 +218,7 @@ class Session:
         self._held.difference_update((item.id, item.claim) for item in batch)
         given_back = [item.delay_seconds for item in batch if item.verdict is RELEASE and item.id not in void]
         if given_back:
-            self.feeder.came_back(min(given_back))
+            self.driver.came_back(min(given_back))
         if given_back or (batch and self._ruled):
             later = [seconds for seconds in given_back if seconds > 0]
             # Where a queue has rules, each settlement may let others go on.

@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.feeding import Standby
 from django_mq.delivery.queues import declare
-from django_mq.delivery.session import Session
-from django_mq.notifications.base import Wake, queue_topic
+from django_mq.delivery.runtime import ConsumerRuntime
+from django_mq.delivery.session import Driver, Standby
+from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.stores.registry import shared_store
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -28,12 +28,11 @@ class Sleeper:
     """A session as a driver has it: woken, it claims what credit allows."""
 
     def __init__(self, alias: str) -> None:
-        self.wake = Wake()
+        self.runtime = ConsumerRuntime(alias, kind="native", driver=Driver())
+        self.session, self.feeder, self.wake = self.runtime.session, self.runtime.feeder, self.runtime.wake
         self.listener = notifier().listen(self.wake)
         self.listener.subscribe([queue_topic(name) for name in QUEUES])
         wait_until(lambda: self.listener.connected)
-        self.session = Session(alias, kind="native", wake=self.wake)
-        self.feeder = self.session.feeder
         self.feeder.consume(QUEUES)
         self.standby = Standby(self.listener, self.feeder)
 
@@ -54,9 +53,8 @@ class Sleeper:
     def close(self) -> None:
         self.standby.leave()
         self.listener.close()
-        self.session.close()
+        self.runtime.close()
         self.session.store.close()
-        self.wake.close()
 
 
 @pytest.fixture(params=["local", "redis"])

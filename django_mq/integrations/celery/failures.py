@@ -1,4 +1,4 @@
-"""Why tasks failed: every failed run of a task from our queues becomes an ``Attempt`` row.
+"""What a task leaves that did not succeed: an ``Attempt`` row for each failed run, and its retry.
 
 Retries and failures are Celery's own affair, and its messages say nothing of them. The
 signals of the process that ran the task do, so the admin can show a dead letter with the
@@ -12,22 +12,30 @@ from __future__ import annotations
 
 import logging
 import socket
+import threading
 import time
+from functools import wraps
 from traceback import format_exception
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from celery import signals
+from celery import Task, signals
+from celery.app.trace import task_has_custom
+from celery.exceptions import Reject
 from celery.states import REJECTED
+from kombu.utils.functional import retry_over_time
 
-from django_mq.errors import StoreError, StoreUnavailable
+from django_mq.errors import InvalidMessage, MQError, StoreError, StoreUnavailable
 from django_mq.stores.records import Failure
 from django_mq.stores.registry import private_store, shared_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from celery import Celery
+
     from django_mq.stores.base import Store
 
 logger = logging.getLogger("django_mq.celery")
-
 
 #: The database alias of the worker's queues.
 _alias: list[str] = []
@@ -109,3 +117,198 @@ def _write(failure: Failure, attempt: dict[str, Any]) -> None:
         store.record_attempt(failure, **attempt)
     if now - last > KEEP_SECONDS:
         store.close()
+
+
+# What a task publishes last: its retry or replacement, which outlives the roll-back by the exception.
+#
+# Where the database takes a second writer, the publisher writes these at once, on a private
+# connection. SQLite takes none: the write would wait for the transaction that waits for it. So it
+# waits for the end of the task's body, and with it of every transaction that the body opened.
+#
+# Celery acknowledges a task that asked for a retry, and logs what a signal's receiver raises. So
+# these writes are part of the body: a retry that could not be written gives its message back. So does
+# a task that has succeeded while the database takes no connections, where others are to follow it.
+
+#: What of Celery's policy of publishing says how often, and after how many seconds, to try again.
+PATIENCE = ("max_retries", "interval_start", "interval_step", "interval_max")
+#: The attribute of a covered body that says for which database.
+COVERED = "_django_mq_covered"
+#: What the log calls that which a task publishes in its own place.
+ITSELF = "its retry or replacement"
+
+
+class _Deferred(threading.local):
+    """What the tasks of this thread publish last."""
+
+    def __init__(self) -> None:
+        #: The writes that wait, each with the id of its task.
+        self.writes: list[tuple[str, Callable[[], None]]] = []
+        #: The id of the task that is in ``self.retry()`` or ``self.replace()``.
+        self.owner: str | None = None
+
+
+_deferred = _Deferred()
+
+
+def defer(task_id: str, write: Callable[[], None]) -> None:
+    """Write at the end of a running task's body, when the transactions that it opened have ended."""
+    _deferred.writes.append((task_id, write))
+
+
+def owner() -> str | None:
+    """Return the id of the task that publishes its own retry or replacement now."""
+    return _deferred.owner
+
+
+def write_deferred(task_id: str, **_: Any) -> None:
+    """Write everything that waits for the end of a task; then raise the first error, if there was one.
+
+    Another task that the body calls or applies may end inside a transaction of the body.
+    """
+    if not _deferred.writes:
+        return
+    errors = []
+    ended = [write for owner, write in _deferred.writes if owner == task_id]
+    _deferred.writes = [waiting for waiting in _deferred.writes if waiting[0] != task_id]
+    for write in ended:
+        try:
+            write()
+        except Exception as error:  # noqa: BLE001 - the next write is another task's retry
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+# For the rare task that is not covered: one that was registered after its worker had started.
+signals.task_postrun.connect(write_deferred, dispatch_uid="django_mq.retries")
+
+
+def cover_all(app: Celery, alias: str) -> None:
+    """Cover all tasks of an app, before a worker prepares to run them."""
+    for task in app.tasks.values():
+        cover(task, alias)
+
+
+def cover(task: Any, alias: str) -> None:
+    """Have a task give its message back if its retry, or what follows it, cannot be published.
+
+    A task that has been acknowledged has no message: it fails.
+    """
+    if task_has_custom(task, "__call__"):
+        _cover(type(task), "__call__", lambda args: args[0], alias)  # the class may have other tasks, and heirs
+    else:
+        _cover(task, "run", lambda _: task, alias)
+    for name in ("retry", "replace"):
+        _note_owner(task, name)
+
+
+def _note_owner(task: Any, name: str) -> None:
+    """Have the publisher know what a method of the task publishes: not every header says it."""
+    publish = getattr(task, name)
+    if hasattr(publish, COVERED):
+        return
+
+    @wraps(publish)
+    def noting(*args: Any, **options: Any) -> Any:
+        request = task.request
+        if request.is_eager or request.called_directly:
+            return publish(*args, **options)  # publishes nothing; other tasks may run in it
+        _deferred.owner, before = request.id, _deferred.owner
+        try:
+            return publish(*args, **options)
+        finally:
+            _deferred.owner = before
+
+    setattr(noting, COVERED, True)
+    setattr(task, name, noting)
+
+
+def _cover(owner: Any, name: str, task_of: Callable[[tuple[Any, ...]], Any], alias: str) -> None:
+    """Replace a body, once: another worker of the process, or a class that inherits it, finds it covered."""
+    body = getattr(owner, name)
+    if getattr(body, COVERED, None) != alias:
+        covered = _covered(body, task_of, alias)
+        setattr(covered, COVERED, alias)
+        setattr(owner, name, covered)
+
+
+def _covered(
+    body: Callable[..., Any], task_of: Callable[[tuple[Any, ...]], Any], alias: str
+) -> Callable[..., Any]:
+    @wraps(body)
+    def run(*args: Any, **options: Any) -> Any:
+        task = task_of(args)
+        try:
+            try:
+                result = body(*args, **options)
+            finally:
+                _write_or_refuse(task)
+        except Reject as reject:
+            error = _unpublished(reject)
+            if error is None:
+                raise
+            _refuse(task, error, ITSELF)
+        if task.acks_late and _is_followed(task.request):
+            _look_or_refuse(task, alias)
+        return result
+
+    return run
+
+
+def _is_followed(request: Any) -> bool:
+    """Whether Celery publishes other tasks when the body has succeeded."""
+    return bool(request.callbacks or request.chain or request.chord) and not request.is_eager
+
+
+def _look_or_refuse(task: Any, alias: str) -> None:
+    """Look whether the database can be reached, as patiently as Celery publishes.
+
+    If Celery cannot publish what follows, the task has failed and is acknowledged: the chain ends. Django
+    keeps the connection that this look may open until Celery has published.
+    """
+    store = shared_store(alias)
+    policy = task.app.conf.task_publish_retry_policy if task.app.conf.task_publish_retry else {}
+    limits = {"max_retries": 0, "interval_start": 0} | {name: policy[name] for name in PATIENCE if name in policy}
+    try:
+        retry_over_time(lambda: _look(store), StoreUnavailable, **limits)
+    except StoreError as error:
+        _refuse(task, error, "what follows it")
+
+
+def _look(store: Store) -> None:
+    try:
+        store.queue("")
+    except StoreUnavailable:
+        store.reconnect()  # for the next look
+        raise
+
+
+def _write_or_refuse(task: Any) -> None:
+    try:
+        write_deferred(task.request.id)
+    except Exception as error:  # noqa: BLE001 - the body ends with it
+        _refuse(task, error, ITSELF)
+
+
+def _unpublished(reject: Reject) -> Exception | None:
+    """Return why ``self.retry()`` could not publish; None if no try can, or if the task itself rejects."""
+    error: Any = getattr(reject, "reason", None)
+    cause = error if isinstance(error, MQError) else getattr(error, "__cause__", None)
+    passing = isinstance(cause, MQError) and not isinstance(cause, InvalidMessage)
+    return error if passing and _raised_by_retry(reject) else None
+
+
+def _raised_by_retry(reject: Reject) -> bool:
+    trace = reject.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code is Task.retry.__code__
+
+
+def _refuse(task: Any, error: Exception, what: str) -> NoReturn:
+    """End the body of a task that could not publish something: its message goes back, or the task fails."""
+    outcome = "its message goes back" if task.acks_late else "it was acknowledged when it began, and has failed"
+    logger.error("Task %s could not publish %s: %s; %s.", task.request.id, what, error, outcome)
+    if task.acks_late:
+        raise Reject(error, requeue=True) from error
+    raise error  # with the cause that it has

@@ -19,7 +19,7 @@ from django_mq.delivery.queues import declare
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.routing import queues_matching
 from django_mq.errors import QueueInUse, StoreError, UnknownQueue
-from django_mq.integrations.celery import retries
+from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.message import TRIED, new_message, urgency
 from django_mq.notifications.registry import notifier
 from django_mq.stores.connections import apart_from_event_loops
@@ -63,7 +63,7 @@ class Publisher:
         rows = [new_message(queue, message, priority=priority) for queue in queues]
         for row in rows:
             validation.check_size(row.body)
-        owner = retries.owner() or _retried(message)
+        owner = failures.owner() or _retried(message)
         if batch is not None and owner is None:
             batch.add(rows)
         elif owner is None or not shared_store(self._alias).in_transaction:
@@ -77,7 +77,7 @@ class Publisher:
             self._write_apart(rows, again=again)
         else:
             # A second writer would wait for the very transaction that waits for it.
-            retries.defer(owner, lambda: self._write_apart(rows, again=again))
+            failures.defer(owner, lambda: self._write_apart(rows, again=again))
 
     def _write_apart(self, rows: list[NewMessage], *, again: bool) -> None:
         """Commit now, even if the caller's transaction is rolled back, and hint now."""
@@ -108,7 +108,7 @@ class Publisher:
 
 
 def _retried(message: dict[str, Any]) -> str | None:
-    """Return the id of the running task if it publishes itself again: of a task not covered by ``retries``."""
+    """Return the id of the running task if it publishes itself again: of a task that is not covered."""
     headers = message["headers"]
     # The header first: to ask which task runs takes longest where none does.
     if not headers.get("retries") or not current_task:

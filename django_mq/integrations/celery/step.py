@@ -13,7 +13,7 @@ from celery.worker import state
 
 from django_mq import conf
 from django_mq.delivery.handlers import check_transactions, sole_handlers
-from django_mq.integrations.celery import failures, retries, revoking
+from django_mq.integrations.celery import failures, revoking
 from django_mq.integrations.celery.native import NativeConsumer
 from django_mq.integrations.celery.qos import begin_if_certain, keep_given
 from django_mq.integrations.celery.transport import ServedWorker, forget_left
@@ -69,5 +69,5 @@ def install(sender: Any, **_: Any) -> None:
     forget_left()
     sender.app.steps["consumer"].add(MQStep)
     failures.connect(transport.alias)
-    retries.install(sender.app, transport.alias)
+    failures.cover_all(sender.app, transport.alias)
     revoking.install(transport.alias)

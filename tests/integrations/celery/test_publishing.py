@@ -20,7 +20,7 @@ from kombu import Queue as KombuQueue
 from django_mq import conf
 from django_mq.delivery.editing import create_queue
 from django_mq.errors import BodyTooLarge, QueueClosed, QueueFull
-from django_mq.integrations.celery import retries
+from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.message import MESSAGE_ID
 from django_mq.models import Message, Queue
 from django_mq.notifications.base import Wake, queue_topic
@@ -364,7 +364,7 @@ def run_one(app: Celery, task: Any, **more: Any) -> Any:
     """Run a task as a worker's pool does; return what the pool's parent is told."""
     from celery.app.trace import build_tracer
 
-    retries.cover(task, conf.load().DATABASE)
+    failures.cover(task, conf.load().DATABASE)
     request = {"id": str(uuid4()), "args": [], "kwargs": {}, "retries": 0, "is_eager": False, **more}
     tracer = build_tracer(task.name, task, app=app)
     return tracer(request["id"], [], {}, request)
@@ -475,7 +475,7 @@ def test_a_task_whose_class_inherits_the_call_of_another_task_goes_by_its_own_op
         name, acks_late = "child", True
 
     Queue.objects.using(committed_database).create(name="celery", closed=True)
-    retries.cover(app.register_task(Parent()), committed_database)
+    failures.cover(app.register_task(Parent()), committed_database)
 
     error = run_one(app, app.register_task(Child())).info.retval
 
@@ -490,9 +490,9 @@ def test_another_worker_of_the_process_covers_no_task_again(
     more = {"base": CallingTask, "using": committed_database} if base else {}
     task = app.task(_nothing, name=f"work {uuid4()}", shared=False, **more)
 
-    retries.cover(task, committed_database)
+    failures.cover(task, committed_database)
     covered = task.run, type(task).__call__
-    retries.cover(task, committed_database)
+    failures.cover(task, committed_database)
 
     assert (task.run, type(task).__call__) == covered
 

@@ -10,10 +10,10 @@ import pytest
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery.queues import declare
-from django_mq.delivery.session import Session
+from django_mq.delivery.runtime import ConsumerRuntime
+from django_mq.delivery.session import Driver
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import StoreUnavailable
-from django_mq.notifications.base import Wake
 from django_mq.stores.registry import shared_store
 from tests.conftest import SERVED, hold_queues
 from tests.support.narrow import narrow
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
-    from django_mq.delivery.feeding import Feeder
+    from django_mq.delivery.runtime import Feeder
 
 
 @pytest.fixture
@@ -32,14 +32,11 @@ def feeder(committed_database: str) -> Iterator[Feeder]:
     """A feeder of the queues ``orders`` and ``mails``."""
     for name in ("orders", "mails"):
         declare(shared_store(committed_database), name)
-    wake = Wake()
-    session = Session(committed_database, kind="native", wake=wake)
-    feeder = session.feeder
-    feeder.consume(("orders", "mails"))
-    yield feeder
-    session.close()
-    session.store.close()
-    wake.close()
+    runtime = ConsumerRuntime(committed_database, kind="native", driver=Driver())
+    runtime.feeder.consume(("orders", "mails"))
+    yield runtime.feeder
+    runtime.close()
+    runtime.session.store.close()
 
 
 def bodies(feeder: Feeder, *, credit: int = 10, slots: int = 10, refill: int = 1) -> list[bytes]:
@@ -213,9 +210,8 @@ def test_a_claim_that_is_too_large_for_the_connection_is_repeated_with_fewer_byt
     declare(shared_store(alias), "orders")
     large = ["x" * 500_000] * 12  # a claim that breaks is far from its end, so that the server undoes it
     publish_many([("orders", body) for body in large])
-    wake = Wake()
-    session = Session(alias, kind="native", wake=wake)
-    feeder = session.feeder
+    runtime = ConsumerRuntime(alias, kind="native", driver=Driver())
+    session, feeder = runtime.session, runtime.feeder
     feeder.consume(("orders",))
     connection = session.store.connection  # type: ignore[attr-defined]
     came: list[bytes] = []
@@ -232,8 +228,7 @@ def test_a_claim_that_is_too_large_for_the_connection_is_repeated_with_fewer_byt
                 came += [message.body for message in claimed]
                 for message in claimed:
                     session.accept(message)
-        session.close()
+        runtime.close()
         session.store.close()
-    wake.close()
 
     assert (came == [b'"%s"' % body.encode() for body in large], failures > 0) == (True, True)
