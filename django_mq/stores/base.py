@@ -59,10 +59,6 @@ class Features:
     concurrent_writers: bool = True
     #: Has each table settings of its own for how it is kept? (see migration 0005)
     has_table_settings: bool = False
-    #: Module and class with which the benchmark does the same work past us, to compare; empty where there is none.
-    raw_limits: tuple[str, str] | None = None
-    #: Can the benchmark have tables of its own beside the site's? (see benchmarks.schema)
-    has_schemas: bool = False
     #: May a consumer ask for some messages only (by a selector, by credit for bytes), decline one, and be woken?
     serves_consumers: bool = False
     #: Does the renewal of a session say whether something waits for it, so that it need not ask apart?

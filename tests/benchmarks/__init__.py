@@ -1,1 +1,1 @@
-"""Measurements: ``mq_bench`` itself, and what is compared with other products."""
+"""Measurements of ours (``python -m tests.benchmarks``), and what is compared with other products."""

@@ -1,8 +1,9 @@
 """The same work done by peers, in the same run: ``python -m tests.benchmarks.peers [--amount N] [--rounds N]``.
 
 Peers come from PyPI into an environment that is thrown away. Each gets a new database on the server that
-DATABASE_URL names (or that the tests would start), and Redis. They take turns with ``mq_bench``, which brings the
-raw loops that all are compared with. Prints the table of docs/benchmarks.md, which also says what it does not say.
+DATABASE_URL names (or that the tests would start), and Redis. They take turns with ``tests.benchmarks``, which
+brings the raw loops that all are compared with. Prints the table of docs/benchmarks.md, which also says what
+it does not say.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ PATIENCE_SECONDS = 1800
 QUICK_BELOW = 20_000
 #: Nobody is asked for fewer: two thousand are published one by one.
 LEAST = 4000
-#: Figures of a program, and what mq_bench calls them.
+#: Figures of a program, and what ``tests.benchmarks`` calls them.
 FIGURES = {
     "one": "publish_one",
     "many": "publish_many",
@@ -171,7 +172,7 @@ def run(peer: Peer, python: str, database: str, redis: str, amount: int) -> Figu
 
 
 def run_ours(database: str, redis: str, *, quick: bool) -> tuple[Figures, Figures]:
-    """Return what mq_bench measures, in this environment, and the raw loops beside it."""
+    """Return what ``tests.benchmarks`` measures, in this environment, and the raw loops beside it."""
     with new_database(database) as url, tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {
             "DJANGO_SETTINGS_MODULE": "tests.settings.postgresql",
@@ -179,12 +180,23 @@ def run_ours(database: str, redis: str, *, quick: bool) -> tuple[Figures, Figure
             "REDIS_URL": redis,
             "PYTHONPATH": str(ROOT),
         }
-        django = [sys.executable, "-m", "django"]
-        subprocess.run([*django, "migrate", "-v0"], env=environment, check=True, stdin=subprocess.DEVNULL)
+        migrate = [sys.executable, "-m", "django", "migrate", "-v0"]
+        subprocess.run(migrate, env=environment, check=True, stdin=subprocess.DEVNULL)
         file = Path(folder) / "figures.json"
-        bench = [*django, "mq_bench", *FIGURES.values(), "--repeats", "1", "--json", str(file)]
-        bench += ["--quick"] if quick else []
-        subprocess.run(bench, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        bench = [
+            sys.executable,
+            "-m",
+            "tests.benchmarks",
+            *FIGURES.values(),
+            "--repeats",
+            "1",
+            "--json",
+            str(file),
+        ]
+        bench += ["--json", str(file), *(["--quick"] if quick else [])]
+        subprocess.run(
+            bench, env=environment, cwd=ROOT, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
         measures = {measure["name"]: measure for measure in json.loads(file.read_text())["measures"]}
     ours, raw = ({key: measures[name][what] for key, name in FIGURES.items()} for what in ("value", "limit"))
     return ours, raw

@@ -371,7 +371,7 @@ def _object(message: NewMessage, queue_id: int) -> dict[str, Any]:
 class MySQLStore(SQLStore):
     """The store for MariaDB 10.11, MySQL 8.4 and later, through mysqlclient."""
 
-    features = Features(concurrent_claims=True, raw_limits=("raw_mysql", "RawTable"))
+    features = Features(concurrent_claims=True)
 
     kind = MySQLDatabase
     database: MySQLDatabase

@@ -145,8 +145,6 @@ class PostgreSQLStore(SQLStore):
 
     features = Features(
         concurrent_claims=True,
-        raw_limits=("raw_postgresql", "RawTable"),
-        has_schemas=True,
         has_table_settings=True,
         notices_ends=True,
         looks_when_renewed=True,

@@ -215,7 +215,6 @@ class SQLiteStore(SQLStore):
         concurrent_claims=False,
         notices_changes=True,
         concurrent_writers=False,
-        raw_limits=("raw_sqlite", "RawFile"),
     )
     kind = SQLiteDatabase
     database: SQLiteDatabase

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import django
 
-from django_mq.benchmarks.reporting import heading, reported
 from tests.benchmarks.celery.figures import NAMES
 from tests.benchmarks.peers import new_database
+from tests.benchmarks.store.figures import heading, reported
 from tests.services.environment import Services
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.benchmarks.measuring import Measure
     from tests.benchmarks.celery.bench import Bench
+    from tests.benchmarks.store.figures import Judged
 
 #: Of REDIS_URL's server: hints in one of its databases, the broker that is compared with in another.
 HINTS, BROKER = 14, 15
@@ -33,7 +33,7 @@ HINTS, BROKER = 14, 15
 def main() -> None:
     """Parse, measure, print."""
     options = parse(sys.argv[1:])
-    report: list[Measure] = []
+    report: list[Judged] = []
     with tempfile.TemporaryDirectory() as folder, servers(), bench(Path(folder), options) as run:
         write(heading())
         for name in options.measures or NAMES:
@@ -98,7 +98,7 @@ def bench(folder: Path, options: argparse.Namespace) -> Iterator[Bench]:
         connections.close_all()
 
 
-def measurings() -> dict[str, Callable[[Bench, str], Iterator[Measure]]]:
+def measurings() -> dict[str, Callable[[Bench, str], Iterator[Judged]]]:
     """Return what measures each name."""
     from tests.benchmarks.celery import draining, picking_up, publishing, scheduling, starting
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from django_mq.benchmarks.measuring import median, take_turns
+from django_mq.benchmarks.measures import take_turns
 from tests.benchmarks.celery.figures import judged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.benchmarks.measuring import Measure
     from tests.benchmarks.celery.bench import Bench
     from tests.benchmarks.celery.sides import Side
+    from tests.benchmarks.store.figures import Judged
 
 #: Measure to the task and the worker's options.
 KINDS = {
@@ -25,7 +26,7 @@ KINDS = {
 }
 
 
-def measure(bench: Bench, name: str) -> Iterator[Measure]:
+def measure(bench: Bench, name: str) -> Iterator[Judged]:
     """Yield how many tasks a second each side's worker does."""
     task, options = KINDS[name]
     amount = bench.amount(10_000, 1000)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection
-
-from django_mq.benchmarks.ground import raw_limits
-from django_mq.benchmarks.measuring import median
 from tests.benchmarks.celery.figures import judged
+from tests.benchmarks.store.raw import raw_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.benchmarks.measuring import Measure
     from tests.benchmarks.celery.bench import Bench
     from tests.benchmarks.celery.sides import Side
+    from tests.benchmarks.store.figures import Judged
 
 #: The worker has so long, in seconds, to become idle again.
 PAUSE_SECONDS = 0.03
@@ -25,9 +23,9 @@ WARM_UP = 10
 WORKER = ("-P", "prefork", "-c", "2")
 
 
-def measure(bench: Bench, name: str) -> Iterator[Measure]:
+def measure(bench: Bench, name: str) -> Iterator[Judged]:
     """Yield the median, beside Redis's with a raw commit and a raw claim."""
-    raw: Any = raw_limits("default")
+    raw = raw_table("default")
     driver = raw.connection()
     times: dict[str, list[float]] = {"ours": [], "redis": [], "commit": [], "claim": []}
     try:
@@ -40,8 +38,6 @@ def measure(bench: Bench, name: str) -> Iterator[Measure]:
     finally:
         driver.close()
         raw.close()
-        with connection.cursor() as cursor:
-            cursor.execute("DROP TABLE mq_bench_raw")
     middle = {part: median(values[WARM_UP:]) for part, values in times.items()}
     bench.say(", ".join(f"{part} {value:.2f} ms" for part, value in middle.items()))
     limit = middle["redis"] + middle["commit"] + middle["claim"]

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import time
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
 
-from django_mq.benchmarks.ground import raw_limits
-from django_mq.benchmarks.measuring import median, take_turns
+from django_mq.benchmarks.measures import take_turns
 from tests.benchmarks.celery.figures import judged
+from tests.benchmarks.store.raw import raw_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.benchmarks.measuring import Measure
     from tests.benchmarks.celery.bench import Bench
+    from tests.benchmarks.store.figures import Judged
 
 #: Publishes between two changes of sides, and those of one transaction.
 TURN, IN_ONE = 50, 10
 
 
-def measure(bench: Bench, name: str) -> Iterator[Measure]:
+def measure(bench: Bench, name: str) -> Iterator[Judged]:
     """Yield the time of one publish."""
     repeats = bench.amount(40, 6)
     yield measure_in_atomic(bench, repeats) if name == "delay_in_atomic" else measure_alone(bench, repeats)
     bench.empty()
 
 
-def measure_in_atomic(bench: Bench, repeats: int) -> Measure:
+def measure_in_atomic(bench: Bench, repeats: int) -> Judged:
     """Return the time of a publish in a transaction of ten, with its share of BEGIN, COMMIT and hint."""
     times = take_turns(
         repeats,
@@ -39,9 +40,9 @@ def measure_in_atomic(bench: Bench, repeats: int) -> Measure:
     return judged("delay_in_atomic", value, "µs", limit=limit, runs=tuple(times["ours"]))
 
 
-def measure_alone(bench: Bench, repeats: int) -> Measure:
+def measure_alone(bench: Bench, repeats: int) -> Judged:
     """Return the time of a publish that commits by itself."""
-    raw: Any = raw_limits("default")
+    raw = raw_table("default")
     delays = {side.name: side.app.tasks["bench.nothing"].delay for side in (bench.redis, bench.ours)}
     try:
         times = take_turns(
@@ -52,8 +53,6 @@ def measure_alone(bench: Bench, repeats: int) -> Measure:
         )
     finally:
         raw.close()
-        with connection.cursor() as cursor:
-            cursor.execute("DROP TABLE mq_bench_raw")
     redis, commit = median(times["redis"]), median(times["commit"])
     bench.say(f"delay_alone: Redis {redis:,.0f} µs, a raw commit {commit:,.0f} µs")
     return judged("delay_alone", median(times["ours"]), "µs", limit=redis + commit, runs=tuple(times["ours"]))

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 import psutil
 
-from django_mq.benchmarks import claiming
-from django_mq.benchmarks.filling import SCHEDULED, Filler
-from django_mq.benchmarks.ground import Ground, tables_for
-from django_mq.benchmarks.measuring import median
 from tests.benchmarks.celery.draining import fill
 from tests.benchmarks.celery.figures import judged
+from tests.benchmarks.store import claiming
+from tests.benchmarks.store.filling import SCHEDULED, Filler
+from tests.benchmarks.store.ground import Ground, tables_for
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
 
-    from django_mq.benchmarks.measuring import Measure
     from tests.benchmarks.celery.bench import Bench
+    from tests.benchmarks.store.figures import Judged
 
 #: Tasks after which a worker has become as large as it will.
 WARM_UP = 2000
 MIB = 1024 * 1024
 
 
-def measure_memory(bench: Bench, name: str) -> Iterator[Measure]:
+def measure_memory(bench: Bench, name: str) -> Iterator[Judged]:
     """Yield by how much the worker grows, all its processes together."""
     amount = bench.amount(100_000, 2000)
     with bench.ours.worker("-P", "prefork", "-c", "2") as process:
@@ -51,10 +51,10 @@ def resident(process: subprocess.Popen[bytes]) -> int:
     return sum(one.memory_full_info().uss for one in (parent, *parent.children(recursive=True)))
 
 
-def measure_claim(bench: Bench, name: str) -> Iterator[Measure]:
+def measure_claim(bench: Bench, name: str) -> Iterator[Judged]:
     """Yield the claim beside them, and the one without; they take turns."""
-    with tables_for("default") as (alias, _):
-        ground = Ground(alias, "default", bench.quick, bench.repeats, None, None, bench.say)
+    with tables_for("default") as (alias, raw):
+        ground = Ground(alias, "default", bench.quick, bench.repeats, None, raw, bench.say)
         filler = Filler(alias, bench.say)
         filler.fill(bench.amount(100_000, 20_000), SCHEDULED)
         filler.fill(claiming.SMALL)

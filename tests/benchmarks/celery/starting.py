@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import time
+from statistics import median
 from typing import TYPE_CHECKING
 
-from django_mq.benchmarks.measuring import median, take_turns
+from django_mq.benchmarks.measures import take_turns
 from tests.benchmarks.celery.figures import judged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.benchmarks.measuring import Measure
     from tests.benchmarks.celery.bench import Bench
     from tests.benchmarks.celery.sides import Side
+    from tests.benchmarks.store.figures import Judged
 
 #: How much later than on Redis a worker may begin, in seconds.
 LATER_SECONDS = 2.0
 
 
-def measure(bench: Bench, name: str) -> Iterator[Measure]:
+def measure(bench: Bench, name: str) -> Iterator[Judged]:
     """Yield the seconds until a task that waits for the worker has run."""
     times = take_turns(
         bench.repeats, redis=lambda: seconds_to_first(bench.redis), ours=lambda: seconds_to_first(bench.ours)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from django_mq.benchmarks.claiming import SMALL, Claimer, beside_small
-from django_mq.benchmarks.filling import Filler
-from django_mq.benchmarks.measuring import median
+from tests.benchmarks.store.claiming import SMALL, Claimer, beside_small
+from tests.benchmarks.store.filling import Filler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.benchmarks.ground import Ground
-    from django_mq.benchmarks.measuring import Measure
+    from django_mq.benchmarks.measures import Measure
+    from tests.benchmarks.store.ground import Ground
 
 #: Messages published at once, and claimed at once.
 PORTION, CREDIT = 20_000, 1000

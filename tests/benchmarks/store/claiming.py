@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from statistics import median
 from typing import TYPE_CHECKING
 
 from django_mq import __version__
-from django_mq.benchmarks.filling import READY, SCHEDULED, Filler, bring_in
-from django_mq.benchmarks.measuring import QUEUE, Measure, measured, median
-from django_mq.benchmarks.schema import own_schema
+from django_mq.benchmarks.measures import QUEUE, Measure
 from django_mq.delivery.queues import declare
 from django_mq.engine.verdict import Verdict
 from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement
 from django_mq.stores.registry import private_store, shared_store
+from tests.benchmarks.store.filling import READY, SCHEDULED, Filler, bring_in
+from tests.benchmarks.store.schema import own_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.benchmarks.ground import Ground
     from django_mq.stores.records import Claimed
+    from tests.benchmarks.store.ground import Ground
 
 #: What everything is compared with, and what one claim takes.
 SMALL, CREDIT = 10_000, 20
@@ -118,4 +119,4 @@ def beside_small(ground: Ground, name: str, large: Claimer) -> Measure:
     finally:
         large.close()
     del times[:WARM_UP], limits[:WARM_UP]
-    return measured(name, median(times), "ms", limit=median(limits), runs=times)
+    return Measure(name, median(times), "ms", median(limits), times)

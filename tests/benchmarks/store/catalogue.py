@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from django_mq.benchmarks.measuring import NAMES, unmeasured
+from django.db import connections
+
+from django_mq.benchmarks.measures import Measure
+from tests.benchmarks.store.figures import NAMES, TARGETS, judged
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from django_mq.benchmarks.ground import Ground
-    from django_mq.benchmarks.measuring import Measure
+    from tests.benchmarks.store.figures import Judged
+    from tests.benchmarks.store.ground import Ground
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +37,13 @@ class Measuring:
             return 0
         return self.quick_seconds if quick else self.full_seconds
 
-    def run(self, ground: Ground) -> Iterator[Measure]:
+    def run(self, ground: Ground) -> Iterator[Judged]:
         """Measure and judge; what the function leaves out is reported as not measured."""
-        missing = set(self.names)
-        for measure in getattr(import_module(f"django_mq.benchmarks.{self.module}"), self.function)(ground):
+        missing, targets = set(self.names), TARGETS[connections[ground.alias].vendor]
+        for measure in getattr(import_module(f"tests.benchmarks.store.{self.module}"), self.function)(ground):
             missing.discard(measure.name)
-            yield measure.judged(ground.targets)
-        yield from (unmeasured(name).judged(ground.targets) for name in self.names if name in missing)
+            yield judged(measure, targets)
+        yield from (judged(Measure(name, None, ""), targets) for name in self.names if name in missing)
 
 
 #: In the order of the report.

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.db import connections
-from psycopg import sql
+
+from tests.benchmarks.store.raw import copy_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,20 +22,18 @@ if TYPE_CHECKING:
 
 _numbers = count(1)
 
-STORAGE = "SELECT unnest(reloptions) FROM pg_class WHERE oid = %s::regclass"
-
 
 @contextmanager
 def own_schema(alias: str, name: str) -> Iterator[str]:
     """Make the schema anew, yield an alias that leads there, and drop it."""
     # A new alias each time: what this process remembers of queues belongs to tables that are gone.
     own = f"{name}_{next(_numbers)}"
-    drop = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name))
+    drop = f"DROP SCHEMA IF EXISTS {name} CASCADE"
     with connections[alias].cursor() as cursor:
         cursor.execute(drop)
-        cursor.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
+        cursor.execute(f"CREATE SCHEMA {name}")
         for model in apps.get_app_config("django_mq").get_models():
-            copy_table(cursor, model._meta.db_table, (name, model._meta.db_table))
+            copy_table(cursor, model._meta.db_table, f"{name}.{model._meta.db_table}")
     connections.settings[own] = settings_within(connections[alias].settings_dict, name)
     try:
         yield own
@@ -44,17 +43,6 @@ def own_schema(alias: str, name: str) -> Iterator[str]:
         del connections.settings[own]
         with connections[alias].cursor() as cursor:
             cursor.execute(drop)
-
-
-def copy_table(cursor: Any, table: str, target: tuple[str, ...]) -> None:
-    """Make an empty table with everything that the other one has."""
-    source, copy = sql.Identifier(table), sql.Identifier(*target)
-    cursor.execute(sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING ALL)").format(copy, source))
-    cursor.execute(STORAGE, (table,))
-    for (option,) in cursor.fetchall():
-        key, _, value = option.partition("=")
-        setting = sql.SQL("ALTER TABLE {} SET ({} = {})")
-        cursor.execute(setting.format(copy, sql.SQL(key), sql.Literal(value)))
 
 
 def settings_within(settings: dict[str, Any], schema: str) -> dict[str, Any]:

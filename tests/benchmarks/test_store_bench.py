@@ -1,20 +1,19 @@
-"""The benchmark command runs and reports; no time it measures decides anything."""
+"""The benchmark runs and reports; no time it measures decides anything."""
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from django.core.management import CommandError, call_command
 
-from django_mq.benchmarks.catalogue import chosen
-from django_mq.benchmarks.measuring import NAMES, measured, unmeasured
-from django_mq.benchmarks.targets import ON_POSTGRESQL, ON_SQLITE
+from django_mq.benchmarks.measures import Measure
 from django_mq.models import History, Message, Queue
+from tests.benchmarks.__main__ import parse
+from tests.benchmarks.store.catalogue import chosen
+from tests.benchmarks.store.figures import NAMES, ON_POSTGRESQL, ON_SQLITE, judged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +45,23 @@ def test_every_measure_is_reported_in_a_table_and_as_json(
     assert_nothing_is_left(committed_database)
 
 
+def test_the_command_prints_figures_beside_those_of_plain_sql(
+    committed_database: str, process_environment: Callable[[str], dict[str, str]]
+) -> None:
+    environment = process_environment(committed_database)
+
+    printed = run(environment, "django", "mq_bench", "--quick", "--json")
+
+    figures = json.loads(printed)
+    names = ["publish_one", "publish_many", "drain", "pickup_p50", "pickup_p99"]
+    assert [figure["name"] for figure in figures] == names
+    assert all(figure["ratio"] == figure["value"] / figure["limit"] for figure in figures)
+    assert_nothing_is_left(committed_database)
+    lines = run(environment, "django", "mq_bench", "--quick").splitlines()
+    assert [line.split()[0] for line in lines] == names
+    assert all("plain SQL" in line and "ratio" in line for line in lines)
+
+
 @pytest.mark.django_db(databases=["default"], transaction=True)
 def test_a_pick_up_stands_beside_a_raw_one_where_redis_carries_the_hints(
     process_environment: Callable[[str], dict[str, str]], redis_url: str, tmp_path: Path
@@ -62,7 +78,11 @@ def test_a_pick_up_stands_beside_a_raw_one_where_redis_carries_the_hints(
 
 
 def bench(environment: dict[str, str], *arguments: str) -> str:
-    command = [sys.executable, "-m", "django", "mq_bench", "--quick", "--repeats", "1", *arguments]
+    return run(environment, "tests.benchmarks", "--quick", "--repeats", "1", *arguments)
+
+
+def run(environment: dict[str, str], module: str, *arguments: str) -> str:
+    command = [sys.executable, "-m", module, *arguments]
     return subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True
     ).stdout
@@ -82,12 +102,14 @@ def assert_nothing_is_left(alias: str) -> None:
     assert not History.objects.using(alias).exists()
 
 
-@pytest.mark.django_db
-def test_an_unknown_measure_is_refused_with_the_names_of_those_there_are() -> None:
-    with pytest.raises(CommandError, match=r"no measure drain_three; there are publish_one, ") as refusal:
-        call_command("mq_bench", "drain_three", stdout=io.StringIO())
+def test_an_unknown_measure_is_refused_with_the_names_of_those_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as refusal:
+        parse(["drain_three"])
 
-    assert refusal.value.returncode == 2
+    assert refusal.value.code == 2
+    assert "no measure drain_three; there are publish_one, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -105,17 +127,11 @@ def test_an_unknown_measure_is_refused_with_the_names_of_those_there_are() -> No
 def test_a_measure_is_judged_by_its_ratio_or_where_it_has_none_by_its_value(
     name: str, value: float, limit: float | None, met: bool | None
 ) -> None:
-    assert measured(name, value, "units", limit=limit).judged(ON_POSTGRESQL).met is met
-
-
-def test_only_the_last_four_have_no_ratio() -> None:
-    ratios = {name: measured(name, 1.0, "units", limit=1.0).ratio for name in NAMES}
-
-    assert [name for name, ratio in ratios.items() if ratio is None] == list(NAMES[-4:])
+    assert judged(Measure(name, value, "units", limit), ON_POSTGRESQL).met is met
 
 
 def test_what_cannot_be_measured_is_neither_met_nor_missed() -> None:
-    assert [unmeasured(name).judged(ON_POSTGRESQL).met for name in NAMES] == [None] * len(NAMES)
+    assert [judged(Measure(name, None, ""), ON_POSTGRESQL).met for name in NAMES] == [None] * len(NAMES)
 
 
 def test_postgresql_has_a_target_for_every_measure() -> None:
@@ -123,6 +139,6 @@ def test_postgresql_has_a_target_for_every_measure() -> None:
 
 
 def test_a_measure_without_a_target_is_neither_met_nor_missed() -> None:
-    judged = measured("publish_many", 1.0, "units", limit=100.0).judged(ON_SQLITE)
+    found = judged(Measure("publish_many", 1.0, "units", 100.0), ON_SQLITE)
 
-    assert (judged.ratio, judged.target, judged.met) == (0.01, None, None)
+    assert (found.measure.ratio, found.target, found.met) == (0.01, None, None)

@@ -10,18 +10,18 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from django_mq.benchmarks.child import children
-from django_mq.benchmarks.measuring import QUEUE, Measure, measured
+from django_mq.benchmarks.measures import QUEUE, Measure
 from django_mq.delivery.handlers import Handler
 from django_mq.delivery.publishing import publish
 from django_mq.delivery.worker import Shift, Worker
 from django_mq.models import History
+from tests.benchmarks.store.child import children
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Set
 
-    from django_mq.benchmarks.ground import Ground
     from django_mq.stores.records import ClaimRequest, Exchange
+    from tests.benchmarks.store.ground import Ground
 
 SESSIONS = 16
 PROCESSES = 2
@@ -50,7 +50,7 @@ def measure(ground: Ground) -> Iterator[Measure]:
         counted = [child.result() for child in waiting]
     for name, what in (("wakeups_per_message", "wakeups"), ("claims_per_message", "claims")):
         value = sum(item[what] for item in counted) / amount
-        yield measured(name, value, "", runs=[value])
+        yield Measure(name, value, "", runs=[value])
 
 
 def _wait_for(alias: str, amount: int) -> None:

@@ -1,6 +1,6 @@
 """A process that works for a measurement: told what on its standard input, it answers on its standard output.
 
-    python -m django_mq.benchmarks.child ROLE   < {"alias": ..., "settings": {...}, ...}
+    python -m tests.benchmarks.store.child ROLE   < {"alias": ..., "settings": {...}, ...}
 
 It says "ready", waits for a line, works, and says what came of it as JSON. A child knows the database by the
 settings it is given: a test's, or a schema's, stand in no settings module.
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 #: Role to the module and function that plays it; called with the order, it returns the work.
 ROLES = {
-    "drain": ("django_mq.benchmarks.draining", "prepare_drain"),
-    "drain_raw": ("django_mq.benchmarks.draining", "prepare_raw_drain"),
-    "idle": ("django_mq.benchmarks.idling", "prepare_worker"),
-    "wait": ("django_mq.benchmarks.waking", "prepare_sessions"),
-    "remember": ("django_mq.benchmarks.remembering", "prepare_worker"),
+    "drain": ("tests.benchmarks.store.draining", "prepare_drain"),
+    "drain_raw": ("tests.benchmarks.store.draining", "prepare_raw_drain"),
+    "idle": ("tests.benchmarks.store.idling", "prepare_worker"),
+    "wait": ("tests.benchmarks.store.waking", "prepare_sessions"),
+    "remember": ("tests.benchmarks.store.remembering", "prepare_worker"),
 }
 
 
@@ -59,10 +59,10 @@ class Child:
 @contextmanager
 def children(role: str, alias: str, number: int, **order: Any) -> Iterator[list[Child]]:
     """Start so many processes, yield them when all are ready, and see them end."""
-    command = [sys.executable, "-m", "django_mq.benchmarks.child", role]
+    command = [sys.executable, "-m", "tests.benchmarks.store.child", role]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
-    processes = [subprocess.Popen(command, **pipes) for _ in range(number)]  # noqa: S603 - our own interpreter
+    processes = [subprocess.Popen(command, **pipes) for _ in range(number)]
     try:
         found = [Child(process) for process in processes]
         for child in found:
@@ -85,8 +85,8 @@ def side_by_side(role: str, alias: str, number: int, **order: Any) -> list[dict[
 
 
 def _order(alias: str) -> dict[str, Any]:
-    from django.conf import settings  # noqa: PLC0415 - a child imports this before it has settings
-    from django.db import connections  # noqa: PLC0415 - as above
+    from django.conf import settings
+    from django.db import connections
 
     return {
         "alias": alias,
@@ -98,11 +98,11 @@ def _order(alias: str) -> dict[str, Any]:
 def main() -> None:
     """Be a child."""
     order = json.loads(sys.stdin.readline())
-    import django  # noqa: PLC0415 - only a child sets it up
+    import django
 
     django.setup()
-    from django.conf import settings  # noqa: PLC0415 - as above
-    from django.db import connections  # noqa: PLC0415 - as above
+    from django.conf import settings
+    from django.db import connections
 
     settings.DJANGO_MQ = order["django_mq"]
     connections.settings[order["alias"]] = connections.configure_settings(

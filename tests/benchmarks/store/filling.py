@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connections
 
-from django_mq.benchmarks.measuring import QUEUE
+from django_mq.benchmarks.measures import QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from django_mq.benchmarks.child import children
-from django_mq.benchmarks.filling import Filler
-from django_mq.benchmarks.measuring import QUEUE, Measure, measured
+from django_mq.benchmarks.measures import QUEUE, Measure
 from django_mq.delivery.handlers import Handler
 from django_mq.delivery.worker import Worker
+from tests.benchmarks.store.child import children
+from tests.benchmarks.store.filling import Filler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.benchmarks.ground import Ground
     from django_mq.delivery.handlers import ReceivedMessage
+    from tests.benchmarks.store.ground import Ground
 
 #: A worker has become as large as it will after so many messages.
 SETTLED_IN = 20_000
@@ -33,7 +33,7 @@ def measure(ground: Ground) -> Iterator[Measure]:
     filler.fill(ground.amount(10_000_000, 100_000))
     filler.settle_down()
     large = _resident(ground.alias, handled)
-    yield measured("worker_memory_mib", (large - small) / MIB, "MiB", runs=(small / MIB, large / MIB))
+    yield Measure("worker_memory_mib", (large - small) / MIB, "MiB", runs=(small / MIB, large / MIB))
 
 
 def _resident(alias: str, handled: int) -> int:
@@ -65,8 +65,8 @@ def prepare_worker(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:
 
 def _resident_bytes() -> int:
     """Return the most memory that this process has had in use."""
-    import resource  # noqa: PLC0415 - not everywhere; asked only where millions of rows can be made
-    import sys  # noqa: PLC0415 - as above
+    import resource
+    import sys
 
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024

@@ -6,17 +6,17 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from django_mq.benchmarks.child import side_by_side
-from django_mq.benchmarks.measuring import QUEUE, Measure, measured
-from django_mq.benchmarks.waking import CountingWorker
+from django_mq.benchmarks.measures import QUEUE, Measure
 from django_mq.delivery.handlers import Handler
+from tests.benchmarks.store.child import side_by_side
+from tests.benchmarks.store.waking import CountingWorker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-    from django_mq.benchmarks.ground import Ground
+    from tests.benchmarks.store.ground import Ground
 
 WORKERS = 4
 MINUTE = 60.0
@@ -31,12 +31,12 @@ def measure(ground: Ground) -> Iterator[Measure]:
     busiest = max(item["processor"] for item in found)
     ground.say(f"an idle worker takes {100 * busiest / seconds:.2f} % of a core at most")
     statements = [item["statements"] * MINUTE / seconds for item in found]
-    yield measured("idle_statements", sum(statements), "", runs=statements)
+    yield Measure("idle_statements", sum(statements), "", runs=statements)
 
 
 def prepare_worker(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:
     """Return the work of a process that has nothing to do for so long, and counts what it asks the database."""
-    from django.db.backends.signals import connection_created  # noqa: PLC0415 - a child has settings by now
+    from django.db.backends.signals import connection_created
 
     statements: dict[str, int] = {}
 

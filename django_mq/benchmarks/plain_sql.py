@@ -1,0 +1,72 @@
+"""The work of a queue done by plain SQL, over the same connection, table and indexes: the limit of a figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import connections, transaction
+
+from django_mq.delivery.codecs import new_message_id
+from django_mq.models import Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Rows of one transaction.
+BATCH = 1000
+INSERT = """
+INSERT INTO django_mq_message (
+    queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type,
+    published_at, dead_reason, content_type, content_encoding, headers, body)
+VALUES (%s, 1, 4, 0, 4, 0, false, false, %s, '',
+    '2026-01-01 00:00:00', '', 'application/json', 'utf-8', '{}', %s)
+"""
+CLAIM = """
+UPDATE django_mq_message SET state = 2 WHERE id IN (
+    SELECT id FROM (
+        SELECT id FROM django_mq_message WHERE queue_id = %s AND state = 1
+        ORDER BY level DESC, place, id LIMIT %s
+    ) head
+)
+"""
+READ = "SELECT id, message_id, headers, body FROM django_mq_message WHERE queue_id = %s AND state = 2"
+DELETE = "DELETE FROM django_mq_message WHERE queue_id = %s AND state = 2"
+
+
+class PlainSQL:
+    """Insert, claim and delete messages of one queue, which nothing else uses."""
+
+    def __init__(self, alias: str, queue: str) -> None:
+        self._alias, self._queue = alias, Queue.objects.using(alias).get(name=queue).pk
+
+    def insert(self, amount: int) -> None:
+        """Commit each row by itself."""
+        with connections[self._alias].cursor() as cursor:
+            for row in self._rows(amount):
+                cursor.execute(INSERT, row)
+
+    def load(self, amount: int) -> None:
+        """Commit 1,000 rows at a time."""
+        for start in range(0, amount, BATCH):
+            with transaction.atomic(self._alias), connections[self._alias].cursor() as cursor:
+                cursor.executemany(INSERT, self._rows(min(BATCH, amount - start)))
+
+    def drain(self, batch: int = BATCH) -> None:
+        """Claim so many and delete them, each in a transaction, until none is left."""
+        with connections[self._alias].cursor() as cursor:
+            while True:
+                with transaction.atomic(self._alias):
+                    cursor.execute(CLAIM, (self._queue, batch))
+                    cursor.execute(READ, (self._queue,))
+                    found = cursor.fetchall()
+                if not found:
+                    return
+                cursor.execute(DELETE, (self._queue,))
+
+    def pass_one(self) -> None:
+        """Commit a row, claim it and delete it."""
+        self.insert(1)
+        self.drain(1)
+
+    def _rows(self, amount: int) -> Sequence[tuple[int, str, bytes]]:
+        return [(self._queue, new_message_id().hex, b'{"n":12345}') for _ in range(amount)]

@@ -1,0 +1,66 @@
+"""The native worker: one process and two, a handler that does nothing, history kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django_mq.benchmarks.measures import compared, draining_worker, fill
+from django_mq.delivery.collecting import spare_the_collector
+from tests.benchmarks.store.child import side_by_side
+from tests.benchmarks.store.raw import raw_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from django_mq.benchmarks.measures import Measure
+    from tests.benchmarks.store.ground import Ground
+
+
+def measure_one(ground: Ground) -> Iterator[Measure]:
+    """Yield the rate of one process, beside one raw loop."""
+    yield _measure(ground, "drain_one", 1)
+
+
+def measure_two(ground: Ground) -> Iterator[Measure]:
+    """Yield the rate of two processes, beside two raw loops side by side."""
+    yield _measure(ground, "drain_two", 2)
+
+
+def _measure(ground: Ground, name: str, processes: int) -> Measure:
+    amount = ground.amount(100_000, 10_000)
+
+    def drained(role: str, load: Callable[[], object]) -> float:
+        load()
+        answers = side_by_side(role, ground.alias, processes)
+        begin = min(float(answer["begin"]) for answer in answers)
+        return amount / (max(float(answer["end"]) for answer in answers) - begin)
+
+    return compared(
+        name,
+        ground.repeats,
+        ours=lambda: drained("drain", lambda: fill(ground.alias, amount)),
+        raw=lambda: drained("drain_raw", lambda: ground.raw.load(amount)),
+    )
+
+
+def prepare_drain(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Return the work of a process that drains the queue with a native worker."""
+    worker = draining_worker(order["alias"])
+    spare_the_collector()  # as mq_worker does
+
+    def work() -> dict[str, Any]:
+        worker.run(until_empty=True)
+        return {}
+
+    return work
+
+
+def prepare_raw_drain(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Return the work of a process that drains the raw table."""
+    raw = raw_table(order["alias"], make=False)
+
+    def work() -> dict[str, Any]:
+        raw.drain()
+        return {}
+
+    return work

@@ -1,0 +1,41 @@
+"""Publishing, one by one and in batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_mq.benchmarks.measures import QUEUE, ROUNDS, compared, fill, publish_singles, rate
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from django_mq.benchmarks.measures import Measure
+    from tests.benchmarks.store.ground import Ground
+
+
+def measure_one(ground: Ground) -> Iterator[Measure]:
+    """Yield the rate of single publishes, one transaction each, beside INSERT and COMMIT."""
+    part = ground.amount(2000, 200) // ROUNDS
+    raw = ground.raw.insert_and_commit
+    yield _compared(ground, "publish_one", part, ROUNDS, lambda: publish_singles(ground.alias, part), raw)
+
+
+def measure_many(ground: Ground) -> Iterator[Measure]:
+    """Yield the rate of ``publish_many`` beside COPY, both in batches of 1,000."""
+    amount = ground.amount(50_000, 5000)
+    yield _compared(ground, "publish_many", amount, 1, lambda: fill(ground.alias, amount), ground.raw.load)
+
+
+def _compared(  # noqa: PLR0917 - two loops and their size
+    ground: Ground, name: str, amount: int, rounds: int, ours: Callable[[], None], raw: Callable[[int], None]
+) -> Measure:
+    measure = compared(
+        name,
+        ground.repeats * rounds,
+        ours=lambda: rate(amount, ours),
+        raw=lambda: rate(amount, lambda: raw(amount)),
+    )
+    shared_store(ground.alias).purge(QUEUE)
+    ground.raw.empty()
+    return measure
