@@ -10,7 +10,8 @@ help), and the publish errors that ``append`` documents.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from django_mq.engine.verdict import Verdict
 from django_mq.stores import refusals
@@ -68,9 +69,18 @@ class Features:
 class Store(Protocol):
     """All that may happen to durable messages."""
 
-    features: Features
+    features: ClassVar[Features]
     #: The database alias; part of the key of whatever is remembered about queues.
     alias: str
+
+    @staticmethod
+    def handing(part: str, name: str) -> Callable[..., Any]:
+        """Return a method that hands its call to the method of this name of a part."""
+
+        def call(store: Store, *args: Any, **named: Any) -> Any:
+            return getattr(getattr(store, part), name)(*args, **named)
+
+        return wraps(vars(Store)[name])(call)
 
     # Queues.
 
@@ -272,6 +282,7 @@ class Store(Protocol):
 
     def roll_up(self) -> int:
         """Sum up the minutes that are over and have not been, for the charts; returns how many."""
+        return 0
 
     # Looking.
 
@@ -283,6 +294,7 @@ class Store(Protocol):
 
     def count_unknown(self, *, limit: int) -> int:
         """Count messages in a state that this version does not know, stopping at ``limit``."""
+        return 0
 
     def browse(
         self, name: str, *, states: Sequence[int], limit: int = 100, after: Browsed | None = None
@@ -303,12 +315,15 @@ class Store(Protocol):
         Call it first with None, after ``last_arrival``, then with its last answer; once it names none, all there
         is up to ``last`` can be seen.
         """
+        return frozenset()
 
     def last_finished(self) -> int:
         """Return the last number of the history that was given."""
+        return 0
 
     def finishing(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:
         """Name the open transactions that may still commit a row of the history, as ``unfinished`` does."""
+        return frozenset()
 
     # Steering: ids are row ids; each returns how many messages it changed.
 
@@ -413,6 +428,7 @@ class Store(Protocol):
 
     def change_marker(self) -> int | None:
         """Return a number that moves when another connection commits, None where the database has none."""
+        return None
 
     def now_skew_seconds(self) -> float:
         """Return the database's clock minus this machine's."""
@@ -435,3 +451,25 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close a private connection; harmless on a shared one."""
+
+
+Kind = TypeVar("Kind", bound=type[Store])
+
+
+def assembled(**others: type) -> Callable[[Kind], Kind]:
+    """Complete the class of a store: hand each call that it does not answer itself to the part that does.
+
+    The parts are its cached properties, and attributes of these ``others``. That of a subject has the methods of
+    ``Store`` by their names; a subclass of the store may have another kind of the part.
+    """
+
+    def complete(store: Kind) -> Kind:
+        parts = {name: made.func for name, made in vars(store).items() if isinstance(made, cached_property)}
+        promises = {name: promise for name, promise in vars(Store).items() if not name.startswith("_")}
+        for part, subject in (parts | others).items():
+            for name, promise in promises.items():
+                if hasattr(subject, name) and getattr(store, name) is promise:
+                    setattr(store, name, store.handing(part, name))
+        return store
+
+    return complete

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import repeat
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from django_mq.engine.claim import MOST_BYTES
@@ -13,7 +13,7 @@ from django_mq.engine.conduct import Conduct
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.verdict import Verdict
-from django_mq.stores.values import headers_in
+from django_mq.stores.values import headers_in, storable, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -143,6 +143,31 @@ class Failure:
     def of(cls, error: BaseException) -> Failure:
         """Return what went wrong, without a traceback: that would be django_mq's own."""
         return cls(error=type(error).__name__, detail=str(error))
+
+    def storable(self) -> dict[str, str]:
+        """Return the same by field, as any database can store it."""
+        return {"error": storable(self.error, 255), "detail": told(self.detail), "traceback": told(self.traceback)}
+
+
+def failed_attempt(
+    failure: Failure,
+    *,
+    queue_name: str,
+    number: int,
+    worker: str,
+    message_id: UUID | None = None,
+    correlation_id: str | None = None,
+    type: str = "",  # noqa: A002 - as the field
+) -> dict[str, Any]:
+    """Return the fields of a failed attempt, as any database can store them."""
+    return failure.storable() | {
+        "message_id": message_id,
+        "correlation_id": correlation_id,
+        "queue_name": storable(queue_name, 200),
+        "type": storable(type, 255),
+        "number": number,
+        "worker": storable(worker, 255),
+    }
 
 
 #: What is remembered of an attempt that its worker did not survive.

@@ -8,21 +8,19 @@ from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django_mq.engine import broker as engine
 from django_mq.engine.claim import is_paused
 from django_mq.engine.rules import SHARED_TABLE, Rules
 from django_mq.engine.states import DEAD
 from django_mq.errors import PublishError, StoreError
-from django_mq.stores.memory.row import MOST_REMEMBERED, FailedAttempt, Finished, Outcome, finished, row_of
-from django_mq.stores.records import QueueRecord
+from django_mq.stores.memory.row import MOST_REMEMBERED, FailedAttempt, Finished, Outcome, row_of
+from django_mq.stores.records import QueueRecord, failed_attempt
 from django_mq.stores.refusals import no_such_queue
-from django_mq.stores.values import storable, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from uuid import UUID
 
     from django_mq.engine.consumer import Consumer
     from django_mq.engine.entry import Entry
@@ -174,31 +172,9 @@ class Broker:
             type=row.message.type,
         )
 
-    def record_attempt(
-        self,
-        failure: Failure,
-        *,
-        queue_name: str,
-        number: int,
-        worker: str,
-        message_id: UUID | None = None,
-        correlation_id: str | None = None,
-        type: str = "",  # noqa: A002 - as the field
-    ) -> None:
+    def record_attempt(self, failure: Failure, **about: Any) -> None:
         """Remember a failed attempt."""
-        attempt = FailedAttempt(
-            message_id=message_id,
-            correlation_id=correlation_id,
-            queue_name=queue_name[:200],
-            type=storable(type, 255),
-            number=number,
-            failed_at=self.now(),
-            worker=worker[:255],
-            error=storable(failure.error, 255),
-            detail=told(failure.detail),
-            traceback=told(failure.traceback),
-        )
-        self.attempts.append(attempt)
+        self.attempts.append(FailedAttempt(**failed_attempt(failure, **about), failed_at=self.now()))
 
     # What the engine tells.
 
@@ -214,7 +190,7 @@ class Broker:
         del self.rows[entry.arrival]
         stands_here = row.entry is entry
         if outcome is not None and stands_here and self.queues[queue].settings.history_days > 0:
-            self.history.append(finished(row, outcome, self.now()))
+            self.history.append(row.finished(outcome, self.now()))
 
     def deleted(self, queue: str) -> None:
         """Forget the queue, be it deleted by an operator or with its last consumer."""

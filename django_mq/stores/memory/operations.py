@@ -207,7 +207,13 @@ class Maintenance(Part):
         history = _drop(self.broker.history, lambda item: self._is_past(item, now, border), limit)
         attempts = _drop(self.broker.attempts, lambda item: _is_done_with(item, now, live), limit)
         dedup_ids = sum(queue.engine.duplicate_ids.prune(now.timestamp()) for queue in self.broker.queues.values())
-        return history + attempts + dedup_ids
+        return history + attempts + dedup_ids + self._prune_volatile(now)
+
+    def _prune_volatile(self, now: datetime) -> int:
+        bindings, messages = self.broker.volatile_bindings, self.broker.volatile_messages
+        self.broker.volatile_bindings = living = {key: end for key, end in bindings.items() if end >= now}
+        self.broker.volatile_messages = kept = [item for item in messages if item[2] >= now]
+        return len(bindings) - len(living) + len(messages) - len(kept)
 
     def _shortest_kept(self) -> timedelta:
         """Return the shortest time for which any queue keeps history, of those that keep some."""

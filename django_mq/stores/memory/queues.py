@@ -43,11 +43,11 @@ class Queues(Part):
         queues[name] = BrokerQueue(next(self.broker.queue_numbers), name, settings, self.broker.engine)
         return True
 
-    def find(self, name: str) -> QueueRecord | None:
+    def queue(self, name: str) -> QueueRecord | None:
         queue = self.broker.queues.get(name)
         return None if queue is None else self.broker.record_of(queue)
 
-    def delete(self, name: str, *, force: bool = False) -> int:
+    def delete_queue(self, name: str, *, force: bool = False) -> int:
         queue = self.broker.existing(name)
         self._check_deletable(queue, force=force)
         removed = self._empty(queue) if force else 0

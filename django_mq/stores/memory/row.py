@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from django_mq.engine.entry import Entry
 from django_mq.engine.expiry import is_expired
@@ -34,6 +34,12 @@ class EndedClaim(NamedTuple):
     claim_number: int
     suspect: bool
     session: WorkerSession
+
+
+#: Fields of records that a row, or its entry, has by the same name; all others are the published message's.
+OF_ROW = {"id", "attempts", "published_at", "deliver_at", "expires_at", "ready_at", "claimed_at", "session_id"}
+OF_ENTRY = {"level", "place", "redelivered", "suspect"}
+Record = TypeVar("Record")
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -109,69 +115,39 @@ class Row:
 
     def claimed(self, now: datetime) -> Claimed:
         """The row as its new holder gets it."""
-        message, entry = self.message, self.entry
-        return Claimed(
-            id=self.id,
-            claim=entry.claim_number,
-            queue_name=self.queue.name,
-            level=entry.level,
-            place=entry.place,
-            priority=message.priority,
-            attempts=entry.attempts - 1,
-            redelivered=entry.redelivered,
-            suspect=entry.suspect,
-            expired=is_expired(entry, now.timestamp()),
-            message_id=message.message_id,
-            type=message.type,
-            correlation_id=message.correlation_id,
-            group_key=message.group_key,
-            published_at=self.published_at,
-            deliver_at=self.deliver_at,
-            expires_at=self.expires_at,
-            content_type=message.content_type,
-            content_encoding=message.content_encoding,
-            headers=message.headers,
-            properties=message.properties,
-            body=message.body,
-        )
+        entry, expired = self.entry, is_expired(self.entry, now.timestamp())
+        return self._told(Claimed, claim=entry.claim_number, attempts=entry.attempts - 1, expired=expired)
 
     def waiting(self) -> WaitingMessage:
         """The row as it was published."""
-        message = self.message
-        return WaitingMessage(
-            id=self.id,
-            queue_name=self.queue.name,
-            message_id=message.message_id,
-            content_type=message.content_type,
-            content_encoding=message.content_encoding,
-            headers=message.headers,
-            properties=message.properties,
-            body=message.body,
-        )
+        return self._told(WaitingMessage)
 
     def browsed(self) -> Browsed:
         """The row as a browser sees it."""
-        message, entry = self.message, self.entry
-        return Browsed(
-            id=self.id,
-            message_id=message.message_id,
-            queue_name=self.queue.name,
-            state=self.state.value,
-            priority=message.priority,
-            attempts=self.attempts,
-            published_at=self.published_at,
-            deliver_at=self.deliver_at,
-            expires_at=self.expires_at,
-            type=message.type,
-            correlation_id=message.correlation_id,
-            content_type=message.content_type,
-            content_encoding=message.content_encoding,
-            headers=message.headers,
-            body=message.body,
-            dead_reason=BY_LATER_VALUE if entry.replaced else entry.cause,
-            level=entry.level,
-            place=entry.place,
+        reason = BY_LATER_VALUE if self.entry.replaced else self.entry.cause
+        return self._told(Browsed, state=self.state.value, dead_reason=reason)
+
+    def finished(self, outcome: Outcome, now: datetime) -> Finished:
+        """What to remember of a row that is about to go."""
+        ended_well = self.session_id is not None and outcome not in {Outcome.EXPIRED, Outcome.REPLACED}
+        return self._told(
+            Finished,
+            outcome=outcome,
+            # The delivery that ends well is not one of those that failed before.
+            attempts=self.entry.attempts - ended_well,
+            finished_at=now,
+            headers=json.loads(self.message.headers),
+            body=self.message.body if self.queue.settings.history_body else None,
         )
+
+    def _told(self, kind: type[Record], **known: Any) -> Record:
+        """Return what a table says of it: the fields that are ``known``, and the others by their names."""
+        known["queue_name"] = self.queue.name
+        for name in kind.__slots__:  # type: ignore[attr-defined] - a record is a dataclass with slots
+            if name not in known:
+                source = self if name in OF_ROW else self.entry if name in OF_ENTRY else self.message
+                known[name] = getattr(source, name)
+        return kind(**known)
 
 
 def row_of(entry: Entry) -> Row:
@@ -252,30 +228,6 @@ class Finished:
     redelivered: bool
     headers: Any
     body: bytes | None
-
-
-def finished(row: Row, outcome: Outcome, now: datetime) -> Finished:
-    """Return what to remember of a row that is about to go."""
-    message = row.message
-    ended_well = row.session_id is not None and outcome not in {Outcome.EXPIRED, Outcome.REPLACED}
-    return Finished(
-        message_id=message.message_id,
-        queue_name=row.queue.name,
-        type=message.type,
-        correlation_id=message.correlation_id,
-        priority=message.priority,
-        outcome=outcome,
-        # The delivery that ends well is not one of those that failed before.
-        attempts=row.entry.attempts - ended_well,
-        published_at=row.published_at,
-        ready_at=row.ready_at,
-        claimed_at=row.claimed_at,
-        finished_at=now,
-        session_id=row.session_id,
-        redelivered=row.entry.redelivered,
-        headers=json.loads(message.headers),
-        body=message.body if row.queue.settings.history_body else None,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,7 +161,7 @@ class WorkerSession:
 class Sessions(Part):
     """Open, renew and close worker sessions."""
 
-    def open(self, info: SessionInfo, *, deadline_seconds: float) -> int:
+    def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
         number = next(self.broker.session_numbers)
         now = self.broker.now()
         self.broker.sessions[number] = WorkerSession(number, info, now, later(now, deadline_seconds))
@@ -216,7 +216,7 @@ class Sessions(Part):
         )
         return True
 
-    def close(self, session_id: int) -> int:
+    def close_session(self, session_id: int) -> int:
         session = self.broker.sessions.pop(session_id, None)
         if session is None:
             return 0

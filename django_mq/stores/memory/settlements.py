@@ -37,7 +37,7 @@ class Settlements(Part):
         done.update(item.id for item in in_order if item.id not in done and self._settle_late(session_id, item))
         return frozenset(item.id for item in settlements) - done
 
-    def begin(self, session_id: int, receipts: Sequence[Receipt]) -> frozenset[int]:
+    def begin_settle(self, session_id: int, receipts: Sequence[Receipt]) -> frozenset[int]:
         session = self.broker.sessions.get(session_id)
         found = [] if session is None else [self._held(session, id_, claim) for id_, claim in receipts]
         held = [each for each in found if each is not None]

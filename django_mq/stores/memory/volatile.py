@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class VolatileLane(Part):
     """Bind, put, take and drop volatile messages."""
 
-    def bind(
+    def volatile_bind(
         self,
         *,
         exchange: str,
@@ -26,31 +26,24 @@ class VolatileLane(Part):
     ) -> None:
         self.broker.volatile_bindings[exchange, pattern, queue] = later(self.broker.now(), seconds)
 
-    def bindings(self, exchange: str) -> list[tuple[str, str]]:
+    def volatile_bindings(self, exchange: str) -> list[tuple[str, str]]:
         bound, now = self.broker.volatile_bindings.items(), self.broker.now()
         return [
             (pattern, queue) for (bound_to, pattern, queue), end in bound if bound_to == exchange and end > now
         ]
 
-    def put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
+    def volatile_put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
         end = later(self.broker.now(), seconds)
         self.broker.volatile_messages += [(queue, payload, end) for queue in queues]
 
-    def take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
+    def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
         messages, now, wanted = self.broker.volatile_messages, self.broker.now(), set(queues)
         living = (at for at, (queue, _, end) in enumerate(messages) if queue in wanted and end > now)
         taken = [messages.pop(at) for at in reversed(list(islice(living, limit)))]
         return [(queue, payload) for queue, payload, _ in reversed(taken)]
 
-    def drop(self, queue: str) -> int:
+    def volatile_drop(self, queue: str) -> int:
         bindings, messages = self.broker.volatile_bindings, self.broker.volatile_messages
         self.broker.volatile_bindings = {key: end for key, end in bindings.items() if key[2] != queue}
         self.broker.volatile_messages = [item for item in messages if item[0] != queue]
         return len(messages) - len(self.broker.volatile_messages)
-
-    def prune(self) -> int:
-        """Drop what is past its time; return how much that was."""
-        bindings, messages, now = self.broker.volatile_bindings, self.broker.volatile_messages, self.broker.now()
-        self.broker.volatile_bindings = living = {key: end for key, end in bindings.items() if end >= now}
-        self.broker.volatile_messages = kept = [item for item in messages if item[2] >= now]
-        return len(bindings) - len(living) + len(messages) - len(kept)

@@ -29,7 +29,7 @@ from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.volatile import VolatileLane
-from django_mq.stores.values import storable, time_or_none, told
+from django_mq.stores.values import storable, time_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ class MySQLMessages(Messages):
             self.rows(remember, ids=list(ids), outcome=outcome)
             self.rows("drop_messages", ids=list(ids))
 
-    def move(self, ids: Sequence[int], target: str) -> int:
+    def move_rows(self, ids: Sequence[int], target: str) -> int:
         with self.database.transaction():
             return self._copied("move", first_of(self._locked(ids, UNHELD)), target=target)
 
@@ -86,7 +86,7 @@ class MySQLMessages(Messages):
             self.rows("drop_messages", ids=gone)
         return len(gone)
 
-    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+    def prioritise_rows(self, ids: Sequence[int], priority: int) -> int:
         with self.database.transaction():
             changed = [row[0] for row in self._locked(ids, WAITING) if row[1] != priority]
             if changed:
@@ -132,20 +132,10 @@ class MySQLMessages(Messages):
                 self.rows("release_lapsed", ids=[row[1] for row in found])
         return found
 
-    def record_attempts(
-        self, worker: str, ids: Sequence[int], counted: Sequence[bool], failures: Sequence[Failure]
-    ) -> None:
+    def record_attempts(self, worker: str, failed: Sequence[tuple[int, bool, Failure]]) -> None:
         with self.database.transaction():
-            for id_, counts, failure in zip(ids, counted, failures, strict=True):
-                self.rows(
-                    "record_attempts",
-                    worker=worker,
-                    id=id_,
-                    counted=counts,
-                    error=storable(failure.error, 255),
-                    detail=told(failure.detail),
-                    traceback=told(failure.traceback),
-                )
+            for id_, counted, failure in failed:
+                self.rows("record_attempts", worker=worker, id=id_, counted=counted, **failure.storable())
 
 
 class MySQLQueues(Queues):
@@ -324,7 +314,7 @@ class MySQLBrowser(Browser):
 class MySQLVolatileLane(VolatileLane):
     """Lock the oldest messages, then delete them; write copies one by one."""
 
-    def put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
+    def volatile_put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
         with self.database.transaction():
             for queue in queues:
                 self.rows("volatile_put", queue=queue, payload=payload, seconds=seconds)
@@ -376,30 +366,6 @@ class MySQLStore(SQLStore):
     kind = MySQLDatabase
     database: MySQLDatabase
 
-    # What a dead-lock or a long wait may end.
-
-    append = retried(SQLStore.append)
-    append_many = retried(SQLStore.append_many)
-    append_by_rules = retried(SQLStore.append_by_rules)
-    renew = retried(SQLStore.renew)
-    instruct = retried(SQLStore.instruct)
-    revive = retried(SQLStore.revive)
-    close_session = retried(SQLStore.close_session)
-    subscribe = retried(SQLStore.subscribe)
-    exchange = retried(SQLStore.exchange)
-    claim = retried(SQLStore.claim)
-    settle = retried(SQLStore.settle)
-    give_back = retried(SQLStore.give_back)
-    resync = retried(SQLStore.resync)
-    promote = retried(SQLStore.promote)
-    reap = retried(SQLStore.reap)
-    expire = retried(SQLStore.expire)
-    trim = retried(SQLStore.trim)
-    prune = retried(SQLStore.prune)
-    volatile_take = retried(SQLStore.volatile_take)
-
-    # The parts.
-
     queues = cached_property(MySQLQueues)
     messages = cached_property(MySQLMessages)
     publications = cached_property(MySQLPublications)
@@ -439,3 +405,12 @@ class MySQLStore(SQLStore):
         wrapper: Any = self.connection
         variables = {name.lower(): value for name, value in self.database.rows("variables")}
         return list(problems(wrapper.display_name, wrapper.mysql_version, variables))
+
+
+#: What a dead-lock or a long wait may end, and is tried again.
+for _name in (
+    *("append", "append_many", "append_by_rules", "renew", "instruct", "revive", "close_session", "subscribe"),
+    *("exchange", "claim", "settle", "give_back", "resync", "promote", "reap", "expire", "trim", "prune"),
+    "volatile_take",
+):
+    setattr(MySQLStore, _name, retried(getattr(SQLStore, _name)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.errors import ActiveSqlTransaction
 
 from django_mq.errors import StoreError
-from django_mq.stores.base import Features
+from django_mq.stores.base import Features, assembled
 from django_mq.stores.connections import lock_of
 from django_mq.stores.postgresql.claims import PostgreSQLClaims
 from django_mq.stores.postgresql.database import PostgreSQLDatabase
@@ -21,7 +21,7 @@ from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
 from django_mq.stores.sql.sessions import Sessions
-from django_mq.stores.sql.store import SQLStore, handed
+from django_mq.stores.sql.store import SQLStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,6 +140,7 @@ class PostgreSQLMaintenance(Maintenance):
         return super()._grace() | {"reconnect_seconds": self.reconnect_seconds}
 
 
+@assembled()
 class PostgreSQLStore(SQLStore):
     """The store for PostgreSQL through psycopg 3."""
 
@@ -159,13 +160,6 @@ class PostgreSQLStore(SQLStore):
     maintenance = cached_property(PostgreSQLMaintenance)
     browser = cached_property(PostgreSQLBrowser)
 
-    # A connection that stands for a session.
-
-    append_alike = handed("publications", PostgreSQLPublications.append_alike)
-    guard = handed("sessions", PostgreSQLSessions.guard)
-    has_hung_up = handed("sessions", PostgreSQLSessions.has_hung_up)
-    hasten = handed("maintenance", PostgreSQLMaintenance.hasten)
-
     def bound_lock_waits(self, seconds: float) -> None:
         self.connection.settings_dict = impatient(self.connection.settings_dict, seconds)
 
@@ -177,10 +171,6 @@ class PostgreSQLStore(SQLStore):
         self.refuse_consumers(None if request is None else request.consumer, settlements)
         result = self.claims.exchange(session_id, settlements, request)
         return super().exchange(session_id, settlements, request) if result is None else result
-
-    def resync(self, session_id: int, held: Sequence[int]) -> int:
-        self.claims.look_again()
-        return super().resync(session_id, held)
 
     # The server.
 

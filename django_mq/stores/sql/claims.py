@@ -108,6 +108,9 @@ class Claims(Part):
                 if not facts.in_slots:
                     self.rows("own", queue_id=facts.queue_id, session=session_id)
 
+    def look_again(self) -> None:
+        """Begin at the head of each queue, where claims begin elsewhere."""
+
     def _check_alive(self, session_id: int) -> None:
         if not self.rows("session_alive", session=session_id):
             raise SessionLost

@@ -67,7 +67,6 @@ class Database:
         return self.connection.cursor()
 
     def fetch(self, query: str, params: Sequence[Any]) -> Rows:
-        """Return a query's rows as the driver makes them: for those who read millions, and convert by columns."""
         with self.alone(), translating(self.connection), self.connection.cursor() as cursor:
             cursor.execute(query, params)
             return list(cursor.fetchall())
@@ -133,23 +132,24 @@ class Database:
         return bool(self.connection.autocommit if opened else self.connection.settings_dict["AUTOCOMMIT"])
 
     def after_commit(self, callback: Callable[[], None]) -> None:
-        """Call back when the caller's transaction commits, at once outside one, never with autocommit off."""
         if self.connection.in_atomic_block:
             transaction.on_commit(callback, using=self.connection.alias, robust=True)
         elif self._commits_each_statement:
             callback()
 
+    def last_after_commit(self) -> Callable[[], None] | None:
+        waiting = self.connection.run_on_commit
+        return waiting[-1][1] if waiting else None
+
     # The connection.
 
     def disconnect(self) -> bool:
-        """Close the connection unless inside the caller's transaction; return whether it was closed."""
         if self.in_transaction:
             return False
         self.connection.close()
         return True
 
     def reconnect(self) -> bool:
-        """As ``disconnect``, but only a connection that cannot be used any more."""
         # Django's ``errors_occurred`` says nothing of that. The locks, temporary tables and variables of a
         # connection that still works are the caller's.
         if self.connection.connection is None or self.in_transaction or self.connection.is_usable():
@@ -157,7 +157,6 @@ class Database:
         return self.disconnect()
 
     def close(self) -> None:
-        """Close a private connection; harmless on a shared one."""
         if self.private:
             with self.alone():
                 self.begun = False

@@ -59,9 +59,8 @@ class Maintenance(Part):
 
     def _record_losses(self, names: dict[int, str], counted: Rows) -> None:
         for session in sorted({row[0] for row in counted}):
-            ids = [row[1] for row in counted if row[0] == session]
-            worker = names.get(session) or f"session {session}"
-            self.store.messages.record_attempts(worker, ids, [True] * len(ids), [WORKER_LOST] * len(ids))
+            lost = [(row[1], True, WORKER_LOST) for row in counted if row[0] == session]
+            self.store.messages.record_attempts(names.get(session) or f"session {session}", lost)
 
     def _grace(self) -> dict[str, Any]:
         seconds = self.grace_seconds
@@ -154,8 +153,8 @@ def percentile(spans: list[float], percent: int) -> float | None:
 
 
 class Rollups(Part):
-    def roll_up(self, skew_seconds: float) -> int:
-        now = datetime.now(UTC) + timedelta(seconds=skew_seconds) - SETTLING
+    def roll_up(self) -> int:
+        now = datetime.now(UTC) + timedelta(seconds=self.store.now_skew_seconds()) - SETTLING
         current = now.replace(second=0, microsecond=0)
         marks = {time_of(minute): mark for minute, mark in self.rows("rolled_up", since=current - MARKS)}
         minutes = [current - MINUTE * number for number in range(BACK, 0, -1)]

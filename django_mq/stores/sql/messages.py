@@ -17,7 +17,7 @@ from django_mq.engine.states import SCHEDULED
 from django_mq.engine.verdict import BY_EXPIRY, RELEASE, Verdict
 from django_mq.stores import refusals
 from django_mq.stores.sql.database import Part
-from django_mq.stores.values import headers_in, storable, told
+from django_mq.stores.values import headers_in, storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,14 +55,14 @@ class Messages(Part):
         """Remove those that came back although a later value has replaced them; return their ids."""
         return self.remove(ids, REPLACED, reason=BY_LATER_VALUE) if ids else []
 
-    def move(self, ids: Sequence[int], target: str) -> int:
+    def move_rows(self, ids: Sequence[int], target: str) -> int:
         return len(self.rows("move", ids=list(ids), target=target))
 
     def move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
         """Move dead or expired messages to the queue that theirs names; return how many."""
         return len(self.rows("move_dead", ids=list(ids), expired=expired))
 
-    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+    def prioritise_rows(self, ids: Sequence[int], priority: int) -> int:
         return len(self.rows("prioritise", ids=list(ids), priority=priority))
 
     def bury(self, ids: Sequence[int], reason: str) -> None:
@@ -96,19 +96,12 @@ class Messages(Part):
         """
         return self.rows("release_lapsed", sessions=list(sessions))
 
-    def record_attempts(
-        self, worker: str, ids: Sequence[int], counted: Sequence[bool], failures: Sequence[Failure]
-    ) -> None:
-        """Remember why attempts failed, while the messages are there."""
-        self.rows(
-            "record_attempts",
-            worker=worker,
-            ids=list(ids),
-            counted=list(counted),
-            errors=[storable(failure.error, 255) for failure in failures],
-            details=[told(failure.detail) for failure in failures],
-            tracebacks=[told(failure.traceback) for failure in failures],
-        )
+    def record_attempts(self, worker: str, failed: Sequence[tuple[int, bool, Failure]]) -> None:
+        """Remember why attempts failed, while the messages are there: their ids, whether they count, and why."""
+        ids, counted, failures = map(list, zip(*failed, strict=True))
+        said = [failure.storable() for failure in failures]
+        columns = {f"{name}s": [each[name] for each in said] for name in ("error", "detail", "traceback")}
+        self.rows("record_attempts", worker=worker, ids=ids, counted=counted, **columns)
 
 
 class Coming(NamedTuple):
@@ -128,12 +121,12 @@ class Moves(Part):
         with self.database.transaction():
             room = self.store.capacity.rooms([target]).get(target)
             if room is None:
-                return self.store.messages.move(ids, target)
+                return self.store.messages.move_rows(ids, target)
             coming = self._coming(ids, room)
             fitting = self._fitting(coming, room)
             if coming and not fitting and room.is_limited:
                 raise refusals.no_room(target)
-            return self._enter(fitting, room, lambda chosen: self.store.messages.move(chosen, target))
+            return self._enter(fitting, room, lambda chosen: self.store.messages.move_rows(chosen, target))
 
     def move_dead(self, ids: Sequence[int], *, expired: bool = False) -> int:
         """Send what is dead, or has expired, where its queue says; what finds no room stays as it is."""
@@ -273,14 +266,8 @@ class Settlements(Part):
     def _after_settling(self, settlements: Sequence[Settlement], done: set[int], session_id: int) -> None:
         """Record why attempts failed while the rows are there; then remove replaced values, and move the dead."""
         settled = [item for item in settlements if item.id in done]
-        failed = [(item, item.failure) for item in settled if item.failure]
-        if failed:
-            self.store.messages.record_attempts(
-                f"session {session_id}",
-                [item.id for item, _ in failed],
-                [item.counted for item, _ in failed],
-                [failure for _, failure in failed],
-            )
+        if failed := [(item.id, item.counted, item.failure) for item in settled if item.failure]:
+            self.store.messages.record_attempts(f"session {session_id}", failed)
         self.store.messages.drop_replaced([item.id for item in settled if item.verdict is RELEASE])
         dead = [item.id for item in settled if item.verdict is Verdict.DEAD]
         if dead:
@@ -292,6 +279,7 @@ class Settlements(Part):
         self.rows("settle_released", **fence(session_id, settlements), **how)
 
     def resync(self, session_id: int, held: Sequence[int]) -> int:
+        self.store.claims.look_again()
         with self.database.transaction():
             replaced = self.store.messages.held_replaced(session_id)
             released = len(self.rows("release_unknown", session=session_id, held=list(held)))

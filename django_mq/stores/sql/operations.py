@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from django_mq.engine.states import QUEUE_DELETED
 from django_mq.stores import refusals
+from django_mq.stores.records import failed_attempt
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import CANCELLED, PURGED, first_of
-from django_mq.stores.values import storable, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
     from typing import Any
-    from uuid import UUID
 
     from django_mq.stores.records import Failure
 
@@ -50,7 +49,7 @@ class Operations(Part):
         """Let those who are writing messages finish, and others wait until this transaction ends."""
 
     def _empty(self, name: str) -> int:
-        queue = self.store.queues.find(name)
+        queue = self.store.queues.queue(name)
         if queue is None or queue.dead_letter_queue is None:
             return self._purge_within(name, LAST_ID)
         sent = 0
@@ -110,28 +109,7 @@ class Operations(Part):
 
     def prioritise(self, ids: Sequence[int], priority: int) -> int:
         with self.database.transaction():
-            return self.store.messages.prioritise(ids, priority)
+            return self.store.messages.prioritise_rows(ids, priority)
 
-    def record_attempt(
-        self,
-        failure: Failure,
-        *,
-        queue_name: str,
-        number: int,
-        worker: str,
-        message_id: UUID | None = None,
-        correlation_id: str | None = None,
-        type: str = "",  # noqa: A002 - as the field
-    ) -> None:
-        row: dict[str, Any] = {
-            "message_id": message_id,
-            "correlation_id": correlation_id,
-            "queue_name": storable(queue_name, 200),
-            "type": storable(type, 255),
-            "number": number,
-            "worker": storable(worker, 255),
-            "error": storable(failure.error, 255),
-            "detail": told(failure.detail),
-            "traceback": told(failure.traceback),
-        }
-        self.rows("record_attempt", **row)
+    def record_attempt(self, failure: Failure, **about: Any) -> None:
+        self.rows("record_attempt", **failed_attempt(failure, **about))

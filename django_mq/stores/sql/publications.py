@@ -105,7 +105,7 @@ class Publications(Part):
 
     def check_open(self, name: str) -> None:
         """Raise UnknownQueue or QueueClosed for a queue that takes no messages."""
-        queue = self.store.queues.find(name)
+        queue = self.store.queues.queue(name)
         if queue is None:
             raise refusals.undeclared(name)
         if queue.closed:
@@ -117,7 +117,7 @@ class Publications(Part):
 
 
 class RuledPublications(Part):
-    def append(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+    def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
         written, ids = self.store.publications, self.store.duplicate_ids
         if again and all(written.is_taken(message) or ids.is_used_by(message) for message in messages):
             return []

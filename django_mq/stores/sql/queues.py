@@ -37,7 +37,7 @@ class Queues(Part):
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
         return bool(self.database.insert("declare", name=name, **options_written(options)))
 
-    def find(self, name: str) -> QueueRecord | None:
+    def queue(self, name: str) -> QueueRecord | None:
         rows = self.rows("queue", queue=name)
         if not rows:
             return None
@@ -56,18 +56,18 @@ class Queues(Part):
 
     def existing(self, name: str) -> QueueRecord:
         """Return the queue's record. Raises UnknownQueue."""
-        queue = self.find(name)
+        queue = self.queue(name)
         if queue is None:
             raise no_such_queue(name)
         return queue
 
-    def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str) -> None:
+    def bind(self, **binding: str) -> None:
         with self.database.transaction():
-            self.existing(queue)
-            self.rows("bind", exchange=exchange, exchange_type=exchange_type, pattern=pattern, queue=queue)
+            self.existing(binding["queue"])
+            self.rows("bind", **binding)
 
-    def unbind(self, *, exchange: str, pattern: str, queue: str) -> bool:
-        return bool(self.rows("unbind", exchange=exchange, pattern=pattern, queue=queue))
+    def unbind(self, **binding: str) -> bool:
+        return bool(self.rows("unbind", **binding))
 
     def bindings(self, exchange: str) -> list[tuple[str, str, str]]:
         return [(row[0], row[1], row[2]) for row in self.rows("bindings", exchange=exchange)]
@@ -97,7 +97,7 @@ class Queues(Part):
         if known is not None and time.monotonic() - known[0] < within_seconds:
             return known[1]
         try:
-            record = self.find(name)
+            record = self.queue(name)
         except BaseException:
             # As after any failed exchange of a worker: the next one opens another connection.
             if self.database.private and not self.database.begun:

@@ -38,7 +38,7 @@ class Sessions(Part):
         self._conduct = Conduct.WORK
         self._unknown_word: str | None = None
 
-    def open(self, info: SessionInfo, *, deadline_seconds: float) -> int:
+    def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
         while True:
             # Not counted by the database: its numbers begin anew when the tables are flushed, and two
             # workers would share a session. Microseconds stay below 2 to the power of 53, which JSON carries.
@@ -128,7 +128,7 @@ class Sessions(Part):
             shown["handler"] = storable(consumer.handler, 255)
             self.rows("add_consumer", session=session_id, **shown)
 
-    def close(self, session_id: int) -> int:
+    def close_session(self, session_id: int) -> int:
         with self.database.transaction():
             replaced = self.store.messages.held_replaced(session_id)
             released = len(self.rows("release_session", session=session_id))

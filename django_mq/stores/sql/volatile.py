@@ -15,23 +15,22 @@ if TYPE_CHECKING:
 class VolatileLane(Part):
     """Bind, put, take and drop volatile messages."""
 
-    def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str, seconds: float) -> None:
-        named = {"exchange": exchange, "exchange_type": exchange_type, "pattern": pattern, "queue": queue}
-        self.rows("volatile_bind", **named, seconds=seconds)
+    def volatile_bind(self, **binding: str | float) -> None:
+        self.rows("volatile_bind", **binding)
 
-    def bindings(self, exchange: str) -> list[tuple[str, str]]:
+    def volatile_bindings(self, exchange: str) -> list[tuple[str, str]]:
         return [(row[0], row[1]) for row in self.rows("volatile_bindings", exchange=exchange)]
 
-    def put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
+    def volatile_put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
         self.rows("volatile_put", queues=list(queues), payload=payload, seconds=seconds)
 
-    def take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
+    def volatile_take(self, queues: Sequence[str], *, limit: int = 100) -> list[tuple[str, str]]:
         return [(queue, payload) for _, queue, payload in sorted(self._taken(list(queues), limit))]
 
     def _taken(self, queues: list[str], limit: int) -> Rows:
         """Remove the oldest; return the id, queue and payload of each."""
         return self.rows("volatile_take", queues=queues, limit=limit)
 
-    def drop(self, queue: str) -> int:
+    def volatile_drop(self, queue: str) -> int:
         self.rows("volatile_drop_bindings", queue=queue)
         return len(self.rows("volatile_drop_messages", queue=queue))

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django_mq.engine.claim import fitting
 from django_mq.errors import StoreUnavailable
-from django_mq.stores.base import Features
+from django_mq.stores.base import Features, assembled
 from django_mq.stores.connections import translating
 from django_mq.stores.records import Claimed, Space
 from django_mq.stores.sql import SQLStore
@@ -47,13 +47,13 @@ class SQLiteMessages(Messages):
         given = {"ids": list(ids), "outcome": outcome, "reason": reason}
         return first_of(self.database.rows_of_each("remember_removed", "remove", **given)[1])
 
-    def move(self, ids: Sequence[int], target: str) -> int:
+    def move_rows(self, ids: Sequence[int], target: str) -> int:
         return len(self.database.rows_of_each("move", "mark_tail", ids=list(ids), target=target)[0])
 
     def move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
         return len(self.database.rows_of_each("move_dead", "mark_tail", ids=list(ids), expired=expired)[0])
 
-    def prioritise(self, ids: Sequence[int], priority: int) -> int:
+    def prioritise_rows(self, ids: Sequence[int], priority: int) -> int:
         return len(self.database.rows_of_each("prioritise", "mark_tail", ids=list(ids), priority=priority)[0])
 
     def release_lapsed(self, sessions: Sequence[int]) -> Rows:
@@ -208,6 +208,7 @@ def untended(spaces: Sequence[Space]) -> Iterator[tuple[str, str]]:
             )
 
 
+@assembled(database=SQLiteDatabase)
 class SQLiteStore(SQLStore):
     """The store for SQLite 3.35 and later."""
 
@@ -226,9 +227,6 @@ class SQLiteStore(SQLStore):
     maintenance = cached_property(SQLiteMaintenance)
     browser = cached_property(SQLiteBrowser)
     volatile = cached_property(SQLiteVolatileLane)
-
-    def change_marker(self) -> int:
-        return self.database.change_marker()
 
     def now_skew_seconds(self) -> float:
         return self.clock_offset.total_seconds()
