@@ -27,7 +27,6 @@ ONLY = {
     "last_id": "only SQLite numbers the rows of one connection without a gap",
     "copy_messages": "only PostgreSQL has a COPY from its client",
     "copy_alike": "as above",
-    "copy_timed": "as above",
     "copy_targets": "as above",
     "backend": "only PostgreSQL has poolers that give each transaction another process",
     "longest_transaction": "only PostgreSQL cleans up behind transactions, in a table's own room",

@@ -73,7 +73,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "settle_finished": ({"ids": [1, 2], "claims": [1, 1], "session": 1, "outcome": 1}, "pkey"),
     "settle_released": ({**MANY, "delay_seconds": [0.0, 1.0], "session": 1}, "pkey"),
     "retake": ({"ids": [1, 2], "claims": [1, 1], "session": 1}, "pkey"),
-    "settle_dead": ({**MANY, "reasons": ["", ""], "session": 1}, "pkey"),
+    "settle_dead": ({**MANY, "reason": ["", ""], "session": 1}, "pkey"),
     "record_attempts": ({**MANY, **TEXTS, "worker": "w"} | {"claims": [1, 1]}, "pkey"),
     "move_dead": ({"ids": [1, 2], "expired": False}, "pkey"),
     "ruled_targets": ({"ids": [1, 2], "expired": False}, "pkey"),

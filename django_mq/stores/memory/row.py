@@ -143,7 +143,7 @@ class Row:
     def _told(self, kind: type[Record], **known: Any) -> Record:
         """Return what a table says of it: the fields that are ``known``, and the others by their names."""
         known["queue_name"] = self.queue.name
-        for name in kind.__slots__:  # type: ignore[attr-defined] - a record is a dataclass with slots
+        for name in vars(kind)["__slots__"]:
             if name not in known:
                 source = self if name in OF_ROW else self.entry if name in OF_ENTRY else self.message
                 known[name] = getattr(source, name)

@@ -13,7 +13,6 @@ from uuid import UUID
 
 from django_mq.engine.claim import fitting, limit_of, merged, next_batch
 from django_mq.engine.conduct import Conduct
-from django_mq.engine.verdict import BY_EXPIRY, RELEASE, Verdict
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
@@ -23,7 +22,7 @@ from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts
 from django_mq.stores.sql.maintenance import Maintenance
-from django_mq.stores.sql.messages import FINISHING, REPLACED, Messages, Settlements, first_of
+from django_mq.stores.sql.messages import Messages, Settlements, first_of
 from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
 from django_mq.stores.sql.queues import Queues
@@ -32,7 +31,7 @@ from django_mq.stores.sql.volatile import VolatileLane
 from django_mq.stores.values import storable, time_or_none
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from django_mq.stores.records import (
         ClaimRequest,
@@ -238,51 +237,28 @@ class MySQLSettlements(Settlements):
 
     store: MySQLStore
 
-    def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
+    def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
         ids = sorted({item.id for item in settlements})
         held = set(self.rows("lock_held", ids=ids, session=session_id)) if ids else set()
-        mine = [item for item in settlements if (item.id, item.claim) in held]
-        expired = [item.id for item in mine if item.verdict is Verdict.EXPIRE]
-        leaving = self._leaving(expired)
-        self.store.messages.finish(
-            sorted(id_ for id_, replaced in leaving.items() if replaced), REPLACED, "remember_finished"
-        )
-        if going := sorted(id_ for id_, replaced in leaving.items() if not replaced):
-            self.rows("settle_dead", ids=going, reason=BY_EXPIRY, counted=False)
-            self.store.moves.send_expired(going)
-        for verdict, outcome in FINISHING:
-            over = [item.id for item in mine if item.verdict is verdict and item.id not in leaving]
-            self.store.messages.finish(over, outcome, "remember_finished")
-        self._write_alike(
-            "settle_released",
-            [item for item in mine if item.verdict is RELEASE],
-            lambda item: {"delay_seconds": float(item.delay_seconds), "counted": item.counted},
-        )
-        self._write_alike(
-            "settle_dead",
-            [item for item in mine if item.verdict is Verdict.DEAD],
-            lambda item: {"reason": storable(item.reason, 255), "counted": item.counted},
-        )
-        done = {item.id for item in mine}
-        self._after_settling(mine, done, session_id)
-        return done
+        return [item for item in settlements if (item.id, item.claim) in held]
+
+    def _write(self, name: str, **fenced: Any) -> list[int]:
+        """Run a statement once for all messages of which it writes the same; they are locked."""
+        ids: list[int] = fenced.pop("ids")
+        if "outcome" in fenced:
+            self.store.messages.finish(ids, fenced["outcome"], "remember_finished")
+            return ids
+        columns = {column: fenced[column] for column in fenced.keys() - {"session", "claims"}}
+        alike: dict[tuple[Any, ...], list[int]] = {}
+        for id_, *own in zip(ids, *columns.values(), strict=True):
+            alike.setdefault(tuple(own), []).append(id_)
+        for written, chosen in sorted(alike.items()):
+            self.rows(name, ids=chosen, **dict(zip(columns, written, strict=True)))
+        return ids
 
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         with self.database.transaction():
-            held = set(self.rows("lock_held", ids=sorted(item.id for item in settlements), session=session_id))
-            mine = [item.id for item in settlements if (item.id, item.claim) in held]
-            if mine:
-                self.rows("settle_released", ids=mine, delay_seconds=0.0, counted=False)
-
-    def _write_alike(
-        self, statement: str, settlements: Sequence[Settlement], how: Callable[[Settlement], dict[str, Any]]
-    ) -> None:
-        """Run a statement once for all settlements of which it writes the same."""
-        alike: dict[tuple[Any, ...], list[int]] = {}
-        for item in settlements:
-            alike.setdefault(tuple(how(item).items()), []).append(item.id)
-        for written, ids in sorted(alike.items()):
-            self.rows(statement, ids=ids, **dict(written))
+            super().give_back(session_id, settlements)
 
 
 class MySQLMaintenance(Maintenance):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from psycopg.errors import InvalidSqlStatementName, UniqueViolation
@@ -23,48 +24,37 @@ from django_mq.stores.postgresql.database import (
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, IncompleteError, Publications, is_ready_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from django_mq.stores.postgresql.database import PostgreSQLDatabase
     from django_mq.stores.records import NewMessage, Times
     from django_mq.stores.sql.database import Rows
 
-#: The parameters of append_at_once: what of a message does not say when, with its type.
-TYPES_AT_ONCE = (
-    ("queue_name", TEXT_OID),
-    ("message_id", UUID_OID),
-    ("body", BYTES_OID),
-    ("content_type", TEXT_OID),
-    ("content_encoding", TEXT_OID),
-    ("headers", TEXT_OID),
-    ("properties", TEXT_OID),
-    ("priority", SMALL_NUMBER_OID),
-    ("type", TEXT_OID),
-    ("correlation_id", TEXT_OID),
-    ("group_key", TEXT_OID),
+#: What of a message does not say when, with its type and how it becomes what the server reads.
+AT_ONCE: tuple[tuple[str, int, Callable[[Any], bytes]], ...] = (
+    ("queue_name", TEXT_OID, str.encode),
+    ("message_id", UUID_OID, attrgetter("bytes")),
+    ("body", BYTES_OID, bytes),
+    ("content_type", TEXT_OID, str.encode),
+    ("content_encoding", TEXT_OID, str.encode),
+    ("headers", TEXT_OID, str.encode),
+    ("properties", TEXT_OID, str.encode),
+    ("priority", SMALL_NUMBER_OID, lambda number: number.to_bytes(2)),
+    ("type", TEXT_OID, str.encode),
+    ("correlation_id", TEXT_OID, str.encode),
+    ("group_key", TEXT_OID, str.encode),
 )
+TYPES_AT_ONCE = tuple((name, type_) for name, type_, _ in AT_ONCE)
+VALUES_AT_ONCE = attrgetter(*dict(TYPES_AT_ONCE))
 
 
 def _at_once(message: NewMessage) -> dict[str, Any]:
-    return {name: getattr(message, name) for name, _ in TYPES_AT_ONCE}
+    return dict(zip(dict(TYPES_AT_ONCE), VALUES_AT_ONCE(message), strict=True))
 
 
 def _in_binary(message: NewMessage) -> list[bytes | None]:
-    """Return the same as the server reads them, in the order of their types."""
-    properties, correlation_id, group_key = message.properties, message.correlation_id, message.group_key
-    return [
-        message.queue_name.encode(),
-        message.message_id.bytes,
-        message.body,
-        message.content_type.encode(),
-        message.content_encoding.encode(),
-        message.headers.encode(),
-        None if properties is None else properties.encode(),
-        message.priority.to_bytes(2),
-        message.type.encode(),
-        None if correlation_id is None else correlation_id.encode(),
-        None if group_key is None else group_key.encode(),
-    ]
+    values = zip(AT_ONCE, VALUES_AT_ONCE(message), strict=True)
+    return [None if value is None else encode(value) for (_, _, encode), value in values]
 
 
 class PostgreSQLPublications(Publications):
@@ -115,7 +105,8 @@ class PostgreSQLPublications(Publications):
             return []
         ids: list[int] | None = found[0][-1]
         if ids is not None:
-            self._copy(copying.rows(messages, ids, {name: Target.of(given) for name, *given, _ in found}))
+            targets = {name: Target(*given) for name, *given, _ in found}
+            self._copy("copy_messages", copying.rows(messages, ids, targets))
         return ids
 
     def append_alike(
@@ -123,25 +114,14 @@ class PostgreSQLPublications(Publications):
     ) -> None:
         if is_ready_at_once(like):
             with suppress(IncompleteError), self.database.transaction():
-                return self._copy_alike(like, message_ids, bodies, times)
+                for _, *given, _ in self.rows("copy_targets", names=[like.queue_name], amount=0):
+                    data = copying.rows_alike(like, message_ids, bodies, Target(*given), times)
+                    return self._copy("copy_alike", data)
         # Or the queue is unknown or closed, or an id is taken: the reason is said there.
         self.append_many([*like.multiplied(message_ids, bodies, times)])
         return None
 
-    def _copy_alike(
-        self, like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[bytes], times: Times | None
-    ) -> None:
-        found = self.rows("copy_targets", names=[like.queue_name], amount=0)
-        if not found:
-            raise IncompleteError
-        _, *given, _ = found[0]
-        target = Target.of(given)
-        if times is None:
-            self._copy(copying.rows_alike(like, message_ids, bodies, target), "copy_alike")
-        else:
-            self._copy(copying.rows_timed(like, message_ids, bodies, times, target), "copy_timed")
-
-    def _copy(self, data: bytes, name: str = "copy_messages") -> None:
+    def _copy(self, name: str, data: bytes) -> None:
         try:
             with self.database.connection.cursor() as cursor, cursor.copy(self.database.text(name)) as copy:
                 copy.write(data)

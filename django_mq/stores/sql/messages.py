@@ -20,7 +20,7 @@ from django_mq.stores.sql.database import Part
 from django_mq.stores.values import headers_in, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from django_mq.stores.records import Failure, Receipt, Settlement
     from django_mq.stores.sql.admission import Room
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 #: Outcome numbers of the history table; models.History.Outcome names them.
 ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED = 1, 2, 3, 4, 5
-#: Verdicts that end a message, and what the history calls them.
-FINISHING = ((Verdict.ACCEPT, ACCEPTED), (Verdict.EXPIRE, EXPIRED), (Verdict.CANCEL, CANCELLED))
 #: Of messages that come back although a later value has replaced them.
 REPLACED_MEANWHILE = {"outcome": REPLACED, "reason": BY_LATER_VALUE}
 
@@ -228,40 +226,42 @@ class Settlements(Part):
         return frozenset(item.id for item in settlements) - done
 
     def _settle_held(self, session_id: int, settlements: Sequence[Settlement]) -> set[int]:
-        done, settlements = self._let_leave(session_id, settlements)
-        for finishing in _finishing(session_id, settlements):
-            done.update(self._finish(**finishing))
-        for name, params in _returning(session_id, settlements):
-            done.update(first_of(self.rows(name, **params)))
-        self._after_settling(settlements, done, session_id)
+        held = self._held(session_id, settlements)
+        expired = [item for item in held if item.verdict is Verdict.EXPIRE]
+        leaving = self._leaving([item.id for item in expired])
+        done = self._let_leave(session_id, [item for item in expired if item.id in leaving], leaving)
+        staying = [item for item in held if item.verdict is not Verdict.EXPIRE or item.id not in leaving]
+        for name, params in verdicts(session_id, staying):
+            done.update(self._write(name, **params))
+        self._after_settling(staying, done, session_id)
         return done
 
-    def _finish(self, **fenced: Any) -> list[int]:
-        return first_of(self.rows("settle_finished", **fenced))
+    def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:  # noqa: ARG002
+        """Lock what is to be settled, and leave out what is lost, where a statement does not do that by itself."""
+        return settlements
 
-    def _let_leave(self, session_id: int, settlements: Sequence[Settlement]) -> tuple[set[int], list[Settlement]]:
-        """Send the expired to their expiry queues; return the ids of what went, and the verdicts that are left.
-
-        What a later value has replaced goes nowhere: the history says that it was replaced.
-        """
-        expired = [item for item in settlements if item.verdict is Verdict.EXPIRE]
-        leaving = self._leaving([item.id for item in expired])
-        if not leaving:
-            return set(), list(settlements)
-        gone: set[int] = set()
-        if replaced := [item for item in expired if leaving.get(item.id)]:
-            gone.update(self._finish(**fence(session_id, replaced), outcome=REPLACED))
-        if going := [item for item in expired if item.id in leaving and not leaving[item.id]]:
-            verdicts = {"reasons": [BY_EXPIRY] * len(going), "counted": [False] * len(going)}
-            sent = first_of(self.rows("settle_dead", **fence(session_id, going), **verdicts))
-            self.store.moves.send_expired(sent)
-            gone.update(sent)
-        staying = [item for item in settlements if item.verdict is not Verdict.EXPIRE or item.id not in leaving]
-        return gone, staying
+    def _write(self, name: str, **fenced: Any) -> list[int]:
+        """Run a statement that settles; return the ids of what the session held."""
+        return first_of(self.rows(name, **fenced))
 
     def _leaving(self, ids: Sequence[int]) -> dict[int, bool]:
         """Return the expired messages that leave their queue, each with whether a later value has replaced it."""
         return dict(self.rows("leaving", ids=list(ids), replaced=BY_LATER_VALUE)) if ids else {}
+
+    def _let_leave(self, session_id: int, expired: Sequence[Settlement], replaced: Mapping[int, bool]) -> set[int]:
+        """Send the expired to their expiry queues; return the ids of what went.
+
+        What a later value has replaced goes nowhere: the history says that it was replaced.
+        """
+        gone: set[int] = set()
+        if over := [item for item in expired if replaced[item.id]]:
+            gone.update(self._write("settle_finished", **fence(session_id, over), outcome=REPLACED))
+        if going := [item for item in expired if not replaced[item.id]]:
+            how = {"reason": [BY_EXPIRY] * len(going), "counted": [False] * len(going)}
+            sent = self._write("settle_dead", **fence(session_id, going), **how)
+            self.store.moves.send_expired(sent)
+            gone.update(sent)
+        return gone
 
     def _after_settling(self, settlements: Sequence[Settlement], done: set[int], session_id: int) -> None:
         """Record why attempts failed while the rows are there; then remove replaced values, and move the dead."""
@@ -274,9 +274,9 @@ class Settlements(Part):
             self.store.moves.move_dead(dead)
 
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
-        amount = len(settlements)
-        how = {"delay_seconds": [0.0] * amount, "counted": [False] * amount}
-        self.rows("settle_released", **fence(session_id, settlements), **how)
+        if held := self._held(session_id, settlements):
+            how = {"delay_seconds": [0.0] * len(held), "counted": [False] * len(held)}
+            self._write("settle_released", **fence(session_id, held), **how)
 
     def resync(self, session_id: int, held: Sequence[int]) -> int:
         self.store.claims.look_again()
@@ -289,29 +289,38 @@ class Settlements(Part):
 
 def statements(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
     """Yield what settles messages where no failed attempt is to be recorded and none is dead."""
-    for finishing in _finishing(session_id, settlements):
-        yield "settle_finished", finishing
-    yield from _returning(session_id, settlements)
+    yield from verdicts(session_id, settlements)
     if ids := [item.id for item in settlements if item.verdict is RELEASE]:
         # An older value of a last-value queue is given up with its release.
         yield "remove", {"ids": ids, **REPLACED_MEANWHILE}
 
 
-def _finishing(session_id: int, settlements: Sequence[Settlement]) -> Iterator[dict[str, Any]]:
-    for verdict, outcome in FINISHING:
-        chosen = [item for item in settlements if item.verdict is verdict]
-        if chosen:
-            yield fence(session_id, chosen) | {"outcome": outcome}
+def verdicts(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
+    """Yield what writes each kind of verdict that is among these."""
+    for verdict, name, how in KINDS:
+        if chosen := [item for item in settlements if item.verdict is verdict]:
+            yield name, fence(session_id, chosen) | how(chosen)
 
 
-def _returning(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
-    released = [item for item in settlements if item.verdict is RELEASE]
-    if released:
-        delays = [float(item.delay_seconds) for item in released]
-        how = {"delay_seconds": delays, "counted": [item.counted for item in released]}
-        yield "settle_released", fence(session_id, released) | how
-    dead = [item for item in settlements if item.verdict is Verdict.DEAD]
-    if dead:
-        reasons = [storable(item.reason, 255) for item in dead]
-        how = {"reasons": reasons, "counted": [item.counted for item in dead]}
-        yield "settle_dead", fence(session_id, dead) | how
+#: Each verdict, the statement that writes it, and the parameters of that.
+KINDS: tuple[tuple[Verdict, str, Callable[[Sequence[Settlement]], dict[str, Any]]], ...] = (
+    (Verdict.ACCEPT, "settle_finished", lambda _: {"outcome": ACCEPTED}),
+    (Verdict.EXPIRE, "settle_finished", lambda _: {"outcome": EXPIRED}),
+    (Verdict.CANCEL, "settle_finished", lambda _: {"outcome": CANCELLED}),
+    (
+        RELEASE,
+        "settle_released",
+        lambda items: {
+            "delay_seconds": [float(item.delay_seconds) for item in items],
+            "counted": [item.counted for item in items],
+        },
+    ),
+    (
+        Verdict.DEAD,
+        "settle_dead",
+        lambda items: {
+            "reason": [storable(item.reason, 255) for item in items],
+            "counted": [item.counted for item in items],
+        },
+    ),
+)

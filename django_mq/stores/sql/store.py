@@ -74,7 +74,8 @@ class SQLStore(Store):
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> Exchange:
         if request is not None and not settlements:
-            return self.claim(session_id, request)
+            self.refuse_consumers(request.consumer)
+            return self.claims.claim(session_id, request)
         with self.database.transaction():
             return super().exchange(session_id, settlements, request)
 

@@ -148,8 +148,10 @@ def _chosen(rows: Rows, slots: int, max_bytes: int) -> Rows:
 class SQLiteSettlements(Settlements):
     database: SQLiteDatabase
 
-    def _finish(self, **fenced: Any) -> list[int]:
-        return first_of(self.database.rows_of_each("remember_finished", "settle_finished", **fenced)[1])
+    def _write(self, name: str, **fenced: Any) -> list[int]:
+        if name != "settle_finished":
+            return super()._write(name, **fenced)
+        return first_of(self.database.rows_of_each("remember_finished", name, **fenced)[1])
 
 
 class SQLiteMaintenance(Maintenance):

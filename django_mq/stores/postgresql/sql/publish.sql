@@ -69,29 +69,18 @@ SELECT
 FROM django_mq_queue q
 WHERE q.name {in_texts:names} AND NOT q.closed {stays}
 
--- name: copy_messages. Writes many messages that are ready at once, in PostgreSQL's binary format; copying.py makes the
--- rows.
--- Locks: nothing but the new rows. A message id that is taken is an error, a unique violation. Returns: nothing.
-COPY django_mq_message (
-    queue_id, published_at, expires_at, level, priority, state, place, attempts, redelivered, suspect,
-    dead_reason, type, correlation_id, group_key, content_type, content_encoding, headers, properties,
-    id, message_id, body)
-FROM STDIN (FORMAT BINARY)
-
--- name: copy_alike. Writes messages that differ in nothing but ids and bodies, as copy_messages does; the table gives
--- their row ids.
--- Locks: nothing but the new rows. A message id that is taken is an error, a unique violation. Returns: nothing.
-COPY django_mq_message (
-    queue_id, published_at, expires_at, level, priority, state, place, attempts, redelivered, suspect,
-    dead_reason, type, correlation_id, group_key, content_type, content_encoding, headers, properties,
-    message_id, body)
-FROM STDIN (FORMAT BINARY)
-
--- name: copy_timed. Writes messages that differ in nothing but times, ids and bodies, as copy_alike does; copying.py
--- decides of each whether it is due by now, and its place.
--- Locks: nothing but the new rows. A message id that is taken is an error, a unique violation. Returns: nothing.
+-- name: _copied
 COPY django_mq_message (
     queue_id, published_at, level, priority, attempts, redelivered, suspect, dead_reason,
     type, correlation_id, group_key, content_type, content_encoding, headers, properties,
-    state, place, deliver_at, expires_at, message_id, body)
+    state, place, deliver_at, expires_at, {it} message_id, body)
 FROM STDIN (FORMAT BINARY)
+
+-- name: copy_messages. Writes many messages in PostgreSQL's binary format; copying.py makes the rows, and decides of
+-- each whether it is due by now, and its place.
+-- Locks: nothing but the new rows. A message id that is taken is an error, a unique violation. Returns: nothing.
+{copied:id,}
+
+-- name: copy_alike. Writes messages as copy_messages does; the table gives their row ids.
+-- Locks: nothing but the new rows. A message id that is taken is an error, a unique violation. Returns: nothing.
+{copied:}

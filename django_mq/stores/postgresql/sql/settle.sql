@@ -12,7 +12,7 @@ gone AS (
 )
 
 -- name: _buried
-unnest(%(ids)s::bigint[], %(claims)s::bigint[], %(reasons)s::text[], %(counted)s::bool[])
+unnest(%(ids)s::bigint[], %(claims)s::bigint[], %(reason)s::text[], %(counted)s::bool[])
     AS given(id, claim, reason, counted)
 -- name: _released
 unnest(%(ids)s::bigint[], %(claims)s::bigint[], %(delay_seconds)s::float8[], %(counted)s::bool[])

@@ -7,7 +7,7 @@ CROSS JOIN django_mq_message gone ON gone.id = one.value
 -- name: _given
 json_extract(value, '$.ids') AS id, json_extract(value, '$.claims') AS claim, json_extract(value, '$.counted') AS counted
 -- name: _buried
-(SELECT {given}, json_extract(value, '$.reasons') AS reason FROM json_each(%(given)s)) given
+(SELECT {given}, json_extract(value, '$.reason') AS reason FROM json_each(%(given)s)) given
 -- name: _released
 (SELECT {given}, json_extract(value, '$.delay_seconds') AS delay_seconds, json_extract(value, '$.delay_seconds_from_now') AS later
       FROM json_each(%(given)s)) given
