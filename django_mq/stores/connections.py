@@ -53,7 +53,6 @@ def private_connection(alias: str) -> BaseDatabaseWrapper:
 
 
 def lock_of(connection: BaseDatabaseWrapper) -> threading.RLock:
-    """Return the lock to hold during an operation on a private connection."""
     return _open[connection]
 
 

@@ -95,7 +95,6 @@ def named(text: str) -> Iterator[tuple[str, str]]:
 
 
 def code_of(text: str) -> str:
-    """Return a text without its comments."""
     return "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
 
 

@@ -57,7 +57,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "find_unheld": ({"queue": "q1", "newest": 10**6, "limit": 100}, "ready"),
     "find_correlated": ({"correlation_ids": ["one", "two"]}, "corr"),
     "find_identified": ({"message_ids": [uuid4().hex, uuid4().hex]}, "once"),
-    "counts": ({"names": ["q1"], "limit": 100}, "ready"),
+    "counts": ({"names": ["q1"], "every": False, "limit": 100}, "ready"),
     "occupied": ({}, "ready"),
     "count_up_to": ({"queue": "q1", "limit": 100}, "dead"),
     # Of a queue that is most of the table, all of the table is rightly read.

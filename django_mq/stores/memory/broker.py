@@ -50,7 +50,6 @@ class BrokerQueue:
 
     @property
     def settings(self) -> QueueOptions:
-        """The options, as an operator has set them last."""
         return self._settings
 
     @settings.setter
@@ -68,12 +67,10 @@ class BrokerQueue:
         return frozenset(self.sessions[consumer] for consumer in self.engine.live_consumers())
 
     def owner_of(self, group: str) -> int | None:
-        """Return the session that owns a group."""
         owner = self.engine.group_owner(group)
         return None if owner is None else self.sessions[owner]
 
     def end_pause(self, now: datetime) -> None:
-        """Deliver again if the pause has an end that has passed."""
         if self.engine.paused and not is_paused(True, self.paused_until, now):
             self.engine.resume()
 
@@ -123,18 +120,15 @@ class Broker:
             yield
 
     def now(self) -> datetime:
-        """The time of this broker."""
         return datetime.now(UTC) + self.clock_offset
 
     def existing(self, name: str) -> BrokerQueue:
-        """Return the queue. Raises UnknownQueue."""
         queue = self.queues.get(name)
         if queue is None:
             raise no_such_queue(name)
         return queue
 
     def found(self, ids: Sequence[int]) -> list[Row]:
-        """Return the rows that are here, each once."""
         return [self.rows[id_] for id_ in dict.fromkeys(ids) if id_ in self.rows]
 
     def given_back(self, session_id: int, id_: int, claim: int) -> Row | None:
@@ -173,7 +167,6 @@ class Broker:
         )
 
     def record_attempt(self, failure: Failure, **about: Any) -> None:
-        """Remember a failed attempt."""
         self.attempts.append(FailedAttempt(**failed_attempt(failure, **about), failed_at=self.now()))
 
     # What the engine tells.
@@ -241,7 +234,6 @@ class Transaction:
             callback()
 
     def after_commit(self, callback: Callable[[], None]) -> None:
-        """Call back after the commit, at once outside a transaction."""
         with self._broker.locked():
             if self.unit is not None:
                 self.callbacks.append(callback)
@@ -250,8 +242,6 @@ class Transaction:
 
 
 class Part:
-    """A part of a store, which keeps its broker and its transaction."""
-
     def __init__(self, store: MemoryStore) -> None:
         self.broker = store.broker
         self.transaction = store.open_transaction

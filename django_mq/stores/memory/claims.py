@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 
 class Candidate(NamedTuple):
-    """A ready row, as the arbiter sees it."""
-
     row: Row
     suspect: bool
     group: str | None
@@ -40,8 +38,6 @@ class Candidate(NamedTuple):
 
 
 class Head(NamedTuple):
-    """What the session may have of one queue."""
-
     queue: BrokerQueue
     consumer: Consumer
     award: Award[Candidate]
@@ -56,8 +52,6 @@ class Found(NamedTuple):
 
 
 class Claims(Part):
-    """Promote what is due, then lease in order."""
-
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
         session = self.claimant(session_id, request)
         # One moment for all of it: what becomes due meanwhile must not come in between.
@@ -240,7 +234,6 @@ def _line(claimed: Sequence[Claimed]) -> list[tuple[object, int]]:
 
 
 def _held(row: Row, session: WorkerSession, now: datetime) -> Claimed:
-    """Note that the session holds the message."""
     row.session_id, row.claimed_at, row.ended = session.number, now, None
     return row.claimed(now)
 

@@ -35,8 +35,6 @@ ATTEMPTS_KEPT = timedelta(days=30)
 
 
 class Browser(Part):
-    """Count and browse."""
-
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
         queues = self.broker.queues
         wanted = sorted(queues) if names is None else sorted(queues.keys() & set(names))
@@ -96,8 +94,6 @@ class Browser(Part):
 
 
 class Operations(Part):
-    """Cancel, release, move, reorder, retry."""
-
     def cancel(self, ids: Sequence[int]) -> int:
         loose = [row for row in self.broker.found(ids) if row.entry.state is not CLAIMED]
         return sum([row.queue.engine.discard(row.entry, Cause.CANCELLED) for row in loose])
@@ -236,7 +232,6 @@ def _is_done_with(attempt: FailedAttempt, now: datetime, live: Container[UUID | 
 
 
 def _drop(remembered: deque[Item], is_over: Callable[[Item], bool], limit: int) -> int:
-    """Drop what is over, the oldest first; return how many that were."""
     over = list(islice((item for item in remembered if is_over(item)), limit))
     for item in over:
         remembered.remove(item)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class Queues(Part):
-    """Declare, read, bind, pause, purge and delete queues."""
-
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
         queues = self.broker.queues
         if name in queues:
@@ -111,8 +109,6 @@ class Queues(Part):
 
 
 class Publications(Part):
-    """Append one or many messages."""
-
     def append(self, message: NewMessage, *, again: bool = False) -> int:
         return next(iter(self.append_many([message], again=again)), 0)
 
@@ -195,6 +191,5 @@ class Publications(Part):
 
 
 def _admitted(queue: BrokerQueue, messages: dict[int, Message], now: datetime) -> dict[int, Message]:
-    """Return the messages that come in. Raises QueueFull or DuplicateMessage."""
     welcome = queue.engine.admit_all([*messages.values()], now.timestamp())
     return {at: message for (at, message), is_in in zip(messages.items(), welcome, strict=True) if is_in}

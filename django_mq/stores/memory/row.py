@@ -80,7 +80,6 @@ class Row:
 
     @property
     def held(self) -> bool:
-        """Whether a session holds it."""
         return self.entry.is_claimed
 
     @property
@@ -100,11 +99,9 @@ class Row:
 
     @property
     def attempts(self) -> int:
-        """Deliveries that count."""
         return self.entry.attempts - (self.held and not self.entry.suspect)
 
     def let_go(self) -> None:
-        """No session holds it any more."""
         self.session_id = self.claimed_at = None
 
     def give_back(self, *, delivered: bool = True) -> None:
@@ -114,21 +111,17 @@ class Row:
             self.queue.engine.release(self.entry, self.entry.owner, delivered=delivered)
 
     def claimed(self, now: datetime) -> Claimed:
-        """The row as its new holder gets it."""
         entry, expired = self.entry, is_expired(self.entry, now.timestamp())
         return self._told(Claimed, claim=entry.claim_number, attempts=entry.attempts - 1, expired=expired)
 
     def waiting(self) -> WaitingMessage:
-        """The row as it was published."""
         return self._told(WaitingMessage)
 
     def browsed(self) -> Browsed:
-        """The row as a browser sees it."""
         reason = BY_LATER_VALUE if self.entry.replaced else self.entry.cause
         return self._told(Browsed, state=self.state.value, dead_reason=reason)
 
     def finished(self, outcome: Outcome, now: datetime) -> Finished:
-        """What to remember of a row that is about to go."""
         ended_well = self.session_id is not None and outcome not in {Outcome.EXPIRED, Outcome.REPLACED}
         return self._told(
             Finished,
@@ -151,7 +144,6 @@ class Row:
 
 
 def row_of(entry: Entry) -> Row:
-    """Return the row of an entry in a broker's queue."""
     return cast("Row", entry.message.body)
 
 
@@ -211,8 +203,6 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A finished message."""
-
     message_id: UUID
     queue_name: str
     type: str
@@ -232,8 +222,6 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedAttempt:
-    """One delivery that failed."""
-
     message_id: UUID | None
     correlation_id: str | None
     queue_name: str

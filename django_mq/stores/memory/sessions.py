@@ -67,7 +67,6 @@ class WorkerSession:
         return [(each, self._consumers[each]) for each in target.consumers if each in self._consumers]
 
     def held(self) -> list[Row]:
-        """Return what it holds, but for what an open transaction settles."""
         return [
             row_of(entry)
             for consumer in self._consumers
@@ -112,7 +111,6 @@ class WorkerSession:
         return [*{one.target: None for one in self._consumers if one.target is not None}]
 
     def subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
-        """Its consumers of the queue, as of its last heartbeat."""
         consumers = () if self.heartbeat is None else self.heartbeat.consumers
         # Celery's tasks of all queues share one credit; what they use of it is known from the last heartbeat.
         shared = self.info.kind == "celery"
@@ -153,14 +151,11 @@ class WorkerSession:
                 queue.engine.accept(entry, consumer)
 
     def forget(self, queue: BrokerQueue) -> None:
-        """The queue is no more."""
         self._own.pop(queue, None)
         self._consumers = {consumer: of for consumer, of in self._consumers.items() if of is not queue}
 
 
 class Sessions(Part):
-    """Open, renew and close worker sessions."""
-
     def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
         number = next(self.broker.session_numbers)
         now = self.broker.now()

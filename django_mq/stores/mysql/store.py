@@ -16,7 +16,7 @@ from django_mq.engine.conduct import Conduct
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
-from django_mq.stores.records import Claimed, Counts, Space
+from django_mq.stores.records import Claimed, Space
 from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.browser import Browser
@@ -156,8 +156,6 @@ class MySQLOperations(Operations):
 
 
 class MySQLPublications(Publications):
-    """Write a batch as documents."""
-
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         names = sorted({message.queue_name for message in messages})
         queue_ids: dict[str, int] = dict(self.rows("hold_queues", names=names))
@@ -233,8 +231,6 @@ class MySQLClaims(Claims):
 
 
 class MySQLSettlements(Settlements):
-    """Lock what the session holds, then write."""
-
     store: MySQLStore
 
     def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
@@ -268,13 +264,6 @@ class MySQLMaintenance(Maintenance):
 
 
 class MySQLBrowser(Browser):
-    def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
-        rows = self.rows("counts", every=names is None, names=list(names or ()), limit=limit)
-        return {
-            name: Counts(scheduled, ready, claimed, dead, None if age is None else float(age), due)
-            for name, scheduled, ready, claimed, dead, age, due in rows
-        }
-
     def _uncommitted(self, statement: str, _: frozenset[str] | None, after: int, last: int) -> frozenset[str]:
         # Asked anew each time: a number is given a moment before any transaction can see its row.
         numbers = {"after": after, "last": last}

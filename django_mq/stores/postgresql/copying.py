@@ -110,11 +110,9 @@ def rows_alike(
 ) -> bytes:
     """Return the same for messages that are alike, but perhaps for their times; the table gives their row ids."""
     common, parts, pack = target.common(like), [BEGINNING], OWN_WITHOUT_ID.pack
-    moments = (
-        repeat(target.times(), len(bodies))
-        if times is None
-        else map(target.times, times.deliver_at, times.expires_at)
-    )
+    moments: Iterable[bytes] = repeat(target.times(), len(bodies))
+    if times is not None:
+        moments = map(target.times, times.deliver_at, times.expires_at)
     for moment, id_, body in zip(moments, message_ids, bodies, strict=True):
         parts += (common, moment, pack(16, id_, len(body)), body)
     parts.append(END)

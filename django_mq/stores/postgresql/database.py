@@ -230,7 +230,6 @@ class PostgreSQLDatabase(Database):
         return not spared and may_prepare(connection.connection, lambda: int(self.rows("backend")[0][0]))
 
     def prepared_rows(self, name: str, params: dict[str, Any]) -> Rows:
-        """Run a statement that is prepared at once, past Django's cursor."""
         self.connection.ensure_connection()
         cursor = prepared_on(self.connection.connection).cursor
         return cursor.execute(self.text(name), params, prepare=True, binary=True).fetchall()

@@ -106,7 +106,7 @@ class PostgreSQLPublications(Publications):
         ids: list[int] | None = found[0][-1]
         if ids is not None:
             targets = {name: Target(*given) for name, *given, _ in found}
-            self._copy("copy_messages", copying.rows(messages, ids, targets))
+            self._copy("copy_messages", copying.rows(messages, ids, targets), messages)
         return ids
 
     def append_alike(
@@ -121,9 +121,9 @@ class PostgreSQLPublications(Publications):
         self.append_many([*like.multiplied(message_ids, bodies, times)])
         return None
 
-    def _copy(self, name: str, data: bytes) -> None:
+    def _copy(self, name: str, data: bytes, messages: Sequence[NewMessage] = ()) -> None:
         try:
             with self.database.connection.cursor() as cursor, cursor.copy(self.database.text(name)) as copy:
                 copy.write(data)
         except UniqueViolation:
-            raise IncompleteError from None
+            raise IncompleteError(messages) from None

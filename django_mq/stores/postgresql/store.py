@@ -59,8 +59,6 @@ class PostgreSQLOperations(Operations):
 
 
 class PostgreSQLBrowser(Browser):
-    """Name transactions that the server knows."""
-
     def _uncommitted(self, statement: str, known: frozenset[str] | None, *_: int) -> frozenset[str]:
         # A transaction that takes a number later gets a later one: only those count that were there at first.
         there = frozenset(row[0] for row in self.rows(statement))
@@ -83,8 +81,6 @@ def is_readable(driver: Any) -> bool:
 
 
 class PostgreSQLSessions(Sessions):
-    """Take the lock for a session."""
-
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
         #: The driver's connection that stands for a session, and one that cannot because it is a pooler's.

@@ -173,7 +173,6 @@ class LastValues(Part):
 
 class DuplicateIds(Part):
     def use(self, messages: Sequence[NewMessage]) -> None:
-        """Remember the duplicate ids of these messages. Raises DuplicateMessage."""
         used = [message for message in messages if message.dedup_id is not None]
         # In one order for all, or two publishers of the same ids could wait for each other.
         for message in sorted(used, key=lambda each: (each.queue_name, each.dedup_id)):

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 
 class Browser(Part):
-    """Count, browse, follow and find messages."""
-
     def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
-        rows = self.rows("counts", names=None if names is None else list(names), limit=limit)
-        return {row[0]: Counts(*row[1:]) for row in rows}
+        rows = self.rows("counts", every=names is None, names=list(names or ()), limit=limit)
+        return {
+            name: Counts(scheduled, ready, claimed, dead, None if age is None else float(age), due)
+            for name, scheduled, ready, claimed, dead, age, due in rows
+        }
 
     def occupied(self) -> list[int]:
         return [row[0] for row in self.rows("occupied")]

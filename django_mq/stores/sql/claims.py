@@ -161,7 +161,6 @@ class Claims(Part):
     def by_rules(
         self, session_id: int, request: ClaimRequest, settling: Sequence[Statement] = ()
     ) -> tuple[Exchange, list[Rows]]:
-        """Run the statements that settle, and claim; return the answers of both."""
         claim, settled = self._converse(self._claim_steps(session_id, request, frozenset(), settling))
         passed = claim.missed
         for _ in range(1, TRIES):
@@ -339,8 +338,6 @@ NO_OPTIONS = QueueOptions()
 
 @dataclass(slots=True)
 class Facts:
-    """What facts says of one queue."""
-
     alive: bool = False
     due_seconds: float | None = None
     #: None if there is no such queue.

@@ -123,7 +123,6 @@ class Database:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the caller's transaction is open."""
         return bool(self.connection.in_atomic_block) or not self._commits_each_statement
 
     @property

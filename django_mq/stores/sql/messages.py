@@ -111,8 +111,6 @@ class Coming(NamedTuple):
 
 
 class Moves(Part):
-    """Move, dead-letter, send what has expired, retry."""
-
     def move(self, ids: Sequence[int], target: str) -> int:
         if self.store.queues.existing(target).closed:
             raise refusals.closed(target)
@@ -214,8 +212,6 @@ def fence(session_id: int, settlements: Sequence[Settlement]) -> dict[str, Any]:
 
 
 class Settlements(Part):
-    """Settle, give back, and give back what a session does not know of."""
-
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         with self.database.transaction():
             done = self._settle_held(session_id, settlements)
@@ -296,7 +292,6 @@ def statements(session_id: int, settlements: Sequence[Settlement]) -> Iterator[S
 
 
 def verdicts(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
-    """Yield what writes each kind of verdict that is among these."""
     for verdict, name, how in KINDS:
         if chosen := [item for item in settlements if item.verdict is verdict]:
             yield name, fence(session_id, chosen) | how(chosen)

@@ -28,8 +28,6 @@ LAST_ID = 2**63 - 1
 
 
 class Operations(Part):
-    """Delete a queue, purge, cancel, release, reorder, reschedule."""
-
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         with self.database.transaction():
             use = self.rows("queue_use", queue=name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from django_mq.stores.sql.admission import size_of, value_key
 from django_mq.stores.sql.database import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from django_mq.stores.sql.admission import Room
     from django_mq.stores.sql.database import Rows
@@ -42,24 +41,30 @@ def parameters_of(message: NewMessage) -> dict[str, Any]:
 
 
 class IncompleteError(Exception):
-    """Not every message could be written: the transaction must go."""
+    """Not every one of these messages could be written: the transaction must go."""
 
 
 class Publications(Part):
     def append(self, message: NewMessage, *, again: bool = False) -> int:
         for _ in range(TRIES):
-            rows = self.append_one(message)
-            if rows:
+            if rows := self.append_one(message):
                 return int(rows[0][0])
             if self.is_written([message], again=again):
                 return 0
         raise refusals.unexplained(message)
 
     def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
+        return self.tried(lambda: self.append_complete(messages), messages, again=again)
+
+    def tried(self, write: Callable[[], list[int]], messages: Sequence[NewMessage], *, again: bool) -> list[int]:
+        """Write in a transaction, and once more where what was left out could be written by now."""
         for _ in range(TRIES):
-            with suppress(IncompleteError), self.database.transaction():
-                return self.append_complete(messages)
-            if self.is_written(messages, again=again):
+            try:
+                with self.database.transaction():
+                    return write()
+            except IncompleteError as error:
+                [missed] = error.args
+            if self.is_written(missed, again=again):
                 return []
         raise refusals.unexplained(messages[0])
 
@@ -67,7 +72,7 @@ class Publications(Part):
         return self.database.insert("append", **parameters_of(message))
 
     def append_complete(self, messages: Sequence[NewMessage]) -> list[int]:
-        """Append in the open transaction. Raises IncompleteError."""
+        """Append in the open transaction. Raises IncompleteError with the messages."""
         if not messages:
             return []
         if len(messages) == 1:
@@ -75,7 +80,7 @@ class Publications(Part):
         else:
             ids = self.append_all(messages)
         if len(ids) < len(messages):
-            raise IncompleteError
+            raise IncompleteError(messages)
         return ids
 
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
@@ -121,28 +126,17 @@ class RuledPublications(Part):
         written, ids = self.store.publications, self.store.duplicate_ids
         if again and all(written.is_taken(message) or ids.is_used_by(message) for message in messages):
             return []
-        for _ in range(TRIES):
-            try:
-                with self.database.transaction():
-                    return self._append(messages, again=again)
-            except IncompleteError as error:
-                [kept] = error.args
-            if written.is_written(kept, again=again):
-                return []
-        raise refusals.unexplained(messages[0])
+        return written.tried(lambda: self._append(messages, again=again), messages, again=again)
 
     def _append(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
-        """Append in the open transaction what the limits admit. Raises IncompleteError with those messages."""
+        """Append in the open transaction what the limits admit. Raises IncompleteError."""
         rooms = self.store.capacity.rooms({message.queue_name for message in messages})
         keys = _value_keys(messages, rooms)
         self.store.duplicate_ids.use(messages)
         kept = self.store.capacity.admitted(messages, rooms)
         if len(kept) < len(messages):
             self._give_up(messages, kept, rooms, again=again)
-        try:
-            ids = dict(zip(map(id, kept), self.store.publications.append_complete(kept), strict=True))
-        except IncompleteError:
-            raise IncompleteError(kept) from None
+        ids = dict(zip(map(id, kept), self.store.publications.append_complete(kept), strict=True))
         for name, room in rooms.items():
             mine = [message for message in kept if message.queue_name == name]
             self.store.last_values.replace(

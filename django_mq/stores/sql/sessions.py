@@ -28,8 +28,6 @@ CONSUMER_FIELDS = tuple(each.name for each in fields(ConsumerInfo))
 
 
 class Sessions(Part):
-    """Open, renew and close worker sessions."""
-
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
         #: The session and the consumers that this store has written last.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 
 class VolatileLane(Part):
-    """Bind, put, take and drop volatile messages."""
-
     def volatile_bind(self, **binding: str | float) -> None:
         self.rows("volatile_bind", **binding)
 

@@ -72,7 +72,7 @@ SELECT
     (SELECT count(*) FROM (SELECT 1 FROM django_mq_message m
         WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now} ORDER BY m.deliver_at LIMIT %(limit)s) c)
 FROM django_mq_queue q
-WHERE %(names)s{as:text[]} IS NULL OR q.name {in_texts:names}
+WHERE %(every)s OR q.name {in_texts:names}
 ORDER BY q.name
 
 -- name: count_unknown. Counts messages in a state that is none of ours, stopping at the limit.
