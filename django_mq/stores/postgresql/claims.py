@@ -24,16 +24,15 @@ from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores.connections import translating
 from django_mq.stores.records import Exchange
-from django_mq.stores.sql.claims import PROMOTE_LIMIT, Claims, Step
+from django_mq.stores.sql.claims import PROMOTE_LIMIT, Claims
 from django_mq.stores.sql.messages import ACCEPTED, fence, statements
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from django_mq.stores.postgresql.database import PostgreSQLDatabase
     from django_mq.stores.records import Claimed, ClaimRequest, Settlement
-    from django_mq.stores.sql.claims import Conversation
-    from django_mq.stores.sql.database import Rows, Statement
+    from django_mq.stores.sql.database import Asking, Rows, Statement
     from django_mq.stores.sql.store import SQLStore
 
 
@@ -276,31 +275,6 @@ class PostgreSQLClaims(Claims):
             ("next_due", queues),
         ]
 
-    def _converse(self, conversation: Conversation) -> Any:
-        """Send BEGIN with the first step and COMMIT with the last."""
-        if not self.database.private or self.database.begun:
-            return super()._converse(conversation)
-        with self.database.alone(), translating(self.database.connection):
-            step = next(conversation)
-            self.database.connection.ensure_connection()
-            try:
-                return self._sent_in_steps(step, conversation)
-            except BaseException:
-                self.database.roll_back()
-                raise
-
-    def _sent_in_steps(self, step: Step, conversation: Conversation) -> Any:
-        answers = self.database.sent(step.statements, begin=True, commit=step.is_last)
-        while True:
-            try:
-                next_step = conversation.send(answers)
-            except StopIteration as end:
-                if not step.is_last:
-                    self.database.execute("COMMIT")
-                return end.value
-            step = next_step
-            answers = self.database.sent(step.statements, commit=step.is_last)
-
-    def _lease(self, **chosen: Any) -> Generator[Step, list[Rows], Rows]:
-        [rows] = yield Step([("claim_chosen", chosen)], is_last=True)
+    def _lease(self, ask: Asking, **chosen: Any) -> Rows:
+        [rows] = ask([("claim_chosen", chosen)], is_last=True)
         return rows

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from psycopg.abc import Buffer
     from psycopg.pq.abc import PGresult
 
-    from django_mq.stores.sql.database import Rows, Statement
+    from django_mq.stores.sql.database import Asking, Rows, Statement
 
 
 #: Types by the server's numbers, which never change.
@@ -233,6 +233,31 @@ class PostgreSQLDatabase(Database):
         self.connection.ensure_connection()
         cursor = prepared_on(self.connection.connection).cursor
         return cursor.execute(self.text(name), params, prepare=True, binary=True).fetchall()
+
+    @contextmanager
+    def conversation(self) -> Iterator[Asking]:
+        """Run a transaction in steps; BEGIN goes with the first, and COMMIT with one that says it is the last."""
+        if not self.private or self.begun:
+            with super().conversation() as each:
+                yield each
+            return
+        is_begun = is_over = False
+
+        def ask(statements: Sequence[Statement], *, is_last: bool = False) -> list[Rows]:
+            nonlocal is_begun, is_over
+            answers = self.sent(statements, begin=not is_begun, commit=is_last)
+            is_begun, is_over = True, is_last
+            return answers
+
+        with self.alone(), translating(self.connection):
+            self.connection.ensure_connection()
+            try:
+                yield ask
+                if is_begun and not is_over:
+                    self.execute("COMMIT")
+            except BaseException:
+                self.roll_back()
+                raise
 
     def in_one_transaction(self, statements: Sequence[Statement]) -> list[Rows]:
         """Send all statements between BEGIN and COMMIT at once and return their rows."""

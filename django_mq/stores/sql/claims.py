@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator
 from dataclasses import dataclass, field, fields
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_mq.engine.arbiter import LEFT_SECONDS, OPTIONS, Award, Subscription, situation_of
 from django_mq.engine.claim import fitting, left_behind, limit_of, merged, next_batch
@@ -22,7 +21,7 @@ from django_mq.engine.places import order_of
 from django_mq.errors import SessionLost, StoreError
 from django_mq.stores import refusals
 from django_mq.stores.records import Claimed, Exchange
-from django_mq.stores.sql.database import Part, Rows, Statement
+from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.queues import PAGE
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.arbiter import Situation
     from django_mq.stores.records import ClaimRequest
+    from django_mq.stores.sql.database import Asking, Rows, Statement
     from django_mq.stores.sql.store import SQLStore
 
 
@@ -43,17 +43,6 @@ PROMOTE_LIMIT = 1000
 TRIES = 3
 #: More bytes than a body can have.
 LONGEST = 2**62
-
-
-class Step(NamedTuple):
-    """Statements that need no answers of each other. After the last step the transaction is committed."""
-
-    statements: list[Statement]
-    is_last: bool = False
-
-
-#: Yields steps, is sent the rows of each statement, and returns what came of it.
-Conversation: TypeAlias = Generator[Step, list[Rows], Any]
 
 
 class Chosen(NamedTuple):
@@ -99,7 +88,7 @@ class Claims(Part):
         with self.database.transaction():
             for statement, params in self._locking([name]):
                 self.rows(statement, **params)
-            facts = self._held(self._facts(session_id, {name: 0}))[name]
+            facts = self._facts(self.database.each, session_id, {name: 0})[name]
             if facts.queue_id is None:
                 raise refusals.no_such_queue(name)
             if facts.options.exclusive:
@@ -161,13 +150,17 @@ class Claims(Part):
     def by_rules(
         self, session_id: int, request: ClaimRequest, settling: Sequence[Statement] = ()
     ) -> tuple[Exchange, list[Rows]]:
-        claim, settled = self._converse(self._claim_steps(session_id, request, frozenset(), settling))
+        # In one order for all, or two claimers could wait for each other.
+        turns = sorted(name for name in {*request.queues} if self.store.queues.is_ruled(name))
+        with self.database.conversation() as ask:
+            claim, settled = self._claim_steps(ask, session_id, request, turns, settling=settling)
         passed = claim.missed
         for _ in range(1, TRIES):
             if not claim.missed:
                 break
             try:
-                claim, _ = self._converse(self._claim_steps(session_id, request, passed, ()))
+                with self.database.conversation() as ask:
+                    claim, _ = self._claim_steps(ask, session_id, request, turns, passed=passed)
             except StoreError:
                 if not settling:
                     raise
@@ -175,40 +168,35 @@ class Claims(Part):
             passed |= claim.missed
         return claim.result, settled
 
-    def _converse(self, conversation: Conversation) -> Any:
-        with self.database.transaction():
-            return self._held(conversation)
-
-    def _held(self, conversation: Conversation) -> Any:
-        try:
-            step = next(conversation)
-            while True:
-                step = conversation.send([self.rows(name, **params) for name, params in step.statements])
-        except StopIteration as end:
-            return end.value
-
     def _claim_steps(
-        self, session_id: int, request: ClaimRequest, passed: frozenset[int], settling: Sequence[Statement]
-    ) -> Conversation:
-        """Claim, without the messages ``passed``; return the Claim and the answers of the settlements."""
+        self,
+        ask: Asking,
+        session_id: int,
+        request: ClaimRequest,
+        turns: Sequence[str],
+        *,
+        passed: frozenset[int] = frozenset(),
+        settling: Sequence[Statement] = (),
+    ) -> tuple[Claim, list[Rows]]:
+        """Claim, without the messages ``passed``; return the answers of the settlements, too."""
         names = list(dict.fromkeys(request.queues))
-        # In one order for all, or two claimers could wait for each other.
-        turns = sorted(name for name in names if self.store.queues.is_ruled(name))
         locking = self._locking(turns)
         if self.promotes_at_once and request.promote:
             locking.append(("promote_due", {"queues": names, "limit": PROMOTE_LIMIT}))
-        answers = yield Step([*settling, *locking])
+        answers = ask([*settling, *locking])
         sizes = {name: self.store.queues.page_size(name, limit_of(request, name)) for name in names}
-        facts = yield from self._facts(session_id, sizes)
+        facts = self._facts(ask, session_id, sizes)
         if request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values()):
             self.store.messages.promote_due(names, PROMOTE_LIMIT)
-            facts = yield from self._facts(session_id, sizes)
+            facts = self._facts(ask, session_id, sizes)
         heads: list[Chosen] = []
         for name, each in facts.items():
             # A queue that has just become constrained is claimed from with its lock, the next time.
             if each.queue_id is not None and (name in turns or not each.is_constrained):
-                heads.append((yield from self._head(session_id, name, each, limit_of(request, name), passed)))
-        claim = yield from self._leased(session_id, request, heads)
+                heads.append(
+                    self._head(ask, session_id, name, each, credit=limit_of(request, name), passed=passed)
+                )
+        claim = self._leased(ask, session_id, request, heads)
         times = [max(0.0, each.due_seconds) for each in facts.values() if each.due_seconds is not None]
         unlocked = any(each.is_constrained and name not in turns for name, each in facts.items())
         if passed or claim.missed or unlocked or any(head.left for head in heads):
@@ -216,11 +204,10 @@ class Claims(Part):
         claim.result.next_due_seconds = min(times, default=None)
         return claim, answers[: len(settling)]
 
-    def _facts(self, session_id: int, sizes: Mapping[str, int]) -> Generator[Step, list[Rows], dict[str, Facts]]:
+    def _facts(self, ask: Asking, session_id: int, sizes: Mapping[str, int]) -> dict[str, Facts]:
         """Read the facts of each queue, with a page of this size. Raises SessionLost."""
-        answers = yield Step(
-            [("facts", {"session": session_id, "queue": name, "limit": size}) for name, size in sizes.items()]
-        )
+        given = [{"session": session_id, "queue": name, "limit": size} for name, size in sizes.items()]
+        answers = ask([("facts", each) for each in given])
         found = {name: self._facts_of(rows, sizes[name]) for name, rows in zip(sizes, answers, strict=True)}
         if not all(facts.alive for facts in found.values()):
             raise SessionLost
@@ -230,8 +217,8 @@ class Claims(Part):
         return found
 
     def _head(
-        self, session_id: int, name: str, facts: Facts, credit: int, passed: frozenset[int]
-    ) -> Generator[Step, list[Rows], Chosen]:
+        self, ask: Asking, session_id: int, name: str, facts: Facts, *, credit: int, passed: frozenset[int]
+    ) -> Chosen:
         """Choose from the first page that has something for the session."""
         situation = facts.situation(session_id)
         award: Award[Ready] = Award(session_id, credit, situation)
@@ -242,15 +229,13 @@ class Claims(Part):
             beyond = {"after": last.id, "level": last.level, "place": last.place}
             groups = sorted(award.passed_groups)
             given = {"queue_id": facts.queue_id, "groups": groups, "limit": size, **beyond}
-            [rows] = yield Step([("page", given)])
+            [rows] = ask([("page", given)])
             page = [Ready._make(row) for row in rows]
             award.consider(page, lambda item: item.id in passed)
         more = len(page) >= size and not award.is_done
         return Chosen(name, situation, award.chosen, award.left, more)
 
-    def _leased(
-        self, session_id: int, request: ClaimRequest, heads: Sequence[Chosen]
-    ) -> Generator[Step, list[Rows], Claim]:
+    def _leased(self, ask: Asking, session_id: int, request: ClaimRequest, heads: Sequence[Chosen]) -> Claim:
         by_id = {item.id: (head, item) for head in heads for item in head.messages}
         ranked = merged(
             [[(item.id, item.priority) for item in head.messages] for head in heads], listed=request.listed
@@ -262,7 +247,7 @@ class Claims(Part):
         if not ids:
             return Claim(Exchange(ruled=True))
         chosen = [by_id[id_] for id_ in ids]
-        rows = yield from self._lease(**self._lease_of(session_id, chosen))
+        rows = self._lease(ask, **self._lease_of(session_id, chosen))
         leased = {row[0]: self._claimed(row[1:]) for row in rows if row[1] is not None}
         claimed = [leased[id_] for id_ in ids if id_ in leased]
         seen = request.credit if any(head.more for head in heads) else len(found)
@@ -294,13 +279,13 @@ class Claims(Part):
         return Facts.of(rows, page_size)
 
     def _lease(
-        self, *, ids: list[int], lines: list[int], slots: list[int], groups: list[int], **lease: int
-    ) -> Generator[Step, list[Rows], Rows]:
+        self, ask: Asking, *, ids: list[int], lines: list[int], slots: list[int], groups: list[int], **lease: int
+    ) -> Rows:
         """Lock messages, lease those of each line before the first that cannot be had, and take what they take.
 
         Returns the id of each message that could be locked, with its columns or, where it is not leased, null.
         """
-        [locked] = yield Step([("lock_chosen", {"ids": ids, "share_bytes": LONGEST, **lease})])
+        [locked] = ask([("lock_chosen", {"ids": ids, "share_bytes": LONGEST, **lease})])
         found = {row[0]: row for row in locked}
         leased, closed = set[int](), set[int]()
         for id_, line in zip(ids, lines, strict=True):
@@ -309,10 +294,10 @@ class Claims(Part):
             elif line not in closed:
                 leased.add(id_)
         if leased:
-            yield Step([("lease", {"ids": sorted(leased), **lease})])
+            ask([("lease", {"ids": sorted(leased), **lease})])
         owned = [(id_, False) for id_ in slots if id_ in leased] + [(id_, True) for id_ in groups if id_ in leased]
         if owned:
-            yield Step([("own_chosen", {"owned": json.dumps(owned), "session": lease["session"]})])
+            ask([("own_chosen", {"owned": json.dumps(owned), "session": lease["session"]})])
         return [(id_, *(row if id_ in leased else [None])) for id_, row in found.items()]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from django.db import transaction
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 Rows: TypeAlias = list[tuple[Any, ...]]
 #: The name of a statement and its parameters.
 Statement: TypeAlias = tuple[str, dict[str, Any]]
+
+
+class Asking(Protocol):
+    """Run statements that need no answers of each other; the last of a transaction may say so."""
+
+    def __call__(self, statements: Sequence[Statement], *, is_last: bool = False) -> list[Rows]: ...
 
 
 class Database:
@@ -87,6 +93,15 @@ class Database:
         """All or nothing: a savepoint of the caller's transaction, or a transaction of its own."""
         with self.alone(), translating(self.connection), self._atomic():
             yield
+
+    @contextmanager
+    def conversation(self) -> Iterator[Asking]:
+        """Run a transaction in steps."""
+        with self.transaction():
+            yield self.each
+
+    def each(self, statements: Sequence[Statement], *, is_last: bool = False) -> list[Rows]:  # noqa: ARG002 - it ends with its block
+        return [self.rows(name, **params) for name, params in statements]
 
     def _atomic(self) -> AbstractContextManager[None]:
         if self.private:
