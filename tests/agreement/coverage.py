@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.claim import MOST_BYTES
-from django_mq.stores.memory.row import Outcome
+from django_mq.models import History
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,9 @@ class Coverage:
             self.rules[f"{name}: {answer['refused']}"] += 1
         else:
             self.rules.update(self._decided(name, given, answer))
-        self.rules.update(f"finished: {Outcome(item['outcome']).name.lower()}" for item in view["finished"])
+        self.rules.update(
+            f"finished: {History.Outcome(item['outcome']).name.lower()}" for item in view["finished"]
+        )
         self.rules.update(f"attempt failed: {item['error']}" for item in view["failed"])
         self.rules.update(self._moved(view))
         self._before = view

@@ -189,8 +189,8 @@ FAULTS = (
         ("_held", "gone.claim = CAST(given.key AS INTEGER) AND ", ""),
         mysql=(
             "mysql/store.py",
-            "mine = [item for item in settlements if (item.id, item.claim) in held]",
-            "mine = [item for item in settlements if item.id in dict(held)]",
+            "return [item for item in settlements if (item.id, item.claim) in held]",
+            "return [item for item in settlements if item.id in dict(held)]",
         ),
         postgresql=(
             "_settled",

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from django_mq.stores.base import Store
-    from django_mq.stores.memory.row import FailedAttempt, Finished
 
     #: Changes fields of a queue by name.
     EditQueue = Callable[..., None]
@@ -80,7 +79,7 @@ def edit_queue(store: Store) -> EditQueue:
 
 
 @pytest.fixture
-def finished(store: Store) -> Callable[[], list[History | Finished]]:
+def finished(store: Store) -> Callable[[], list[History]]:
     """The history's rows, oldest first."""
     if isinstance(store, MemoryStore):
         return lambda: list(store.broker.history)
@@ -88,7 +87,7 @@ def finished(store: Store) -> Callable[[], list[History | Finished]]:
 
 
 @pytest.fixture
-def attempts(store: Store) -> Callable[[], list[Attempt | FailedAttempt]]:
+def attempts(store: Store) -> Callable[[], list[Attempt]]:
     """The failed attempts' rows, oldest first."""
     if isinstance(store, MemoryStore):
         return lambda: list(store.broker.attempts)

@@ -13,7 +13,7 @@ from django_mq.engine.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueDeleted, QueueFull, SessionLost, StoreError
 from django_mq.models import History
 from django_mq.stores.memory.broker import broker_named, empty_brokers
-from django_mq.stores.memory.row import MOST_REMEMBERED, Outcome
+from django_mq.stores.memory.row import MOST_REMEMBERED
 from django_mq.stores.memory.store import MemoryStore
 from django_mq.stores.registry import MEMORY, has_store, private_store, shared_store
 from tests.stores.builders import a_message, claim, declare, ids, open_session, pass_time, publish, settle
@@ -184,7 +184,9 @@ def test_a_forked_child_is_told_that_the_broker_is_its_parents(store: Store) -> 
 
 
 def test_outcomes_are_numbered_as_in_the_history_table() -> None:
-    assert {item.name: item.value for item in Outcome} == {item.name: item.value for item in History.Outcome}
+    assert {item.name: item.value for item in History.Outcome} == {
+        item.name: item.value for item in History.Outcome
+    }
 
 
 def test_the_history_does_not_grow_for_ever() -> None:

@@ -15,7 +15,8 @@ from django_mq.engine.claim import is_paused
 from django_mq.engine.rules import SHARED_TABLE, Rules
 from django_mq.engine.states import DEAD
 from django_mq.errors import PublishError, StoreError
-from django_mq.stores.memory.row import MOST_REMEMBERED, FailedAttempt, Finished, Outcome, row_of
+from django_mq.models import Attempt, History
+from django_mq.stores.memory.row import MOST_REMEMBERED, row_of
 from django_mq.stores.records import QueueRecord, failed_attempt
 from django_mq.stores.refusals import no_such_queue
 
@@ -102,8 +103,8 @@ class Broker:
         self.volatile_bindings: dict[tuple[str, str, str], datetime] = {}
         #: (queue, payload, end), oldest first.
         self.volatile_messages: list[tuple[str, str, datetime]] = []
-        self.history: deque[Finished] = deque(maxlen=MOST_REMEMBERED)
-        self.attempts: deque[FailedAttempt] = deque(maxlen=MOST_REMEMBERED)
+        self.history: deque[History] = deque(maxlen=MOST_REMEMBERED)
+        self.attempts: deque[Attempt] = deque(maxlen=MOST_REMEMBERED)
 
     def empty(self) -> None:
         """Forget everything: handles go on with what comes, open sessions are lost, no number is used again."""
@@ -167,7 +168,7 @@ class Broker:
         )
 
     def record_attempt(self, failure: Failure, **about: Any) -> None:
-        self.attempts.append(FailedAttempt(**failed_attempt(failure, **about), failed_at=self.now()))
+        self.attempts.append(Attempt(**failed_attempt(failure, **about), failed_at=self.now()))
 
     # What the engine tells.
 
@@ -179,7 +180,7 @@ class Broker:
 
     def departed(self, queue: str, entry: Entry, cause: Cause) -> None:
         """Remember a message that is finished where its queue wants that."""
-        row, outcome = row_of(entry), Outcome.__members__.get(cause.name)
+        row, outcome = row_of(entry), History.Outcome.__members__.get(cause.name)
         del self.rows[entry.arrival]
         stands_here = row.entry is entry
         if outcome is not None and stands_here and self.queues[queue].settings.history_days > 0:

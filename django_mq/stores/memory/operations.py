@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from django_mq.models import Attempt, History
     from django_mq.stores.memory.broker import BrokerQueue
-    from django_mq.stores.memory.row import FailedAttempt, Finished, Row
+    from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.sessions import WorkerSession
     from django_mq.stores.records import Browsed, WaitingMessage
 
@@ -216,10 +217,10 @@ class Maintenance(Part):
         kept = (timedelta(days=queue.settings.history_days) for queue in self.broker.queues.values())
         return min((time for time in kept if time), default=ORPHANED)
 
-    def _is_past(self, item: Finished, now: datetime, border: timedelta) -> bool:
+    def _is_past(self, item: History, now: datetime, border: timedelta) -> bool:
         queue = self.broker.queues.get(item.queue_name)
         kept = ORPHANED if queue is None else timedelta(days=queue.settings.history_days)
-        return now - item.finished_at > max(kept, min(border, ORPHANED))
+        return bool(now - item.finished_at > max(kept, min(border, ORPHANED)))
 
 
 def _in_order(rows: Iterable[Row]) -> list[Row]:
@@ -227,7 +228,7 @@ def _in_order(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row.entry.order)
 
 
-def _is_done_with(attempt: FailedAttempt, now: datetime, live: Container[UUID | None]) -> bool:
+def _is_done_with(attempt: Attempt, now: datetime, live: Container[UUID | None]) -> bool:
     return attempt.message_id not in live and now - attempt.failed_at > ATTEMPTS_KEPT
 
 

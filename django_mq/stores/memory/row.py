@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from django_mq.engine.entry import Entry
@@ -13,13 +12,13 @@ from django_mq.engine.expiry import is_expired
 from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.message import Message
 from django_mq.engine.states import CLAIMED
+from django_mq.models import History
 from django_mq.stores.records import EPOCH, Browsed, Claimed, WaitingMessage
 from django_mq.stores.values import LAST, headers_in, later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
-    from uuid import UUID
 
     from django_mq.engine.states import State
     from django_mq.stores.memory.broker import BrokerQueue
@@ -36,6 +35,11 @@ class EndedClaim(NamedTuple):
     session: WorkerSession
 
 
+#: The fields of each record of a row.
+FIELDS: dict[type, list[str]] = {
+    **{kind: [field.name for field in fields(kind)] for kind in (Claimed, WaitingMessage, Browsed)},
+    History: [field.name for field in History._meta.concrete_fields],
+}
 #: Fields of records that a row, or its entry, has by the same name; all others are the published message's.
 OF_ROW = {"id", "attempts", "published_at", "deliver_at", "expires_at", "ready_at", "claimed_at", "session_id"}
 OF_ENTRY = {"level", "place", "redelivered", "suspect"}
@@ -121,10 +125,14 @@ class Row:
         reason = BY_LATER_VALUE if self.entry.replaced else self.entry.cause
         return self._told(Browsed, state=self.state.value, dead_reason=reason)
 
-    def finished(self, outcome: Outcome, now: datetime) -> Finished:
-        ended_well = self.session_id is not None and outcome not in {Outcome.EXPIRED, Outcome.REPLACED}
+    def finished(self, outcome: History.Outcome, now: datetime) -> History:
+        ended_well = self.session_id is not None and outcome not in {
+            History.Outcome.EXPIRED,
+            History.Outcome.REPLACED,
+        }
         return self._told(
-            Finished,
+            History,
+            id=None,
             outcome=outcome,
             # The delivery that ends well is not one of those that failed before.
             attempts=self.entry.attempts - ended_well,
@@ -136,7 +144,7 @@ class Row:
     def _told(self, kind: type[Record], **known: Any) -> Record:
         """Return what a table says of it: the fields that are ``known``, and the others by their names."""
         known["queue_name"] = self.queue.name
-        for name in vars(kind)["__slots__"]:
+        for name in FIELDS[kind]:
             if name not in known:
                 source = self if name in OF_ROW else self.entry if name in OF_ENTRY else self.message
                 known[name] = getattr(source, name)
@@ -189,46 +197,3 @@ def moment(seconds: float) -> datetime:
 
 #: Finished messages, and failed attempts, remembered at most; memory must not grow for ever.
 MOST_REMEMBERED = 10_000
-
-
-class Outcome(IntEnum):
-    """How a message ended; numbered as in the history table."""
-
-    ACCEPTED = 1
-    EXPIRED = 2
-    CANCELLED = 3
-    PURGED = 4
-    REPLACED = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    message_id: UUID
-    queue_name: str
-    type: str
-    correlation_id: str | None
-    priority: int
-    outcome: Outcome
-    attempts: int
-    published_at: datetime
-    ready_at: datetime
-    claimed_at: datetime | None
-    finished_at: datetime
-    session_id: int | None
-    redelivered: bool
-    headers: Any
-    body: bytes | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedAttempt:
-    message_id: UUID | None
-    correlation_id: str | None
-    queue_name: str
-    type: str
-    number: int
-    failed_at: datetime
-    worker: str
-    error: str
-    detail: str
-    traceback: str

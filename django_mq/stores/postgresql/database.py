@@ -31,7 +31,7 @@ from django_mq.stores.sql.database import Database
 from django_mq.stores.statements import PARAMETER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from django.db.backends.base.base import BaseDatabaseWrapper
     from psycopg import Connection
@@ -65,9 +65,8 @@ class Prepared:
         self.uses = 0
         #: Whether it leads straight to the server; None until that was asked.
         self.is_direct: bool | None = None
-        #: Texts to the names of what was prepared past the cursors, and whether that is over.
+        #: Texts to the names of what was prepared past the cursors.
         self.names: dict[str, bytes] = {}
-        self.left_to_cursors = False
         #: What the other prepared statements share: a new cursor for each would take a fifth of a publish in its
         #: client. Its answers are fetched at once.
         self.cursor = Cursor(driver)
@@ -88,22 +87,13 @@ def is_open(driver: Connection[Any]) -> bool:
     any rollback: there its cursors, which know of that, must be used.
     """
     pg = driver.pgconn
-    if (
-        prepared_on(driver).left_to_cursors
-        or driver.prepare_threshold is not None
-        or pg.pipeline_status != NO_PIPELINE
-    ):
+    if driver.prepare_threshold is not None or pg.pipeline_status != NO_PIPELINE:
         return False
     if pg.parameter_status(b"client_encoding") != b"UTF8":
         return False
-    status = pg.transaction_status
-    if status == IDLE:
-        return driver.autocommit or _begins_plainly(driver)
-    return bool(status == IN_TRANSACTION)
-
-
-def _begins_plainly(driver: Connection[Any]) -> bool:
-    """Whether the driver would begin a transaction without saying of what kind."""
+    if pg.transaction_status != IDLE or driver.autocommit:
+        return bool(pg.transaction_status in (IDLE, IN_TRANSACTION))
+    # The driver would begin a transaction: without saying of what kind.
     return driver.isolation_level is None and driver.read_only is None and driver.deferrable is None
 
 
@@ -149,28 +139,6 @@ def _result(driver: Connection[Any]) -> PGresult:
     if result.status not in DONE:
         raise error_from_result(result)
     return result
-
-
-def may_prepare(driver: Any, backend: Callable[[], int]) -> bool:
-    """Whether it is used often and leads straight to the server, whose process ``backend`` asks for."""
-    known = prepared_on(driver)
-    if known.is_direct is None:
-        known.uses += 1
-        if known.uses < WORTH_ASKING:
-            return False
-        known.is_direct = bool(driver.info.backend_pid == backend())
-    return known.is_direct
-
-
-@contextmanager
-def preparing(driver: Any) -> Iterator[None]:
-    """Let this statement be prepared, and none that the project itself runs on its connection."""
-    threshold = driver.prepare_threshold
-    driver.prepare_threshold = WORTH_ASKING
-    try:
-        yield
-    finally:
-        driver.prepare_threshold = threshold
 
 
 class JSONText(Loader):
@@ -223,11 +191,24 @@ class PostgreSQLDatabase(Database):
             return cursor.execute(query, params, binary=True).fetchall()
 
     def may_prepare(self) -> bool:
+        """Whether the connection is used often and leads straight to the server, which is asked once."""
         connection = self.connection
         connection.validate_no_broken_transaction()
         # A pool may tidy up between two uses.
-        spared = self.is_watched or connection.settings_dict.get("OPTIONS", {}).get("pool")
-        return not spared and may_prepare(connection.connection, lambda: int(self.rows("backend")[0][0]))
+        if self.is_watched or connection.settings_dict.get("OPTIONS", {}).get("pool"):
+            return False
+        driver: Any = connection.connection
+        known = prepared_on(driver)
+        if known.is_direct is None:
+            known.uses += 1
+            if known.uses < WORTH_ASKING:
+                return False
+            known.is_direct = bool(driver.info.backend_pid == self.backend())
+        return known.is_direct
+
+    def backend(self) -> int:
+        """Return the number of the server process, as the server says it."""
+        return int(self.rows("backend")[0][0])
 
     def prepared_rows(self, name: str, params: dict[str, Any]) -> Rows:
         self.connection.ensure_connection()

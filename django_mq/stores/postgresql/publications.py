@@ -19,7 +19,6 @@ from django_mq.stores.postgresql.database import (
     first_value,
     is_open,
     prepared_on,
-    preparing,
 )
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, IncompleteError, Publications, is_ready_at_once
 
@@ -83,14 +82,11 @@ class PostgreSQLPublications(Publications):
         return self.rows("append_at_once", **_at_once(message))
 
     def _prepared(self, driver: Any, message: NewMessage) -> Rows:
+        if not is_open(driver):
+            return self.database.prepared_rows("append_at_once", _at_once(message))
         text = self.database.text("append_at_once")
-        if is_open(driver):
-            found = first_value(driver, text, TYPES_AT_ONCE, _in_binary(message))
-            return [] if found is None else [(int.from_bytes(found),)]
-        known = prepared_on(driver)
-        known.left_to_cursors = True  # one of them is about to prepare a statement
-        with preparing(driver):
-            return known.cursor.execute(text, _at_once(message), prepare=True, binary=True).fetchall()
+        found = first_value(driver, text, TYPES_AT_ONCE, _in_binary(message))
+        return [] if found is None else [(int.from_bytes(found),)]
 
     def append_all(self, messages: Sequence[NewMessage]) -> list[int]:
         if is_worth_copying(messages) and (ids := self._copy_all(messages)) is not None:

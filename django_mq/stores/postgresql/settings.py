@@ -49,15 +49,6 @@ def isolation_in(settings: dict[str, Any]) -> str | None:
     return None if given is None else IsolationLevel(given).name.replace("_", " ").lower()
 
 
-def refused(sequences: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield (problem, hint) for sequences that the role may not use."""
-    if sequences:
-        yield (
-            f"Refused: USAGE on {', '.join(sequences)}. Loads of many messages are written more slowly.",
-            f"GRANT USAGE ON SEQUENCE {', '.join(sequences)} to the role.",
-        )
-
-
 def bounded(settings: dict[str, Any], statement_seconds: float) -> dict[str, Any]:
     """Return the connection's settings with time limits; what the project sets itself is kept.
 

@@ -15,7 +15,7 @@ from django_mq.stores.connections import lock_of
 from django_mq.stores.postgresql.claims import PostgreSQLClaims
 from django_mq.stores.postgresql.database import PostgreSQLDatabase
 from django_mq.stores.postgresql.publications import PostgreSQLPublications
-from django_mq.stores.postgresql.settings import Transaction, impatient, isolation_in, problems, refused, untended
+from django_mq.stores.postgresql.settings import Transaction, impatient, isolation_in, problems, untended
 from django_mq.stores.records import Renewal, Space
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.maintenance import Maintenance
@@ -182,10 +182,12 @@ class PostgreSQLStore(SQLStore):
         return list(untended(spaces, longest[0] if longest else None))
 
     def setting_problems(self) -> list[tuple[str, str]]:
-        backend = self.database.rows("backend")[0][0]
         settings, info = self.connection.settings_dict, self.connection.connection.info
         isolation = isolation_in(settings) or self.database.rows("isolation")[0][0]
-        return list(problems(settings, info.server_version, isolation, pooled=info.backend_pid != backend))
+        pooled = info.backend_pid != self.database.backend()
+        return list(problems(settings, info.server_version, isolation, pooled=pooled))
 
     def privilege_problems(self) -> list[tuple[str, str]]:
-        return list(refused([row[0] for row in self.database.rows("refused_sequences")]))
+        sequences = ", ".join(row[0] for row in self.database.rows("refused_sequences"))
+        refused = f"Refused: USAGE on {sequences}. Loads of many messages are written more slowly."
+        return [(refused, f"GRANT USAGE ON SEQUENCE {sequences} to the role.")] if sequences else []

@@ -18,8 +18,8 @@ from django_mq.delivery.publishing import apublish, publish
 from django_mq.engine.states import State
 from django_mq.errors import QueueFull, UnknownQueue
 from django_mq.integrations.celery.url import register
+from django_mq.models import History
 from django_mq.stores.memory.broker import broker_named, empty_brokers
-from django_mq.stores.memory.row import Outcome
 from django_mq.stores.registry import MEMORY, shared_store
 from tests.stores.builders import claim, declare, open_session
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -142,7 +142,7 @@ def test_a_worker_in_a_thread_runs_tasks(app: Celery, store: MemoryStore, pool: 
 
         assert heard(app, 2) == ["before", "during"]
         wait_until(lambda: not store.counts()["celery"].total, "both acknowledgements")
-    assert [item.outcome for item in store.broker.history] == [Outcome.ACCEPTED] * 2
+    assert [item.outcome for item in store.broker.history] == [History.Outcome.ACCEPTED] * 2
 
 
 def test_a_waiting_worker_runs_tasks_by_priority(app: Celery) -> None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from django_mq.models import History
     from django_mq.stores.base import Store
-    from django_mq.stores.memory.row import Finished
     from django_mq.stores.records import Claimed
 
 READY = 1
@@ -42,7 +41,7 @@ def present(store: Store) -> list[int]:
 
 
 def test_a_newer_value_replaces_the_older_one_at_the_tail(
-    store: Store, prices: str, finished: Callable[[], list[History | Finished]]
+    store: Store, prices: str, finished: Callable[[], list[History]]
 ) -> None:
     _, pears, apples = put(store, "apple", "pear", "apple")
 
@@ -79,7 +78,7 @@ def test_a_value_that_is_held_stays_until_it_is_settled(store: Store, prices: st
 
 
 def test_an_older_value_that_is_given_back_is_given_up(
-    store: Store, prices: str, session: int, finished: Callable[[], list[History | Finished]]
+    store: Store, prices: str, session: int, finished: Callable[[], list[History]]
 ) -> None:
     put(store, "apple", "pear")
     older, pear = claim(store, session, prices)
@@ -113,7 +112,7 @@ def test_an_older_value_is_replaced_however_it_comes_back(
     store: Store,
     prices: str,
     session: int,
-    finished: Callable[[], list[History | Finished]],
+    finished: Callable[[], list[History]],
     come_back: Callable[[Store, int, Claimed], None],
 ) -> None:
     put(store, "apple")

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from django_mq.models import History
     from django_mq.stores.base import Store
-    from django_mq.stores.memory.row import Finished
     from django_mq.stores.records import Claimed
     from tests.stores.conftest import EditQueue
 
@@ -194,7 +193,7 @@ def test_a_full_queue_among_several_lets_nothing_in(store: Store, orders: str) -
 # Rings
 
 
-def test_a_ring_keeps_the_latest(store: Store, finished: Callable[[], list[History | Finished]]) -> None:
+def test_a_ring_keeps_the_latest(store: Store, finished: Callable[[], list[History]]) -> None:
     declare(store, max_messages=3, overflow="ring")
 
     added = [id_ for _ in range(5) for id_ in add(store)]
@@ -299,7 +298,7 @@ def lapse(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
 def test_one_round_of_upkeep_trims_a_ring_that_is_too_full_of_what_came_back(
     store: Store,
     session: int,
-    finished: Callable[[], list[History | Finished]],
+    finished: Callable[[], list[History]],
     limit: dict[str, int],
     come_back: Callable[[Store, int, Sequence[Claimed]], None],
 ) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from django_mq.models import History
     from django_mq.stores.base import Store
-    from django_mq.stores.memory.row import Finished
     from tests.stores.conftest import EditQueue
 
 READY, DEAD = 1, 3
@@ -80,7 +79,7 @@ def late(store: Store) -> list[Any]:
 
 @pytest.mark.usefixtures("two")
 def test_what_expires_goes_to_the_expiry_queue_with_its_origin(
-    store: Store, finished: Callable[[], list[History | Finished]]
+    store: Store, finished: Callable[[], list[History]]
 ) -> None:
     publish(store, ttl_seconds=5, headers='{"tenant": "a"}')
     publish(store, ttl_seconds=500)
@@ -98,7 +97,7 @@ def test_what_expires_goes_to_the_expiry_queue_with_its_origin(
 
 @pytest.mark.usefixtures("two")
 def test_what_is_found_expired_by_a_worker_goes_there_too(
-    store: Store, session: int, finished: Callable[[], list[History | Finished]]
+    store: Store, session: int, finished: Callable[[], list[History]]
 ) -> None:
     publish(store, ttl_seconds=5)
     publish(store)
@@ -142,7 +141,7 @@ def test_a_scheduled_message_that_expires_is_ready_there(store: Store, session: 
 
 @pytest.mark.parametrize("rules", [{"max_messages": 1}, {"closed": True}], ids=str)
 def test_what_finds_no_place_in_the_expiry_queue_ends_in_the_history(
-    store: Store, edit_queue: EditQueue, rules: dict[str, Any], finished: Callable[[], list[History | Finished]]
+    store: Store, edit_queue: EditQueue, rules: dict[str, Any], finished: Callable[[], list[History]]
 ) -> None:
     declare(store, "late")
     declare(store, expiry_queue="late")
