@@ -11,7 +11,6 @@ import pytest
 
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueDeleted, QueueFull, SessionLost, StoreError
-from django_mq.models import History
 from django_mq.stores.memory.broker import broker_named, empty_brokers
 from django_mq.stores.memory.row import MOST_REMEMBERED
 from django_mq.stores.memory.store import MemoryStore
@@ -181,12 +180,6 @@ def test_a_forked_child_is_told_that_the_broker_is_its_parents(store: Store) -> 
         return 0
 
     assert exit_code_of_child(publish_there) == 42
-
-
-def test_outcomes_are_numbered_as_in_the_history_table() -> None:
-    assert {item.name: item.value for item in History.Outcome} == {
-        item.name: item.value for item in History.Outcome
-    }
 
 
 def test_the_history_does_not_grow_for_ever() -> None:

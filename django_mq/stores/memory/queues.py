@@ -113,32 +113,34 @@ class Publications(Part):
         return next(iter(self.append_many([message], again=again)), 0)
 
     def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        if again and all(self._is_here(message) for message in messages):
-            return []
-        now = self.broker.now()
-        arriving = self._arriving(messages, now, is_ruled=False)
-        for queue, mine in arriving.items():
-            self._check_ids(queue, mine)
-        return [entry.arrival for _, entry in sorted(self._enter(arriving, now).items())]
+        entered = self._append(messages, again=again, is_ruled=False)
+        return [] if entered is None else [entered[at].arrival for at in sorted(entered)]
 
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        if again and all(self._was_written(message) for message in messages):
-            return []
+        entered = self._append(messages, again=again, is_ruled=True)
+        places = range(len(messages))
+        return [] if entered is None else [entered[at].arrival if at in entered else 0 for at in places]
+
+    def _append(self, messages: Sequence[NewMessage], *, again: bool, is_ruled: bool) -> dict[int, Entry] | None:
+        """Return the entries of what came in now, by position; None if all had been written before."""
+        if again and all(map(self._was_written if is_ruled else self._is_here, messages)):
+            return None
         now = self.broker.now()
-        arriving = self._arriving(messages, now, is_ruled=True)
-        admitted = {queue: _admitted(queue, mine, now) for queue, mine in arriving.items()}
+        arriving = admitted = self._arriving(messages, now, is_ruled=is_ruled)
+        if is_ruled:
+            admitted = {queue: _admitted(queue, mine, now) for queue, mine in arriving.items()}
         kept = [messages[at] for mine in admitted.values() for at in mine]
         if again and kept and all(self._is_here(message) for message in kept):
-            return []
+            return None
         for queue, mine in (admitted if again else arriving).items():
             self._check_ids(queue, mine)
         for queue, mine in admitted.items():
             queue.dropped += len(arriving[queue]) - len(mine)
         entered = self._enter(admitted, now)
-        for queue, mine in admitted.items():
-            if entered and mine:
+        for queue, mine in admitted.items() if is_ruled and entered else ():
+            if mine:
                 queue.engine.entered(entered[max(mine)])
-        return [entered[at].arrival if at in entered else 0 for at in range(len(messages))]
+        return entered
 
     def _is_here(self, message: NewMessage) -> bool:
         queue = self.broker.queues.get(message.queue_name)

@@ -182,10 +182,10 @@ class PostgreSQLStore(SQLStore):
         return list(untended(spaces, longest[0] if longest else None))
 
     def setting_problems(self) -> list[tuple[str, str]]:
+        backend = self.database.backend()
         settings, info = self.connection.settings_dict, self.connection.connection.info
         isolation = isolation_in(settings) or self.database.rows("isolation")[0][0]
-        pooled = info.backend_pid != self.database.backend()
-        return list(problems(settings, info.server_version, isolation, pooled=pooled))
+        return list(problems(settings, info.server_version, isolation, pooled=info.backend_pid != backend))
 
     def privilege_problems(self) -> list[tuple[str, str]]:
         sequences = ", ".join(row[0] for row in self.database.rows("refused_sequences"))

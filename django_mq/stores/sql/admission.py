@@ -52,16 +52,8 @@ class Capacity(Part):
     def _room(self, name: str, row: Sequence[Any]) -> Room:
         queue_id, max_messages, max_bytes, overflow, key, messages, size_bytes, fresh = row
         known = fresh and messages is not None and (max_bytes is None or size_bytes is not None)
-        room = Room(
-            queue_id=queue_id,
-            name=name,
-            limits=Limits(max_messages, max_bytes),
-            overflow=Overflow(overflow),
-            last_value_key=key,
-            messages=messages if known else 0,
-            size_bytes=size_bytes or 0 if known else 0,
-            exact=False,
-        )
+        held = (messages, size_bytes or 0) if known else (0, 0)
+        room = Room(queue_id, name, Limits(max_messages, max_bytes), Overflow(overflow), key, *held)
         if room.is_limited and not known:
             self._count_anew(room)
         return room
@@ -209,7 +201,7 @@ class DuplicateIds(Part):
 AT_LEAST_FOR_BYTES = 10
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Room:
     """One queue's limits, and its contents as far as they are known: at most so much."""
 
@@ -218,10 +210,10 @@ class Room:
     limits: Limits
     overflow: Overflow
     last_value_key: str
-    messages: int = 0
-    size_bytes: int = 0
+    messages: int
+    size_bytes: int
     #: Whether what it holds was counted just now, and is no estimate.
-    exact: bool = True
+    exact: bool = False
 
     @property
     def is_limited(self) -> bool:

@@ -6,8 +6,7 @@ for it and then leave.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -121,30 +120,9 @@ MARKS = timedelta(hours=1)
 SAMPLE = 20_000
 #: A mark above every message: without one, those that are still here are not counted, rather than all looked at.
 ALL = 2**62
-#: What ``sum_minute`` calls each kind, and the column it adds to.
-KINDS = {-1: "failed", 0: "arrived", 1: "accepted", 2: "expired", 3: "removed", 4: "removed"}
-#: The columns that are counts.
+#: The columns that are counts, and what ``sum_minute`` calls some of them; all other kinds were removed.
 COUNTED = ("arrived", "accepted", "expired", "removed", "failed", "redelivered")
-
-
-@dataclass(slots=True)
-class Minute:
-    arrived: int = 0
-    accepted: int = 0
-    expired: int = 0
-    removed: int = 0
-    failed: int = 0
-    redelivered: int = 0
-    waits: list[float] = field(default_factory=list)
-    runs: list[float] = field(default_factory=list)
-
-    def columns(self) -> dict[str, Any]:
-        # Not asdict, which copies the lists number by number.
-        columns: dict[str, Any] = {name: getattr(self, name) for name in COUNTED}
-        for name, times in (("wait", self.waits), ("run", self.runs)):
-            spans = sorted(times)
-            columns |= {f"{name}_p{percent}": percentile(spans, percent) for percent in (50, 95)}
-        return columns
+KINDS = {-1: "failed", 0: "arrived", 1: "accepted", 2: "expired"}
 
 
 def percentile(spans: list[float], percent: int) -> float | None:
@@ -173,19 +151,23 @@ class Rollups(Part):
         with self.database.transaction():
             if not self.database.insert("take_minute", minute=minute, newest=newest):
                 return False
-            for queue, seen in self._minute(minute, max(older, default=ALL)):
-                self.rows("write_minute", minute=minute, queue=queue, **seen.columns())
+            for row in self._minute(minute, max(older, default=ALL)):
+                self.rows("write_minute", **row)
         return True
 
-    def _minute(self, minute: datetime, mark: int) -> Iterator[tuple[str, Minute]]:
-        found = defaultdict[str, Minute](Minute)
+    def _minute(self, minute: datetime, mark: int) -> Iterator[dict[str, Any]]:
+        """Yield the row of each queue in which something happened."""
+        counts = defaultdict[str, Counter[str]](Counter)
+        waits, runs = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
         span = {"start": minute, "end": minute + MINUTE}
         for queue, kind, number, again in self.rows("sum_minute", mark=mark, lost=WORKER_LOST.error, **span):
-            column = KINDS.get(kind, "removed")
-            setattr(found[queue], column, getattr(found[queue], column) + number)
-            found[queue].redelivered += again
+            counts[queue] += Counter({KINDS.get(kind, "removed"): number, "redelivered": again})
         for queue, *times in self.rows("sample_minute", limit=SAMPLE, **span):
             ready, claimed, finished = map(time_of, times)
-            found[queue].waits.append(max(0.0, (claimed - ready).total_seconds()))
-            found[queue].runs.append(max(0.0, (finished - claimed).total_seconds()))
-        yield from found.items()
+            waits[queue].append(max(0.0, (claimed - ready).total_seconds()))
+            runs[queue].append(max(0.0, (finished - claimed).total_seconds()))
+        for queue in counts.keys() | waits.keys():
+            counted = {name: counts[queue][name] for name in COUNTED}
+            spans = {"wait": sorted(waits[queue]), "run": sorted(runs[queue])}
+            said = {f"{name}_p{part}": percentile(spans[name], part) for name in spans for part in (50, 95)}
+            yield {"minute": minute, "queue": queue} | counted | said

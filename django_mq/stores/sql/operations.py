@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from django_mq.engine.states import QUEUE_DELETED
@@ -12,7 +12,7 @@ from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import CANCELLED, PURGED, first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
     from typing import Any
 
@@ -71,7 +71,7 @@ class Operations(Part):
         """
         removed = 0
         while ids := self._unheld(name, newest):
-            with self._nested():
+            with nullcontext() if self.database.private else self.database.transaction():
                 gone = len(self.store.messages.remove(ids, PURGED))
             removed += gone
             if not gone:
@@ -80,14 +80,6 @@ class Operations(Part):
 
     def _unheld(self, name: str, newest: int) -> list[int]:
         return first_of(self.rows("find_unheld", queue=name, newest=newest, limit=PURGE_CHUNK))
-
-    @contextmanager
-    def _nested(self) -> Iterator[None]:
-        if self.database.private:
-            yield
-        else:
-            with self.database.transaction():
-                yield
 
     def cancel(self, ids: Sequence[int]) -> int:
         with self.database.transaction():

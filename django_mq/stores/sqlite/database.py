@@ -18,6 +18,7 @@ from django.db import transaction
 from django_mq.stores.connections import close_at_forks, translating
 from django_mq.stores.records import EPOCH
 from django_mq.stores.sql.database import Database
+from django_mq.stores.sql.publications import parameters_of
 from django_mq.stores.statements import PARAMETER
 from django_mq.stores.values import later
 
@@ -155,22 +156,13 @@ def as_driver_reads(text: str) -> str:
 
 
 def at_once(message: NewMessage, now: datetime) -> dict[str, Any]:
-    """Return the parameters of append_at_once, in a third of the time that ``parameters`` takes."""
-    return {
-        "queue_name": message.queue_name,
+    """Return the parameters of append_at_once, in half of the time that ``parameters`` takes."""
+    fitted = {
         "message_id": message.message_id.hex,
-        "body": message.body,
-        "content_type": message.content_type,
-        "content_encoding": message.content_encoding,
-        "headers": message.headers,
-        "properties": message.properties,
-        "priority": message.priority,
-        "type": message.type,
-        "correlation_id": message.correlation_id,
-        "group_key": message.group_key,
         "now": text_of(now),
         "now_microseconds": (now - EPOCH) // MICROSECOND,
     }
+    return parameters_of(message) | fitted
 
 
 def _object(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
