@@ -45,7 +45,7 @@ def statement(package: str, name: str, now: str) -> str:
     Raises LookupError for a name or placeholder without a heading, and ValueError for a heading that stands twice
     in a folder or has no text: programming errors.
     """
-    texts = _own_and_shared(package)
+    texts = _defined(SHARED) | _defined(package)
     if name not in texts:
         raise LookupError(f"{package} has no statement {name}, nor has {SHARED}.")
     return _filled(texts, texts[name], {"now": now, **option_texts()}, f"{package}, {name}").strip()
@@ -61,11 +61,6 @@ def _filled(texts: Mapping[str, str], text: str, given: Mapping[str, str], place
         return _filled(texts, texts[fragment].replace("{it}", argument), given, f"{place}, {fragment}")
 
     return PLACEHOLDER.sub(fill, text)
-
-
-@cache
-def _own_and_shared(package: str) -> dict[str, str]:
-    return _defined(SHARED) | _defined(package)
 
 
 @cache

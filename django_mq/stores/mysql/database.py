@@ -12,10 +12,8 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
-from django.db.utils import IntegrityError
-
 from django_mq import conf
-from django_mq.errors import StoreUnavailable
+from django_mq.errors import StoreError, StoreUnavailable
 from django_mq.stores.connections import translating
 from django_mq.stores.sql.database import Database
 
@@ -96,14 +94,12 @@ class MySQLDatabase(Database):
             return self.run(name, self.fitted(params))
 
     def insert(self, name: str, /, **params: Any) -> Rows:
-        with self.alone(), translating(self.connection), self.marking():
-            self._bound()
-            try:
-                return self.run(name, self.fitted(params))
-            except IntegrityError as error:
-                if code_of(error) != DUPLICATE:
-                    raise
-                return []
+        try:
+            return self.rows(name, **params)
+        except StoreError as error:
+            if code_of(error) != DUPLICATE:
+                raise
+            return []
 
     def run(self, name: str, fitted: dict[str, Any]) -> Rows:
         begins, self._begins = self._begins, False

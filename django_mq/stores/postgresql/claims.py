@@ -253,7 +253,8 @@ class PostgreSQLClaims(Claims):
         begin = time.monotonic()
         settling = list(statements(session_id, settlements))
         claiming = [] if request is None else self._claiming(session_id, request)
-        answers = self.database.in_one_transaction(settling + claiming)
+        with self.database.conversation() as ask:
+            answers = ask(settling + claiming, is_last=True)
         done = {row[0] for rows in answers[: len(settling)] for row in rows}
         result = Exchange()
         if request is not None:

@@ -240,15 +240,6 @@ class PostgreSQLDatabase(Database):
                 self.roll_back()
                 raise
 
-    def in_one_transaction(self, statements: Sequence[Statement]) -> list[Rows]:
-        """Send all statements between BEGIN and COMMIT at once and return their rows."""
-        self.connection.ensure_connection()
-        try:
-            return self.sent(statements, begin=True, commit=True)
-        except BaseException:
-            self.roll_back()
-            raise
-
     def sent(self, statements: Sequence[Statement], *, begin: bool = False, commit: bool = False) -> list[Rows]:
         """Send all statements at once and return their rows.
 

@@ -91,7 +91,8 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing: a savepoint of the caller's transaction, or a transaction of its own."""
-        with self.alone(), translating(self.connection), self._atomic():
+        atomic = self._own_transaction() if self.private else self._shared_transaction()
+        with self.alone(), translating(self.connection), atomic:
             yield
 
     @contextmanager
@@ -103,9 +104,7 @@ class Database:
     def each(self, statements: Sequence[Statement], *, is_last: bool = False) -> list[Rows]:  # noqa: ARG002 - it ends with its block
         return [self.rows(name, **params) for name, params in statements]
 
-    def _atomic(self) -> AbstractContextManager[None]:
-        if self.private:
-            return self._own_transaction()
+    def _shared_transaction(self) -> AbstractContextManager[None]:
         return transaction.atomic(using=self.connection.alias)
 
     @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from dataclasses import fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.conduct import Conduct
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.stores")
 
-#: What of a ConsumerInfo becomes a parameter of the statement.
-CONSUMER_FIELDS = tuple(each.name for each in fields(ConsumerInfo))
+#: What of a heartbeat is written as it is.
+RENEWED = ("deadline_seconds", "held", "credit", "busy", "slots", "memory_bytes", "look")
 
 
 class Sessions(Part):
@@ -86,18 +86,10 @@ class Sessions(Part):
         return bool(self.rows("prolong", session=session_id, deadline_seconds=deadline_seconds))
 
     def _renewal(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
-        renewed = self.rows(
-            "renew",
-            session=session_id,
-            deadline_seconds=heartbeat.deadline_seconds,
-            held=heartbeat.held,
-            queues=json.dumps(list(heartbeat.queues)),
-            credit=heartbeat.credit,
-            busy=heartbeat.busy,
-            slots=heartbeat.slots,
-            memory_bytes=heartbeat.memory_bytes,
-            look=heartbeat.look,
-        )
+        given = {name: getattr(heartbeat, name) for name in RENEWED} | {
+            "queues": json.dumps(list(heartbeat.queues))
+        }
+        renewed = self.rows("renew", session=session_id, **given)
         return self._answer(session_id, heartbeat, renewed[0]) if renewed else None
 
     def _answer(self, session_id: int, heartbeat: Heartbeat, row: tuple[Any, ...]) -> Renewal:
@@ -122,8 +114,7 @@ class Sessions(Part):
     def _show_consumers(self, session_id: int, consumers: Iterable[ConsumerInfo]) -> None:
         self.rows("drop_consumers", sessions=[session_id])
         for consumer in consumers:
-            shown = {name: getattr(consumer, name) for name in CONSUMER_FIELDS}
-            shown["handler"] = storable(consumer.handler, 255)
+            shown = asdict(consumer) | {"handler": storable(consumer.handler, 255)}
             self.rows("add_consumer", session=session_id, **shown)
 
     def close_session(self, session_id: int) -> int:

@@ -24,7 +24,6 @@ from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -75,9 +74,6 @@ class SQLiteDatabase(Database):
             connection.validate_no_broken_transaction()
             rows: Rows = connection.connection.execute(as_driver_reads(self.text(name)), fitted).fetchall()
             return rows
-
-    def _atomic(self) -> AbstractContextManager[None]:
-        return super()._atomic() if self.private else self._shared_transaction()
 
     @contextmanager
     def _shared_transaction(self) -> Iterator[None]:
