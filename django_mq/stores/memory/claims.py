@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from django_mq.engine.arbiter import Award, Subscription
     from django_mq.engine.entry import Entry
     from django_mq.engine.queue import Queue
-    from django_mq.stores.memory.broker import BrokerQueue
+    from django_mq.stores.memory.broker import Broker, BrokerQueue
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.sessions import WorkerSession
     from django_mq.stores.records import Claimed, ClaimRequest, QueueRecord
@@ -43,79 +43,29 @@ class Head(NamedTuple):
     award: Award[Candidate]
 
 
-class Found(NamedTuple):
-    """What was claimed, how many could have been, and whether better sessions were left something."""
-
-    claimed: list[Claimed]
-    seen: int = 0
-    left: bool = False
-
-
 class Claims(Part):
     def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
-        session = self.claimant(session_id, request)
-        # One moment for all of it: what becomes due meanwhile must not come in between.
-        now, target = self.broker.now(), request.consumer
+        claim, target = Claim(self.broker, self.claimant(session_id, request)), request.consumer
         if isinstance(target, Target):
-            names = [queue.name for _, queue in session.reading(target)]
+            names = [queue.name for _, queue in claim.session.reading(target)]
             request = replace(request, queues=tuple(names))
         queues = [queue for name in request.queues if (queue := self.broker.queues.get(name)) is not None]
         for queue in queues:
-            queue.engine.promote(now.timestamp())
-            queue.end_pause(now)
+            queue.engine.promote(claim.now.timestamp())
+            queue.end_pause(claim.now)
         if isinstance(target, Target):
-            found = self._in_turn(target, session, request, now)
+            claim.bring_in_turn(target, request)
         else:
-            opened = {queue: session.consumer_of(queue, target) for queue in queues}
-            found = self._found(opened, session, request, now)
-        times = [_seconds_until_due(queues, now)]
-        if found.left:
+            claim.bring({queue: claim.session.consumer_of(queue, target) for queue in queues}, request)
+        times = [_seconds_until_due(queues, claim.now)]
+        if claim.left:
             times.append(LEFT_SECONDS)
         return Exchange(
-            claimed=found.claimed,
-            left=left_behind(request, [item.queue_name for item in found.claimed], found.seen),
+            claimed=claim.claimed,
+            left=left_behind(request, [item.queue_name for item in claim.claimed], claim.seen),
             next_due_seconds=min((time for time in times if time is not None), default=None),
             ruled=any(self.broker.record_of(queue).has_rules for queue in queues),
         )
-
-    def _found(
-        self,
-        consumers: Mapping[BrokerQueue, Consumer],
-        session: WorkerSession,
-        request: ClaimRequest,
-        now: datetime,
-        before: Sequence[Claimed] = (),
-    ) -> Found:
-        """Claim for these consumers, each of its queue; ``before`` is what the same claim has brought already."""
-        opened = {queue: each for queue, each in consumers.items() if not queue.engine.paused}
-        records = {queue: self.broker.record_of(queue) for queue in opened}
-        asking = request.consumer
-        if asking is None or any(records[queue].has_rules and not each.browser for queue, each in opened.items()):
-            heads = [self._head(queue, records[queue], session, each, request) for queue, each in opened.items()]
-            return _awarded(heads, session, request, now, before)
-        return _delivered(opened, session, request, now, before)
-
-    def _in_turn(self, target: Target, session: WorkerSession, request: ClaimRequest, now: datetime) -> Found:
-        """Claim one message after the other, each for the consumer whose turn it is."""
-        queues = dict(session.reading(target))
-        single = replace(request, credit=1, limits={})
-        found = Found([])
-
-        def claim(_: Queue, consumer: Consumer) -> Found | None:
-            nonlocal found
-            queue = queues.get(consumer)
-            if queue is None:  # it has been deleted
-                return None
-            mine = sum(item.queue_name == queue.name for item in found.claimed)
-            if mine >= limit_of(request, queue.name):
-                return None
-            more = self._found({queue: consumer}, session, replace(single, consumer=consumer), now, found.claimed)
-            found = Found(found.claimed + more.claimed, found.seen + more.seen, found.left or more.left)
-            return more if more.claimed else None
-
-        while len(found.claimed) < request.credit and target.ask(claim) is not None:
-            pass
-        return found
 
     def claimant(self, session_id: int, request: ClaimRequest) -> WorkerSession:
         """Return the session. Raises what a claim of it may."""
@@ -145,31 +95,114 @@ class Claims(Part):
         if queue.settings.exclusive or consumer is not None:
             queue.engine.take_slot(own)
 
-    def _head(
-        self,
-        queue: BrokerQueue,
-        record: QueueRecord,
-        session: WorkerSession,
-        consumer: Consumer,
-        request: ClaimRequest,
-    ) -> Head:
+
+class Claim:
+    """What one claim has brought, how many messages it saw, and whether better sessions were left something."""
+
+    def __init__(self, broker: Broker, session: WorkerSession) -> None:
+        self.broker = broker
+        self.session = session
+        # One moment for all of it: what becomes due meanwhile must not come in between.
+        self.now = broker.now()
+        self.claimed: list[Claimed] = []
+        self.seen = 0
+        self.left = False
+
+    def bring_in_turn(self, target: Target, request: ClaimRequest) -> None:
+        """Claim one message after the other, each for the consumer whose turn it is."""
+        queues = dict(self.session.reading(target))
+
+        def claim(_: Queue, consumer: Consumer) -> bool | None:
+            queue = queues.get(consumer)
+            if queue is None:  # it has been deleted
+                return None
+            mine = sum(item.queue_name == queue.name for item in self.claimed)
+            if mine >= limit_of(request, queue.name):
+                return None
+            return self.bring({queue: consumer}, replace(request, credit=1, limits={}, consumer=consumer)) or None
+
+        while len(self.claimed) < request.credit and target.ask(claim) is not None:
+            pass
+
+    def bring(self, consumers: Mapping[BrokerQueue, Consumer], request: ClaimRequest) -> bool:
+        """Claim for these consumers, each of its queue; return whether there was something."""
+        before = len(self.claimed)
+        opened = {queue: each for queue, each in consumers.items() if not queue.engine.paused}
+        records = {queue: self.broker.record_of(queue) for queue in opened}
+        ruled = any(records[queue].has_rules and not each.browser for queue, each in opened.items())
+        if request.consumer is None or ruled:
+            heads = [self._head(queue, records[queue], each, request) for queue, each in opened.items()]
+            self._award(heads, request)
+        else:
+            self._deliver(opened, request)
+        return len(self.claimed) > before
+
+    def _head(self, queue: BrokerQueue, record: QueueRecord, consumer: Consumer, request: ClaimRequest) -> Head:
         priorities_differ = record.priorities_differ or queue.engine.priorities_differ
         situation = situation_of(
             record,
-            session.number,
+            self.session.number,
             in_slots=queue.in_slots(),
             claimed=queue.engine.counts()[CLAIMED],
             waiting=_waiting_groups(queue) if record.has_groups else frozenset(),
-            subscriptions=self._subscriptions(queue, session) if priorities_differ else (),
+            subscriptions=self._subscriptions(queue) if priorities_differ else (),
         )
         candidates = (_candidate(queue, entry) for entry in queue.engine.browse() if consumer.wants(entry))
-        found = award(candidates, session.number, limit_of(request, queue.name), situation)
+        found = award(candidates, self.session.number, limit_of(request, queue.name), situation)
         return Head(queue, consumer, found)
 
-    def _subscriptions(self, queue: BrokerQueue, session: WorkerSession) -> list[Subscription]:
+    def _subscriptions(self, queue: BrokerQueue) -> list[Subscription]:
         now = self.broker.now()
-        living = [other for other in self.broker.sessions.values() if other.deadline > now or other is session]
+        living = [
+            other for other in self.broker.sessions.values() if other.deadline > now or other is self.session
+        ]
         return [told for other in living for told in other.subscriptions(queue)]
+
+    def _award(self, heads: list[Head], request: ClaimRequest) -> None:
+        """Claim what the arbiter awards the session of all the queues together; a consumer has credit for it."""
+        found = [[((head, item), item.row.message.priority) for item in head.award.chosen] for head in heads]
+        seen = merged(found, listed=request.listed)[: request.credit]
+        line = [(item.suspect, len(item.row.message.body)) for _, item in seen]
+        chosen = seen[: max(0, self._fitting(line, request) - len(self.claimed))]
+        consumer = request.consumer
+        if isinstance(consumer, Consumer):
+            sizes = ((pair, pair[1].row.entry.message.size) for pair in chosen if not consumer.paused)
+            chosen = [pair for pair, _ in takewhile(lambda each: consumer.credit.take(each[1]), sizes)]
+        for head in heads if not chosen else ():
+            head.queue.engine.found_nothing(head.consumer)
+        for head, item in chosen:
+            head.queue.engine.take(item.row.entry, head.consumer)
+            self._hold(item.row)
+        self.seen += len(seen)
+        self.left |= any(head.award.left for head in heads)
+
+    def _deliver(self, consumers: Mapping[BrokerQueue, Consumer], request: ClaimRequest) -> None:
+        """Claim what the engine delivers to the consumer; no other session is to be asked."""
+        before, at = len(self.claimed), self.now.timestamp()
+        for queue, consumer in consumers.items():
+            while len(self.claimed) - before < limit_of(request, queue.name):
+                first = queue.engine.first_for(consumer, at)
+                line = [] if first is None else [(first.suspect, first.message.size)]
+                if self._fitting(line, request) < len(self.claimed) + len(line):
+                    self.seen += len(self.claimed) - before + 1
+                    return
+                entry = queue.engine.deliver(consumer, at)
+                if entry is None:
+                    break
+                if consumer.browser:
+                    self.claimed.append(row_of(entry).claimed(self.now))
+                else:
+                    self._hold(row_of(entry))
+        self.seen += len(self.claimed) - before
+
+    def _fitting(self, line: Sequence[tuple[object, int]], request: ClaimRequest) -> int:
+        """Return how many messages a claim may bring of what it has brought already, and of these."""
+        had = [(item.suspect, len(item.body)) for item in self.claimed]
+        return fitting([*had, *line], request.slots, request.max_bytes)
+
+    def _hold(self, row: Row) -> None:
+        row.session_id, row.claimed_at, row.ended = self.session.number, self.now, None
+        self.claimed.append(row.claimed(self.now))
 
 
 def _waiting_groups(queue: BrokerQueue) -> frozenset[str]:
@@ -181,61 +214,6 @@ def _candidate(queue: BrokerQueue, entry: Entry) -> Candidate:
     row = row_of(entry)
     group = row.message.group_key
     return Candidate(row, entry.suspect, group, None if group is None else queue.owner_of(group))
-
-
-def _awarded(
-    heads: list[Head], session: WorkerSession, request: ClaimRequest, now: datetime, before: Sequence[Claimed]
-) -> Found:
-    """Claim what the arbiter awards the session of all the queues together; a consumer has credit for it."""
-    found = [[((head, item), item.row.message.priority) for item in head.award.chosen] for head in heads]
-    seen = merged(found, listed=request.listed)[: request.credit]
-    line = _line(before) + [(item.suspect, len(item.row.message.body)) for _, item in seen]
-    chosen = seen[: max(0, fitting(line, request.slots, request.max_bytes) - len(before))]
-    consumer = request.consumer
-    if isinstance(consumer, Consumer):
-        sizes = ((pair, pair[1].row.entry.message.size) for pair in chosen if not consumer.paused)
-        chosen = [pair for pair, _ in takewhile(lambda each: consumer.credit.take(each[1]), sizes)]
-    for head in heads if not chosen else ():
-        head.queue.engine.found_nothing(head.consumer)
-    claimed = []
-    for head, item in chosen:
-        head.queue.engine.take(item.row.entry, head.consumer)
-        claimed.append(_held(item.row, session, now))
-    return Found(claimed, len(seen), any(head.award.left for head in heads))
-
-
-def _delivered(
-    consumers: Mapping[BrokerQueue, Consumer],
-    session: WorkerSession,
-    request: ClaimRequest,
-    now: datetime,
-    before: Sequence[Claimed],
-) -> Found:
-    """Claim what the engine delivers to the consumer; no other session is to be asked."""
-    claimed: list[Claimed] = []
-    for queue, consumer in consumers.items():
-        engine, at = queue.engine, now.timestamp()
-        while len(claimed) < limit_of(request, queue.name):
-            first = engine.first_for(consumer, at)
-            line = _line([*before, *claimed])
-            line += [] if first is None else [(first.suspect, first.message.size)]
-            if fitting(line, request.slots, request.max_bytes) < len(line):
-                return Found(claimed, len(claimed) + 1)
-            entry = engine.deliver(consumer, at)
-            if entry is None:
-                break
-            row = row_of(entry)
-            claimed.append(row.claimed(now) if consumer.browser else _held(row, session, now))
-    return Found(claimed, len(claimed))
-
-
-def _line(claimed: Sequence[Claimed]) -> list[tuple[object, int]]:
-    return [(item.suspect, len(item.body)) for item in claimed]
-
-
-def _held(row: Row, session: WorkerSession, now: datetime) -> Claimed:
-    row.session_id, row.claimed_at, row.ended = session.number, now, None
-    return row.claimed(now)
 
 
 def _seconds_until_due(queues: list[BrokerQueue], now: datetime) -> float | None:
