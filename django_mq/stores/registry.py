@@ -71,9 +71,7 @@ def has_store(alias: str) -> bool:
 
 def shared_store(alias: str) -> Store:
     """Return a store over this thread's Django connection, joining its transaction."""
-    if alias == MEMORY:
-        return _memory()(alias)
-    return store_for(connections[alias])
+    return _memory()(alias) if alias == MEMORY else store_for(connections[alias])
 
 
 def private_store(alias: str) -> Store:

@@ -25,8 +25,6 @@ from django_mq.stores.refusals import unsupported
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from django_mq.engine.options import Option
-
 
 #: The package whose ``sql`` folder has what all databases share.
 SHARED = "django_mq.stores.sql"
@@ -93,33 +91,24 @@ def code_of(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
 
 
-#: The column of the options that have none of their own.
+#: The options that have a column of their own, and the column of all others.
+OWN = [option for option in OPTIONS.values() if option.column is not None]
 OTHER = "other_options"
+#: What stands in a statement for a value, and for a column, of an option that names another queue.
+LINK = "(SELECT id FROM django_mq_queue WHERE name = {})"
+LINKED = "(SELECT o.name FROM django_mq_queue o WHERE o.id = {})"
 
 
 @cache
 def option_texts() -> dict[str, str]:
     """Return what stands in a statement for ``{option_columns}``, ``{option_values}`` and ``{option_reads}``."""
-    options = _with_columns()
+    values = [(LINK if option.is_link else "{}").format(f"%({option.name})s") for option in OWN]
+    reads = [(LINKED if option.is_link else "{}").format(f"q.{option.column}") for option in OWN]
     return {
-        "option_columns": ", ".join([*(str(option.column) for option in options), OTHER]),
-        "option_values": ", ".join([*map(_value, options), f"%({OTHER})s"]),
-        "option_reads": ", ".join([*map(_read, options), f"q.{OTHER}"]),
+        "option_columns": ", ".join([*(str(option.column) for option in OWN), OTHER]),
+        "option_values": ", ".join([*values, f"%({OTHER})s"]),
+        "option_reads": ", ".join([*reads, f"q.{OTHER}"]),
     }
-
-
-def _with_columns() -> list[Option]:
-    return [option for option in OPTIONS.values() if option.column is not None]
-
-
-def _value(option: Option) -> str:
-    value = f"%({option.name})s"
-    return f"(SELECT id FROM django_mq_queue WHERE name = {value})" if option.is_link else value
-
-
-def _read(option: Option) -> str:
-    column = f"q.{option.column}"
-    return f"(SELECT o.name FROM django_mq_queue o WHERE o.id = {column})" if option.is_link else column
 
 
 def options_written(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,14 +120,14 @@ def options_written(options: Mapping[str, Any]) -> dict[str, Any]:
         if options.get(name, option.default) != option.default:
             raise unsupported(f"the option {name} of a queue")
     others = {name: options[name] for name in OTHERS if options[name] != OPTIONS[name].default}
-    own = {option.name: options[option.name] for option in _with_columns()}
+    own = {option.name: options[option.name] for option in OWN}
     return own | {OTHER: json.dumps(others) if others else None}
 
 
 def options_read(values: Sequence[Any]) -> dict[str, Any]:
     """Return the options by name from the columns that ``{option_reads}`` names."""
     *own, other = values
-    pairs = zip(_with_columns(), own, strict=True)
+    pairs = zip(OWN, own, strict=True)
     # Some databases store true as 1.
     found = {option.name: bool(value) if option.base_type == "bool" else value for option, value in pairs}
     return found | others_in(json.loads(other) if other else None)

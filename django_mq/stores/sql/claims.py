@@ -77,7 +77,8 @@ class Claims(Part):
         if self.store.queues.have_rules(request.queues):
             return self.by_rules(session_id, request)[0]
         with self.database.transaction():
-            self._check_alive(session_id)
+            if not self.rows("session_alive", session=session_id):
+                raise SessionLost
             if request.promote:
                 self.store.messages.promote_due(request.queues, PROMOTE_LIMIT)
             rows = self._claim_rows(session_id, request)
@@ -99,10 +100,6 @@ class Claims(Part):
 
     def look_again(self) -> None:
         """Begin at the head of each queue, where claims begin elsewhere."""
-
-    def _check_alive(self, session_id: int) -> None:
-        if not self.rows("session_alive", session=session_id):
-            raise SessionLost
 
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
         name, params = self._claim_statement(session_id, request)

@@ -174,17 +174,15 @@ class Moves(Part):
         moved = move([row.id for row in fitting]) if fitting else 0
         if not moved:
             return 0
-        arrived = {message_id: id_ for id_, message_id in self._arrivals(fitting, room)}
+        hexes = [str(row.message_id).replace("-", "") for row in fitting]
+        found = self.rows("moved_here", message_ids=hexes, queue_id=room.queue_id)
+        arrived = {message_id: id_ for id_, message_id in found}
         keys = {row.message_id: key for row in fitting if (key := self._key(row, room)) is not None}
         by_id = {arrived[message_id]: key for message_id, key in keys.items() if message_id in arrived}
         self.store.last_values.replace(room, dict(sorted(by_id.items())))
         size_bytes = sum(row.size_bytes for row in fitting)
         self.store.capacity.settle_in(room, moved, size_bytes, newest=max(arrived.values()))
         return moved
-
-    def _arrivals(self, moved: Sequence[Coming], room: Room) -> Rows:
-        message_ids = [_plain(row.message_id) for row in moved]
-        return self.rows("moved_here", message_ids=message_ids, queue_id=room.queue_id)
 
     def retry_dead(self, ids: Sequence[int]) -> int:
         with self.database.transaction():
@@ -195,11 +193,6 @@ class Moves(Part):
                 if key is not None:
                     self.store.last_values.keep_latest(queue_id, key, id_)
         return retried
-
-
-def _plain(message_id: Any) -> str:
-    """Return a message id as hex digits, whatever the driver makes of it."""
-    return str(message_id).replace("-", "")
 
 
 def fence(session_id: int, settlements: Sequence[Settlement]) -> dict[str, Any]:
