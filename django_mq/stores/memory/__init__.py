@@ -6,7 +6,7 @@ asks for, history, bindings, the volatile lane.
 
     store.py        a handle: hands each call to the part of its subject, under the broker's lock
     broker.py       what all handles of one name share, one queue of it, and what takes effect with a commit
-    row.py          one message, and what is remembered of finished messages and failed attempts
+    row.py          one message
     queues.py       queues and bindings; publishing
     sessions.py     worker sessions
     claims.py       the lease
