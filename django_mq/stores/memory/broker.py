@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine import broker as engine
@@ -15,7 +16,7 @@ from django_mq.engine.claim import is_paused
 from django_mq.engine.rules import SHARED_TABLE, Rules
 from django_mq.engine.states import DEAD
 from django_mq.errors import PublishError, StoreError
-from django_mq.models import Attempt, History
+from django_mq.models import History
 from django_mq.stores.memory.row import MOST_REMEMBERED, row_of
 from django_mq.stores.records import QueueRecord, failed_attempt
 from django_mq.stores.refusals import no_such_queue
@@ -103,8 +104,9 @@ class Broker:
         self.volatile_bindings: dict[tuple[str, str, str], datetime] = {}
         #: (queue, payload, end), oldest first.
         self.volatile_messages: list[tuple[str, str, datetime]] = []
-        self.history: deque[History] = deque(maxlen=MOST_REMEMBERED)
-        self.attempts: deque[Attempt] = deque(maxlen=MOST_REMEMBERED)
+        #: Finished messages, and failed attempts, as ``History`` and ``Attempt`` name their fields.
+        self.history: deque[SimpleNamespace] = deque(maxlen=MOST_REMEMBERED)
+        self.attempts: deque[SimpleNamespace] = deque(maxlen=MOST_REMEMBERED)
 
     def empty(self) -> None:
         """Forget everything: handles go on with what comes, open sessions are lost, no number is used again."""
@@ -168,7 +170,7 @@ class Broker:
         )
 
     def record_attempt(self, failure: Failure, **about: Any) -> None:
-        self.attempts.append(Attempt(**failed_attempt(failure, **about), failed_at=self.now()))
+        self.attempts.append(SimpleNamespace(**failed_attempt(failure, **about), failed_at=self.now()))
 
     # What the engine tells.
 

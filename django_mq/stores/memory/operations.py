@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Container, Iterable, Sequence
     from datetime import datetime
+    from types import SimpleNamespace
     from uuid import UUID
 
-    from django_mq.models import Attempt, History
     from django_mq.stores.memory.broker import BrokerQueue
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.sessions import WorkerSession
@@ -217,7 +217,7 @@ class Maintenance(Part):
         kept = (timedelta(days=queue.settings.history_days) for queue in self.broker.queues.values())
         return min((time for time in kept if time), default=ORPHANED)
 
-    def _is_past(self, item: History, now: datetime, border: timedelta) -> bool:
+    def _is_past(self, item: SimpleNamespace, now: datetime, border: timedelta) -> bool:
         queue = self.broker.queues.get(item.queue_name)
         kept = ORPHANED if queue is None else timedelta(days=queue.settings.history_days)
         return bool(now - item.finished_at > max(kept, min(border, ORPHANED)))
@@ -228,7 +228,7 @@ def _in_order(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row.entry.order)
 
 
-def _is_done_with(attempt: Attempt, now: datetime, live: Container[UUID | None]) -> bool:
+def _is_done_with(attempt: SimpleNamespace, now: datetime, live: Container[UUID | None]) -> bool:
     return attempt.message_id not in live and now - attempt.failed_at > ATTEMPTS_KEPT
 
 

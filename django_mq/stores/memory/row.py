@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
+from operator import attrgetter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from django_mq.engine.entry import Entry
@@ -13,7 +15,7 @@ from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.message import Message
 from django_mq.engine.states import CLAIMED
 from django_mq.models import History
-from django_mq.stores.records import EPOCH, Browsed, Claimed, WaitingMessage
+from django_mq.stores.records import EPOCH, Browsed, Claimed, NewMessage, WaitingMessage
 from django_mq.stores.values import LAST, headers_in, later
 
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from django_mq.engine.states import State
     from django_mq.stores.memory.broker import BrokerQueue
     from django_mq.stores.memory.sessions import WorkerSession
-    from django_mq.stores.records import NewMessage
 
 
 class EndedClaim(NamedTuple):
@@ -35,14 +36,6 @@ class EndedClaim(NamedTuple):
     session: WorkerSession
 
 
-#: The fields of each record of a row.
-FIELDS: dict[type, list[str]] = {
-    **{kind: [field.name for field in fields(kind)] for kind in (Claimed, WaitingMessage, Browsed)},
-    History: [field.name for field in History._meta.concrete_fields],
-}
-#: Fields of records that a row, or its entry, has by the same name; all others are the published message's.
-OF_ROW = {"id", "attempts", "published_at", "deliver_at", "expires_at", "ready_at", "claimed_at", "session_id"}
-OF_ENTRY = {"level", "place", "redelivered", "suspect"}
 Record = TypeVar("Record")
 
 
@@ -125,14 +118,14 @@ class Row:
         reason = BY_LATER_VALUE if self.entry.replaced else self.entry.cause
         return self._told(Browsed, state=self.state.value, dead_reason=reason)
 
-    def finished(self, outcome: History.Outcome, now: datetime) -> History:
+    def finished(self, outcome: History.Outcome, now: datetime) -> SimpleNamespace:
+        """What ``History`` says of it; to make one of the model takes as long as all the rest."""
         ended_well = self.session_id is not None and outcome not in {
             History.Outcome.EXPIRED,
             History.Outcome.REPLACED,
         }
         return self._told(
-            History,
-            id=None,
+            SimpleNamespace,
             outcome=outcome,
             # The delivery that ends well is not one of those that failed before.
             attempts=self.entry.attempts - ended_well,
@@ -143,12 +136,28 @@ class Row:
 
     def _told(self, kind: type[Record], **known: Any) -> Record:
         """Return what a table says of it: the fields that are ``known``, and the others by their names."""
-        known["queue_name"] = self.queue.name
-        for name in FIELDS[kind]:
-            if name not in known:
-                source = self if name in OF_ROW else self.entry if name in OF_ENTRY else self.message
-                known[name] = getattr(source, name)
-        return kind(**known)
+        names, read = SOURCES[kind]
+        return kind(**dict(zip(names, read(self), strict=True)) | known)
+
+
+#: What of a record is said by the row itself, by its entry, and by the message as it was published.
+SAID = {name: name for name in ("id", "attempts", "published_at", "deliver_at", "expires_at", "ready_at")}
+SAID |= {"claimed_at": "claimed_at", "session_id": "session_id", "queue_name": "queue.name"}
+SAID |= {name: f"entry.{name}" for name in ("level", "place", "redelivered", "suspect")}
+SAID = {field.name: f"message.{field.name}" for field in fields(NewMessage)} | SAID
+
+
+def _sources(names: list[str]) -> tuple[list[str], attrgetter[tuple[Any, ...]]]:
+    """Return those of a record's fields that a row says, and what reads them all at once: it is done often."""
+    found = [name for name in names if name in SAID]
+    return found, attrgetter(*(SAID[name] for name in found))
+
+
+#: Of each kind of record, what reads its fields from a row.
+SOURCES: dict[type, tuple[list[str], attrgetter[tuple[Any, ...]]]] = {
+    **{kind: _sources([each.name for each in fields(kind)]) for kind in (Claimed, WaitingMessage, Browsed)},
+    SimpleNamespace: _sources([each.name for each in History._meta.concrete_fields]),
+}
 
 
 def row_of(entry: Entry) -> Row:
