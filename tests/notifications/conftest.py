@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def notifier(redis_server: Redis) -> RedisNotifier:
-    return RedisNotifier(redis_server.url, prefix="mq", timeout_seconds=5.0)
+    return RedisNotifier(redis_server.url, prefix="mq", timeout_seconds=30.0)
 
 
 @pytest.fixture

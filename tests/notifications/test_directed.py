@@ -180,7 +180,7 @@ import os, signal, sys, time
 from django_mq.notifications.redis import RedisNotifier
 from django_mq.notifications.base import Wake
 wake = Wake()
-listener = RedisNotifier(sys.argv[1], prefix="mq", timeout_seconds=5.0).listen(wake)
+listener = RedisNotifier(sys.argv[1], prefix="mq", timeout_seconds=30.0).listen(wake)
 listener.subscribe(["q:orders"])
 while not listener.connected:
     time.sleep(0.01)

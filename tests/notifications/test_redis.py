@@ -78,7 +78,7 @@ def test_a_publisher_tries_again_when_the_breaker_closes(
     redis_server: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gathering, "LONGEST_PAUSE_SECONDS", 0.0)
-    notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=5.0)
+    notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=30.0)
     redis_server.kill()
     notifier.send(["q:orders"])
     assert notifier.trouble()
@@ -98,7 +98,7 @@ def test_a_publisher_tries_again_when_the_breaker_closes(
 
 
 def test_a_listener_reconnects_and_wakes_because_hints_may_have_been_missed(redis_server: Redis) -> None:
-    notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=5.0)
+    notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=30.0)
     wake = Wake()
     listener = notifier.listen(wake)
     listener.subscribe(["q:orders"])
@@ -120,7 +120,7 @@ def test_a_listener_reconnects_and_wakes_because_hints_may_have_been_missed(redi
 
 
 def test_a_listener_whose_topics_change_while_redis_is_away_hears_the_new_ones(redis_server: Redis) -> None:
-    notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=5.0)
+    notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=30.0)
     wake = Wake()
     listener = notifier.listen(wake)
     listener.subscribe(["q:orders"])

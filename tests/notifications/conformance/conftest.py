@@ -24,7 +24,7 @@ def notifier(request: pytest.FixtureRequest) -> Notifier:
     if request.param == "local":
         return LocalNotifier()
     url: str = request.getfixturevalue("redis_url")
-    return RedisNotifier(url, prefix=f"test-{uuid4().hex}", timeout_seconds=5.0)
+    return RedisNotifier(url, prefix=f"test-{uuid4().hex}", timeout_seconds=30.0)
 
 
 class Ears:
