@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from django_mq.stores.statements import named
+from django_mq.stores.sql.database import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

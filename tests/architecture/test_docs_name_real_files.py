@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.stores.statements import named
+from django_mq.stores.sql.database import named
 from tests.docs.pages import README, ROOT, name, pages
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from django.apps import apps
 
 from django_mq import stores
-from django_mq.stores.statements import named, statement
+from django_mq.stores.sql.database import named, statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -288,7 +288,7 @@ def raw_blocks(frame: DataFrame) -> list[bytes]:
 def raw_copy(url: str, blocks: list[bytes]) -> None:
     """Copy into a table with the same columns and indexes, in one transaction."""
     from django_mq.stores.postgresql.copying import BEGINNING, END
-    from django_mq.stores.statements import statement
+    from django_mq.stores.sql.database import statement
 
     text = statement("django_mq.stores.postgresql", "copy_alike", "").replace("django_mq_message", "raw_message")
     with psycopg.connect(url) as connection:

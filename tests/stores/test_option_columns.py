@@ -12,7 +12,7 @@ from django_mq.delivery.editing import edit_queue
 from django_mq.engine.options import OPTIONS, OTHERS, QueueOptions
 from django_mq.models import Queue
 from django_mq.stores.registry import shared_store
-from django_mq.stores.statements import options_written
+from django_mq.stores.sql.database import options_written
 from tests.stores.builders import declare
 
 

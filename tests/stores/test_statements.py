@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq import stores
-from django_mq.stores.statements import PLACEHOLDER, code_of, named, statement
+from django_mq.stores.sql.database import PLACEHOLDER, code_of, named, statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

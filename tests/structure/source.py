@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from django_mq.stores.statements import HEADING
+from django_mq.stores.sql.database import HEADING
 from tests.structure.tracing import PACKAGE
 
 if TYPE_CHECKING:

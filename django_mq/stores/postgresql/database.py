@@ -27,8 +27,7 @@ from psycopg.types.string import ByteaBinaryLoader
 from django_mq import conf
 from django_mq.stores.connections import translating
 from django_mq.stores.postgresql.settings import bounded
-from django_mq.stores.sql.database import Database
-from django_mq.stores.statements import PARAMETER
+from django_mq.stores.sql.database import PARAMETER, Database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

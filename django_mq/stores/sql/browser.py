@@ -1,11 +1,11 @@
-"""Counting and browsing: nothing is taken."""
+"""Browsing: nothing is taken."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.stores.records import Browsed, Counts, WaitingMessage
+from django_mq.stores.records import Browsed, WaitingMessage
 from django_mq.stores.sql.database import Part
 from django_mq.stores.values import time_or_none, uuid_of
 
@@ -14,19 +14,6 @@ if TYPE_CHECKING:
 
 
 class Browser(Part):
-    def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
-        rows = self.rows("counts", every=names is None, names=list(names or ()), limit=limit)
-        return {
-            name: Counts(scheduled, ready, claimed, dead, None if age is None else float(age), due)
-            for name, scheduled, ready, claimed, dead, age, due in rows
-        }
-
-    def occupied(self) -> list[int]:
-        return [row[0] for row in self.rows("occupied")]
-
-    def count_unknown(self, *, limit: int) -> int:
-        return int(self.rows("count_unknown", limit=limit)[0][0])
-
     def browse(
         self, name: str, *, states: Sequence[int], limit: int = 100, after: Browsed | None = None
     ) -> list[Browsed]:

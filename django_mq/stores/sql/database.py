@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from django.db import transaction
 
+from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS, others_in
 from django_mq.stores.connections import lock_of, translating
-from django_mq.stores.statements import statement
+from django_mq.stores.refusals import unsupported
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -183,3 +188,122 @@ class Part:
         self.store = store
         self.database = store.database
         self.rows = store.database.rows
+
+
+# The hand-written statements, which are kept by subject: ``claim.sql`` has all that a claim runs.
+#
+# A statement begins with a line ``-- name: claim_alone.`` and its comment: what it locks, which index serves it,
+# what it returns. What databases share stands in ``stores/sql/sql``; a database's folder has its own form of the
+# others. ``{now}`` in a statement stands for the store's one time expression, ``{option_columns}`` and its like
+# for columns of a queue's options, ``{name}`` for the fragment ``_name``, and ``{name:argument}`` for that fragment
+# with the argument in place of its ``{it}``. Values never enter the text: they are always parameters.
+#
+# Of a queue's options, another queue is named by its id in the database, and by its name everywhere else.
+# Options without a column are one text of JSON, of which NULL says that all have their defaults. What another
+# version wrote there and this one does not know is left alone.
+
+#: The package whose ``sql`` folder has what all databases share.
+SHARED = "django_mq.stores.sql"
+#: The only thing that is ever put into a statement's text, and only from this package; its argument may have some.
+PLACEHOLDER = re.compile(r"\{(\w+)(?::((?:[^{}]|\{[^{}]*\})*))?\}")
+#: Where a value stands in a statement's text, by its name.
+PARAMETER = re.compile(r"%\((\w+)\)s")
+#: The first line of a statement; its comment may begin there.
+HEADING = re.compile(r"^-- name: (\w+)", re.MULTILINE)
+
+
+@cache
+def statement(package: str, name: str, now: str) -> str:
+    """Return the text of ``name`` for the database of ``package``, placeholders filled, comments dropped.
+
+    Raises LookupError for a name or placeholder without a heading, and ValueError for a heading that stands twice
+    in a folder or has no text: programming errors.
+    """
+    texts = _defined(SHARED) | _defined(package)
+    if name not in texts:
+        raise LookupError(f"{package} has no statement {name}, nor has {SHARED}.")
+    return _filled(texts, texts[name], {"now": now, **option_texts()}, f"{package}, {name}").strip()
+
+
+def _filled(texts: Mapping[str, str], text: str, given: Mapping[str, str], place: str) -> str:
+    def fill(match: re.Match[str]) -> str:
+        word, argument = match.groups(default="")
+        if word in given:
+            return given[word]
+        if (fragment := f"_{word}") not in texts:
+            raise LookupError(f"{place}: no heading defines {fragment}, for {match[0]}.")
+        return _filled(texts, texts[fragment].replace("{it}", argument), given, f"{place}, {fragment}")
+
+    return PLACEHOLDER.sub(fill, text)
+
+
+@cache
+def _defined(package: str) -> dict[str, str]:
+    """Return the texts of a package's folder by name, without comments."""
+    texts: dict[str, str] = {}
+    found = [file for file in (files(package) / "sql").iterdir() if file.name.endswith(".sql")]
+    for file in sorted(found, key=lambda file: file.name):
+        content, place = file.read_text(encoding="utf-8"), f"{package}, {file.name}"
+        if not HEADING.match(content):
+            raise ValueError(f"{place}: the first line names no statement.")
+        for name, text in named(content):
+            if name in texts:
+                raise ValueError(f"{place}: {name} is defined twice in this folder.")
+            texts[name] = code_of(text)
+            # A fragment may be empty for some databases: then its comment says why.
+            if not texts[name] and not (name.startswith("_") and HEADING.sub("", text).strip(" .")):
+                raise ValueError(f"{place}: nothing stands under {name}.")
+    return texts
+
+
+def named(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each name of a file and what stands there, from its heading on."""
+    starts = [*HEADING.finditer(text)]
+    for start, end in zip(starts, [*(match.start() for match in starts[1:]), len(text)], strict=True):
+        yield start[1], text[start.start() : end].rstrip()
+
+
+def code_of(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
+
+
+#: The options that have a column of their own, and the column of all others.
+OWN = [option for option in OPTIONS.values() if option.column is not None]
+OTHER = "other_options"
+#: What stands in a statement for a value, and for a column, of an option that names another queue.
+LINK = "(SELECT id FROM django_mq_queue WHERE name = {})"
+LINKED = "(SELECT o.name FROM django_mq_queue o WHERE o.id = {})"
+
+
+@cache
+def option_texts() -> dict[str, str]:
+    """Return what stands in a statement for ``{option_columns}``, ``{option_values}`` and ``{option_reads}``."""
+    values = [(LINK if option.is_link else "{}").format(f"%({option.name})s") for option in OWN]
+    reads = [(LINKED if option.is_link else "{}").format(f"q.{option.column}") for option in OWN]
+    return {
+        "option_columns": ", ".join([*(str(option.column) for option in OWN), OTHER]),
+        "option_values": ", ".join([*values, f"%({OTHER})s"]),
+        "option_reads": ", ".join([*reads, f"q.{OTHER}"]),
+    }
+
+
+def options_written(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a statement with ``{option_values}``.
+
+    Raises UnsupportedRule for an option that only queues in memory have.
+    """
+    for name, option in MEMORY_OPTIONS.items():
+        if options.get(name, option.default) != option.default:
+            raise unsupported(f"the option {name} of a queue")
+    others = {name: options[name] for name in OTHERS if options[name] != OPTIONS[name].default}
+    own = {option.name: options[option.name] for option in OWN}
+    return own | {OTHER: json.dumps(others) if others else None}
+
+
+def options_read(values: Sequence[Any]) -> dict[str, Any]:
+    """Return the options by name from the columns that ``{option_reads}`` names."""
+    *own, other = values
+    pairs = zip(OWN, own, strict=True)
+    # Some databases store true as 1.
+    found = {option.name: bool(value) if option.base_type == "bool" else value for option, value in pairs}
+    return found | others_in(json.loads(other) if other else None)

@@ -1,18 +1,17 @@
-"""Queues: declared, read, bound, paused, and what is remembered of them for a moment."""
+"""Queues: declared, read, bound, paused, counted, and what is remembered of them for a moment."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any
 
-from django_mq.stores.records import QueueRecord
+from django_mq.stores.records import Counts, QueueRecord
 from django_mq.stores.refusals import no_such_queue
-from django_mq.stores.sql.database import Part
-from django_mq.stores.statements import options_read, options_written
+from django_mq.stores.sql.database import Part, options_read, options_written
 from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from django_mq.stores.sql.store import SQLStore
 
@@ -104,3 +103,16 @@ class Queues(Part):
                 self.database.connection.close()
             raise
         return record is not None and record.has_rules
+
+    def counts(self, names: Sequence[str] | None = None, *, limit: int = 10_000) -> dict[str, Counts]:
+        rows = self.rows("counts", every=names is None, names=list(names or ()), limit=limit)
+        return {
+            name: Counts(scheduled, ready, claimed, dead, None if age is None else float(age), due)
+            for name, scheduled, ready, claimed, dead, age, due in rows
+        }
+
+    def occupied(self) -> list[int]:
+        return [row[0] for row in self.rows("occupied")]
+
+    def count_unknown(self, *, limit: int) -> int:
+        return int(self.rows("count_unknown", limit=limit)[0][0])

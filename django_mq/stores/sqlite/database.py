@@ -17,9 +17,8 @@ from django.db import transaction
 
 from django_mq.stores.connections import close_at_forks, translating
 from django_mq.stores.records import EPOCH
-from django_mq.stores.sql.database import Database
+from django_mq.stores.sql.database import PARAMETER, Database
 from django_mq.stores.sql.publications import parameters_of
-from django_mq.stores.statements import PARAMETER
 from django_mq.stores.values import later
 
 if TYPE_CHECKING:
