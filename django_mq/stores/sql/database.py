@@ -195,8 +195,8 @@ class Part:
 # A statement begins with a line ``-- name: claim_alone.`` and its comment: what it locks, which index serves it,
 # what it returns. What databases share stands in ``stores/sql/sql``; a database's folder has its own form of the
 # others. ``{now}`` in a statement stands for the store's one time expression, ``{option_columns}`` and its like
-# for columns of a queue's options, ``{name}`` for the fragment ``_name``, and ``{name:argument}`` for that fragment
-# with the argument in place of its ``{it}``. Values never enter the text: they are always parameters.
+# for columns of a queue's options, ``{name}`` for the fragment ``_name``, and ``{name:argument}`` for that
+# fragment with the argument in place of its ``{it}``. Values never enter the text: they are always parameters.
 #
 # Of a queue's options, another queue is named by its id in the database, and by its name everywhere else.
 # Options without a column are one text of JSON, of which NULL says that all have their defaults. What another
