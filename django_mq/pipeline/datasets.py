@@ -65,48 +65,29 @@ class Dataset:
         return tuple(column for column in self.columns if column.name in wanted)
 
 
-def _words(choices: Any) -> dict[int, str]:
-    return {choice.value: choice.name.lower() for choice in choices}
+def _columns(schema: str, **words: Any) -> tuple[Column, ...]:
+    """Return the columns of a schema in Spark's words, each ``name type`` or ``name type field``."""
+    choices = {name: {choice.value: choice.name.lower() for choice in kinds} for name, kinds in words.items()}
+    parts = (column.split() for column in schema.split(","))
+    return tuple(Column(name, kind, "".join(field), choices.get(name)) for name, kind, *field in parts)
 
 
-#: Of a message and of its history alike.
-_MESSAGE = (
-    Column("message_id", "string"),
-    Column("type", "string"),
-    Column("correlation_id", "string"),
-    Column("priority", "int"),
-    Column("attempts", "int"),
-    Column("published_at", "timestamp"),
-    Column("claimed_at", "timestamp"),
+_HISTORY = _columns(
+    """
+    id bigint, queue string queue_name, message_id string, type string, correlation_id string, priority int,
+    attempts int, published_at timestamp, claimed_at timestamp, outcome string, ready_at timestamp,
+    finished_at timestamp, session_id bigint, headers string, body binary
+    """,
+    outcome=History.Outcome,
 )
-_CONTENT = (Column("headers", "string"), Column("body", "binary"))
-
-_HISTORY = (
-    Column("id", "bigint"),
-    Column("queue", "string", "queue_name"),
-    *_MESSAGE,
-    Column("outcome", "string", words=_words(History.Outcome)),
-    Column("ready_at", "timestamp"),
-    Column("finished_at", "timestamp"),
-    Column("session_id", "bigint"),
-    *_CONTENT,
-)
-_LIVE = (
-    Column("id", "bigint"),
-    Column("queue", "string", "queue__name"),
-    *_MESSAGE,
-    Column("state", "string", words=_words(Message.Status)),
-    Column("level", "int"),
-    Column("place", "bigint"),
-    Column("redelivered", "boolean"),
-    Column("group_key", "string"),
-    Column("deliver_at", "timestamp"),
-    Column("expires_at", "timestamp"),
-    Column("dead_reason", "string"),
-    Column("dead_at", "timestamp"),
-    Column("content_type", "string"),
-    Column("content_encoding", "string"),
-    *_CONTENT,
+_LIVE = _columns(
+    """
+    id bigint, queue string queue__name, message_id string, type string, correlation_id string, priority int,
+    attempts int, published_at timestamp, claimed_at timestamp, state string, level int, place bigint,
+    redelivered boolean, group_key string, deliver_at timestamp, expires_at timestamp, dead_reason string,
+    dead_at timestamp, content_type string, content_encoding string, headers string, body binary
+    """,
+    state=Message.Status,
 )
 
 DATASETS = {

@@ -1,4 +1,4 @@
-"""Django's work inside Spark's tasks, on one connection that is closed at the end.
+"""Django in a process that Spark has started, an executor's Python or a planner's, and its work in tasks.
 
 A function travels by its name and is imported over there once Django is set up: by
 itself it would be imported first, and models cannot be.
@@ -6,10 +6,11 @@ itself it would be imported first, and models cannot be.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from django_mq.pipeline.django_setup import set_up
+from django_mq.errors import PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,3 +61,29 @@ def part_of_task() -> int:
 
     context = TaskContext.get()
     return context.partitionId() if context else 0
+
+
+def set_up() -> None:
+    """Set Django up once per process. Raises PipelineError when nobody said which project it is."""
+    import django
+    from django.apps import apps
+
+    if apps.ready:
+        return
+    if not os.environ.get("DJANGO_SETTINGS_MODULE"):
+        raise PipelineError(
+            "The executors do not know the Django project: set spark.executorEnv.DJANGO_SETTINGS_MODULE."
+        )
+    django.setup()
+
+
+def check_alias(alias: str | None) -> str:
+    """Return the database alias of the queues, or the one given. Raises PipelineError if there is none such."""
+    from django.db import connections
+
+    from django_mq import conf
+
+    chosen = alias or conf.load().DATABASE
+    if chosen not in connections:
+        raise PipelineError(f"There is no database {chosen!r}; DATABASES has {', '.join(connections)}.")
+    return chosen

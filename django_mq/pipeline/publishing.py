@@ -1,4 +1,9 @@
-"""Publish a DataFrame, once: from files, from the archive, from anything Spark reads."""
+"""Publish a DataFrame, once: from files, from the archive, from anything Spark reads.
+
+Each part's messages and its line in the ledger are one transaction. A part that is tried again, by Spark or by
+a whole new run, finds its line and publishes nothing. The line has the part's rows and checksum: if the rows
+were divided otherwise this time, that is an error and not a doubled message.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from django_mq.errors import WrongColumns
-from django_mq.pipeline import executors, ledger
-from django_mq.pipeline.letters import check_columns, signed
+from django.db import IntegrityError, transaction
+
+from django_mq.errors import PipelineError, WrongColumns
+from django_mq.models import BulkJob, BulkPart
+from django_mq.pipeline import executors, letters
+from django_mq.pipeline.letters import WORD, check_columns, signature, signed
 from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -41,22 +49,81 @@ def publish_frame(frame: DataFrame, key: str, alias: str, *, part_rows: int = PA
         rows, lost = frame.selectExpr("count(*)", "count_if(queue is null or queue = '')").collect()[0]
         if lost:
             raise WrongColumns("A row has no queue; nothing was published.")
-        job = ledger.job(key, alias)
-        if not job.parts:
-            job.parts = max(1, -(-rows // part_rows))
-            job.save(using=alias, update_fields=["parts"])
-        divided = signed(frame.repartition(job.parts, *frame.columns))
-        now = executors.counted(divided, publish_task, alias, job.pk)
-    job.finished_at = datetime.now(UTC)
-    job.save(using=alias, update_fields=["finished_at"])
+        load = job(key, alias)
+        if not load.parts:
+            load.parts = max(1, -(-rows // part_rows))
+            load.save(using=alias, update_fields=["parts"])
+        divided = signed(frame.repartition(load.parts, *frame.columns))
+        now = executors.counted(divided, publish_task, alias, load.pk)
+    load.finished_at = datetime.now(UTC)
+    load.save(using=alias, update_fields=["finished_at"])
     return Published(now, rows)
 
 
 def publish_task(batches: Iterator[pa.RecordBatch], alias: str, job_id: int, batch: int = 0) -> int:
     """Publish the part that this task is; on an executor."""
-    return ledger.publish_part(batches, job_id, batch, executors.part_of_task(), alias)
+    return publish_part(batches, job_id, batch, executors.part_of_task(), alias)
 
 
 def publish_for_sink(batches: Iterator[pa.RecordBatch], alias: str, key: str, batch: int, query_id: str) -> int:
     """The same for a writer of the data source, which knows the job by its key."""
-    return publish_task(batches, alias, ledger.job(key, alias, query_id=query_id).pk, batch)
+    return publish_task(batches, alias, job(key, alias, query_id=query_id).pk, batch)
+
+
+def job(key: str, alias: str, *, query_id: str = "") -> BulkJob:
+    """Return the job of this key, made if there is none. Raises PipelineError when another stream has it."""
+    if not key or len(key) > 200:
+        raise PipelineError("A load needs a job key of 1 to 200 characters, the same at every attempt.")
+    rows = BulkJob.objects.using(alias)
+    found, _ = rows.get_or_create(key=key, defaults={"started_at": datetime.now(UTC), "query_id": query_id})
+    if found.query_id != query_id:
+        raise PipelineError(
+            f"The job key {key!r} belongs to another stream, or to a load that is none: a stream with a new "
+            "checkpoint needs a new key, or what it sent before would be sent again."
+        )
+    return found
+
+
+def publish_part(batches: Iterable[pa.RecordBatch], job_id: int, batch: int, part: int, alias: str) -> int:
+    """Publish a part's rows, all or none; return how many were published now.
+
+    Raises PipelineError when the part was published before with other rows.
+    """
+    given = iter(batches)
+    first = next((each for each in given if each.num_rows), None)
+    if first is None:
+        return 0
+    try:
+        with transaction.atomic(using=alias):
+            line = BulkPart.objects.using(alias).create(
+                job_id=job_id, batch=batch, part=part, rows=0, checksum="", committed_at=datetime.now(UTC)
+            )
+            line.rows, line.checksum = _passed(_together(first, given), alias)
+            line.save(using=alias, update_fields=["rows", "checksum"])
+    except IntegrityError:
+        known = BulkPart.objects.using(alias).filter(job_id=job_id, batch=batch, part=part).first()
+        if known is None:
+            raise  # something else was violated
+        if (known.rows, known.checksum) != _passed(_together(first, given)):
+            raise PipelineError(
+                f"Part {part} of the job {known.job.key!r} was published before with {known.rows} other rows: "
+                "the DataFrame has changed, or is divided otherwise. A new load needs a new job key."
+            ) from None
+        return 0
+    return line.rows
+
+
+def _together(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from others
+
+
+def _passed(batches: Iterator[pa.RecordBatch], publish_to: str | None = None) -> tuple[int, str]:
+    """Return the rows and their checksum, having published them if a database is named."""
+    rows, checksum = 0, 0
+    for batch in batches:
+        signed, messages = signature(batch)
+        if publish_to is not None:
+            letters.publish(messages, publish_to)
+        rows, checksum = rows + batch.num_rows, checksum + signed
+    return rows, str(checksum % WORD)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from django_mq.diagnosis.copying import TRACE_CONTEXT
 from django_mq.errors import PipelineError
 from django_mq.models import Queue
-from django_mq.pipeline import ledger
 from django_mq.pipeline.archive.reading import archived
-from django_mq.pipeline.publishing import Published, publish_frame
+from django_mq.pipeline.publishing import Published, job, publish_frame
 
 if TYPE_CHECKING:
     from datetime import date, datetime
@@ -37,7 +36,7 @@ def replay(
     rows = archived(spark, alias, since=day, until=day)
     key = key or f"replay {day} into {queue}"
     # The pace begins where the first attempt began, so that a second one makes the same messages.
-    return publish_frame(messages(rows, queue, ledger.job(key, alias).started_at, speed), key, alias)
+    return publish_frame(messages(rows, queue, job(key, alias).started_at, speed), key, alias)
 
 
 def messages(rows: DataFrame, queue: str, start: datetime, speed: float) -> DataFrame:

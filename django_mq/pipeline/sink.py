@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
 )
 
 from django_mq.errors import PipelineError
-from django_mq.pipeline import django_setup, executors
+from django_mq.pipeline import executors
 from django_mq.pipeline.letters import check_columns
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class Sink:
         if overwrite:
             raise PipelineError("Messages are published, never overwritten: use mode('append').")
         check_columns((field.name, field.dataType.simpleString()) for field in schema.fields)
-        django_setup.set_up()
+        executors.set_up()
         self.key = given.get("job", "")
-        self.alias = django_setup.check_alias(given.get("using"))
+        self.alias = executors.check_alias(given.get("using"))
 
     def publish(self, batches: Iterator[pa.RecordBatch], batch: int = 0, query_id: str = "") -> Written:
         """Publish this task's rows."""

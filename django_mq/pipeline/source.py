@@ -9,19 +9,30 @@ alias travels.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
 
 from django_mq.errors import PipelineError
-from django_mq.pipeline import django_setup
+from django_mq.pipeline import executors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
     from django_mq.pipeline.datasets import Column, Dataset
@@ -29,22 +40,23 @@ if TYPE_CHECKING:
     from django_mq.pipeline.stream import HistoryStream
 
 
+#: Kinds of condition to lookups of the ORM.
+LOOKUPS: dict[type[Filter], str] = {
+    EqualTo: "exact",
+    In: "in",
+    GreaterThan: "gt",
+    GreaterThanOrEqual: "gte",
+    LessThan: "lt",
+    LessThanOrEqual: "lte",
+}
+ORDERED = frozenset({"bigint", "int", "timestamp"})
+
+
 class Options:
     """What ``.option()`` may say, checked. Spark hands the names over without regard to case."""
 
     NAMES = frozenset(
-        {
-            "dataset",
-            "using",
-            "columns",
-            "with_body",
-            "partitions",
-            "first_id",
-            "last_id",
-            "max_rows",
-            "pushdown",
-            "path",
-        }
+        "dataset using columns with_body partitions first_id last_id max_rows pushdown path".split()  # noqa: SIM905
     )
 
     def __init__(self, given: Mapping[str, str]) -> None:
@@ -80,11 +92,11 @@ class Options:
     @property
     def alias(self) -> str:
         """The database; Django has to be set up."""
-        return django_setup.check_alias(self._given.get("using"))
+        return executors.check_alias(self._given.get("using"))
 
     def dataset(self) -> Dataset:
         """The dataset. Raises PipelineError."""
-        django_setup.set_up()
+        executors.set_up()
         from django_mq.pipeline.datasets import dataset
 
         return dataset(self.dataset_name)
@@ -175,10 +187,46 @@ class FilteringReader(MessageReader):
     """The same, with conditions that the database looks up. Spark refuses it where that is switched off."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        from django_mq.pipeline.filters import translate
-
         self.condition, left = translate(filters, self.options.chosen())
         return left
+
+
+def translate(filters: Iterable[Filter], columns: Iterable[Column]) -> tuple[Q, list[Filter]]:
+    """Return what the database is asked for, and what Spark has to check itself.
+
+    Only conditions are taken that mean the same on both sides; texts are compared for equality alone,
+    since databases order them each in its own way.
+    """
+    known = {column.name: column for column in columns}
+    condition, left = Q(), []
+    for given in filters:
+        lookup = _lookup(given, known)
+        if lookup is None:
+            left.append(given)
+        else:
+            condition &= Q(**lookup)
+    return condition, left
+
+
+def _lookup(given: Any, known: dict[str, Column]) -> dict[str, Any] | None:
+    kind = LOOKUPS.get(type(given))
+    if kind is None or len(given.attribute) != 1 or given.attribute[0] not in known:
+        return None
+    column = known[given.attribute[0]]
+    equal = kind in ("exact", "in")
+    if column.type not in ORDERED and not (equal and column.name == "queue"):
+        return None
+    value = [_value(each) for each in given.value] if kind == "in" else _value(given.value)
+    return {f"{column.source}__{kind}": value}
+
+
+def _value(value: Any) -> Any:
+    """Spark hands over times without a zone, in the session's: UTC."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    return value
 
 
 def read(spark: Any, dataset: str = "history", **options: Any) -> Any:

@@ -12,8 +12,7 @@ import pytest
 from django_mq.delivery.publishing import publish_many
 from django_mq.errors import BodyNotSerialisable, DuplicateMessage, InvalidMessage, WrongColumns
 from django_mq.models import Message, Queue
-from django_mq.pipeline import alike
-from django_mq.pipeline.letters import SIGNATURE, letters, signature
+from django_mq.pipeline.letters import SIGNATURE, groups, letters, publish, signature
 
 MESSAGE = ("queue__name", "priority", "headers", "type", "content_type", "body", "group_key", "correlation_id")
 #: What a message has beyond that if its row says so.
@@ -82,20 +81,20 @@ def test_the_messages_are_those_that_each_row_makes(database: str, name: str) ->
     one_by_one = looks(database, own="message_id" in BATCHES[name].schema.names)
     Message.objects.using(database).all().delete()
 
-    alike.publish(BATCHES[name], database)
+    publish(BATCHES[name], database)
 
     assert looks(database, own="message_id" in BATCHES[name].schema.names) == one_by_one
 
 
 def test_groups_are_told_by_every_column_but_the_body() -> None:
-    found = alike.groups(BATCHES["six groups"])
+    found = groups(BATCHES["six groups"])
 
     assert found is not None
     assert sorted(len(rows) for rows in found) == [20] * 6
     assert sorted(number for rows in found for number in rows.tolist()) == [*range(120)]
-    assert alike.groups(BATCHES["all of their own"]) is None
+    assert groups(BATCHES["all of their own"]) is None
     due = table(50, queue=lambda _: "q", body=lambda _: "1", message_id=lambda n: None if n else "x")
-    assert [len(rows) for rows in alike.groups(due) or ()] == [50]
+    assert [len(rows) for rows in groups(due) or ()] == [50]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +125,7 @@ def test_a_row_that_makes_no_message_is_refused(
     Queue.objects.using(database).create(name="orders")
 
     with pytest.raises(error):
-        alike.publish(table(80, **columns), database)
+        publish(table(80, **columns), database)
 
 
 def test_signatures_do_not_depend_on_the_order_of_rows() -> None:

@@ -18,8 +18,8 @@ from django.utils import timezone
 from django_mq.errors import ArchiveBusy, ArchiveDamaged, PipelineError
 from django_mq.management.spark.archive import passing
 from django_mq.models import ArchiveBatch, History, Queue
-from django_mq.pipeline.archive import job, keeping, manifest, purging, verifying, writing
-from django_mq.pipeline.archive.abandoning import abandon
+from django_mq.pipeline.archive import job, keeping, manifest, reading, writing
+from django_mq.pipeline.archive.keeping import abandon
 from django_mq.pipeline.archive.reading import archived, days
 from django_mq.pipeline.archive.restoring import restore
 from tests.pipeline.conftest import MORNING, finished
@@ -243,7 +243,7 @@ class TestOnOneDatabase:
 
         assert History.objects.count() == 10
         assert ArchiveBatch.objects.get().state == ArchiveBatch.State.WRITTEN
-        assert any(faults for _, faults in verifying.verify(spark, "default"))
+        assert any(faults for _, faults in reading.verify(spark, "default"))
 
         assert abandon(spark, "default", batch.pk) == (10, 10)
         assert archive().deleted == 10
@@ -279,7 +279,7 @@ class TestOnOneDatabase:
 
         for harm in (whole[: len(whole) // 2], whole[:4] + bytes(len(whole) - 4 - footer) + whole[-footer:]):
             file.write_bytes(harm)
-            [(_, [fault])] = verifying.verify(spark, "default")
+            [(_, [fault])] = reading.verify(spark, "default")
 
             assert re.fullmatch(r"Batch \d+.* (cannot be read: .*|has \d+ rows or other ones, .*)", fault)
             assert len(fault) < 400
@@ -300,7 +300,7 @@ class TestOnOneDatabase:
         assert copies == {f"{new.pk}.json"}
         assert len(keeping.vacuum("default", grace_hours=0)) == 3
         assert ids(spark, "default") == before
-        assert not any(faults for _, faults in verifying.verify(spark, "default"))
+        assert not any(faults for _, faults in reading.verify(spark, "default"))
         assert keeping.compact(spark, "default") is None
 
     def test_old_days_go_and_the_others_stay(self, spark: SparkSession, past: Any, archive: Any) -> None:
@@ -312,7 +312,7 @@ class TestOnOneDatabase:
         assert keeping.forget_days("default", keep_days=2) == {DAY.isoformat(): 5}
 
         assert len(ids(spark, "default")) == 4
-        assert all(not faults for _, faults in verifying.verify(spark, "default"))
+        assert all(not faults for _, faults in reading.verify(spark, "default"))
 
     def test_a_day_comes_back_as_it_was(self, spark: SparkSession, past: Any, archive: Any) -> None:
         rows = past(12, body=b"\xff")
@@ -348,10 +348,10 @@ class TestOnOneDatabase:
         past(3)
         archive(keep=True)
         batch = ArchiveBatch.objects.get()
-        batch.days, batch.signed = writing.fingerprints(spark, None, batch.path), None
+        batch.days, batch.signed = reading.fingerprints(spark, None, batch.path), None
         batch.save()
 
-        assert verifying.faults(spark, batch) == []
+        assert reading.faults(spark, batch) == []
         assert archive().deleted == 3
         past(2)
         archive()
@@ -461,7 +461,7 @@ class TestOnOneDatabase:
         told = {"id": [pk for pk, _ in read], "message_id": [str(row.message_id) for _, row in read]}
         batch = written(attempt := uuid4())
 
-        assert purging.delete_rows([pa.RecordBatch.from_pydict(told)], "default", batch.pk, attempt) == 2
+        assert writing.delete_rows([pa.RecordBatch.from_pydict(told)], "default", batch.pk, attempt) == 2
         assert kept("default") == [rows[0].pk, rows[2].pk, rows[4].pk]
 
     def test_who_was_taken_over_deletes_nothing_and_says_so(
@@ -481,7 +481,7 @@ class TestOnOneDatabase:
 
             ids, messages = [row.pk for row in rows], [str(row.message_id) for row in rows]
             told = pa.RecordBatch.from_pydict({"id": ids, "message_id": messages})
-            assert purging.delete_rows([told], "default", slow.pk, attempt) == 0
+            assert writing.delete_rows([told], "default", slow.pk, attempt) == 0
             with pytest.raises(ArchiveBusy, match="has taken this batch over"):
                 manifest.mark_purged(slow, "default", attempt, 0)
 

@@ -13,11 +13,11 @@ import pytest
 
 from django_mq.insights import reading
 from django_mq.insights.figures import bucket
-from django_mq.pipeline.insights import groups
 from django_mq.pipeline.insights.figures import (
     ALL_LEVELS,
     HOUR,
     NEVER,
+    SCHEMA,
     SECOND,
     Limits,
     Messages,
@@ -219,6 +219,6 @@ def test_nothing_is_no_hours() -> None:
 
 
 def test_what_is_counted_of_an_hour_is_what_can_be_taken_along() -> None:
-    counted = {column.split()[0] for column in groups.SCHEMA.split(", ")}
+    counted = {column.split()[0] for column in SCHEMA.split(",")}
 
     assert counted - {"queue"} == {*reading.HOUR} - {"queue_name"}

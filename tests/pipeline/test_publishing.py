@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 
 from django_mq.errors import PipelineError, WrongColumns
 from django_mq.models import BulkJob, BulkPart, Message, Queue
-from django_mq.pipeline import ledger
+from django_mq.pipeline import publishing
 from django_mq.pipeline.archive import job as archive_job
 from django_mq.pipeline.letters import check_columns, letters
 from django_mq.pipeline.publishing import publish_frame
@@ -224,4 +224,4 @@ def test_a_row_becomes_a_message() -> None:
 @pytest.mark.django_db(databases=["default"])
 def test_a_load_needs_a_key() -> None:
     with pytest.raises(PipelineError, match="needs a job key"):
-        ledger.job("", "default")
+        publishing.job("", "default")

@@ -19,7 +19,7 @@ from django_mq.diagnosis.series import recent_rates
 from django_mq.engine.verdict import Verdict
 from django_mq.models import Attempt, History, Message, WorkerSession
 from django_mq.models.times import UTCDate, UTCNow
-from django_mq.pipeline.insights.causes import failures
+from django_mq.pipeline.insights.tables import failures
 from django_mq.stores.records import Failure, SessionInfo
 from django_mq.stores.registry import private_store, shared_store
 from tests.admin.conftest import page_of

@@ -87,7 +87,7 @@ class Command(MQCommand):
 
 
 def doctor(command: Command, alias: str, options: dict[str, Any]) -> None:
-    from django_mq.pipeline.doctor import examine
+    from django_mq.pipeline.preflight import examine
 
     preflight.check()
     for found in examine(command.session(options), alias):

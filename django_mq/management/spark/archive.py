@@ -61,19 +61,19 @@ def archive(command: Any, alias: str, options: dict[str, Any]) -> None:
 
 def purge(command: Any, alias: str, options: dict[str, Any]) -> None:
     from django_mq.models import ArchiveBatch
-    from django_mq.pipeline.archive import manifest, purging
+    from django_mq.pipeline.archive import manifest, writing
 
     batch = manifest.under_way(alias)
     if batch is None or batch.state != ArchiveBatch.State.WRITTEN:
         command.say("Nothing to purge: no batch is written and not purged.")
         return
     with manifest.held(batch, alias) as attempt:
-        deleted = purging.purge(command.session(options), batch, alias, attempt)
+        deleted = writing.purge(command.session(options), batch, alias, attempt)
     command.say(f"Batch {batch.pk}: {deleted:,} deleted from the history.")
 
 
 def verify(command: Any, alias: str, options: dict[str, Any]) -> None:
-    from django_mq.pipeline.archive.verifying import verify as run
+    from django_mq.pipeline.archive.reading import verify as run
 
     good, bad = 0, 0
     for _, faults in run(command.session(options), alias):
@@ -89,7 +89,7 @@ def verify(command: Any, alias: str, options: dict[str, Any]) -> None:
 
 
 def abandon(command: Any, alias: str, options: dict[str, Any]) -> None:
-    from django_mq.pipeline.archive.abandoning import abandon as run
+    from django_mq.pipeline.archive.keeping import abandon as run
 
     rows, left = run(command.session(options), alias, options["batch"])
     command.say(

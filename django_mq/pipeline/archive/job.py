@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.errors import PipelineError
 from django_mq.models import ArchiveBatch
-from django_mq.pipeline.archive import files, manifest, owning, purging, writing
+from django_mq.pipeline.archive import files, manifest, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ def archive(
         if batch.state == ArchiveBatch.State.PLANNED:
             files.check_writable(batch.root)
             writing.write(spark, batch, alias, attempt)
-        deleted = 0 if keep else purging.purge(spark, batch, alias, attempt)
+        deleted = 0 if keep else writing.purge(spark, batch, alias, attempt)
     return Archived(batch.pk, batch.rows, deleted, batch.path)
 
 
@@ -68,5 +68,5 @@ def _plan(alias: str, root: str, older_than: timedelta) -> ArchiveBatch | None:
         raise PipelineError("The archive's root is empty; say in which directory, or at which address, it is.")
     place = files.absolute(root)
     files.check_writable(place)
-    owning.check_own(place, alias)
+    manifest.check_own(place, alias)
     return manifest.plan(alias, place, now - older_than)

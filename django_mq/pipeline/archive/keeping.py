@@ -14,8 +14,8 @@ from uuid import uuid4
 from django.db import transaction
 
 from django_mq.errors import ArchiveDamaged, PipelineError
-from django_mq.models import ArchiveBatch
-from django_mq.pipeline.archive import files, manifest, owning, purging, writing
+from django_mq.models import ArchiveBatch, History
+from django_mq.pipeline.archive import files, manifest, reading, writing
 from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def compact(spark: SparkSession, alias: str) -> ArchiveBatch | None:
 
 def _together(spark: SparkSession, old: list[ArchiveBatch]) -> ArchiveBatch:
     """Write the batches into one directory, read it back, and return its manifest, not saved yet."""
-    frames = [purging.checked(spark, batch) for batch in old]
+    frames = [reading.checked(spark, batch) for batch in old]
     path = f"{old[-1].root}/batch=compact-{uuid4()}"
     with explaining():
         together = frames[0]
@@ -51,8 +51,8 @@ def _together(spark: SparkSession, old: list[ArchiveBatch]) -> ArchiveBatch:
             together = together.unionByName(frame)
         sent = writing.write_days(together, path)
         files.settle(path)
-        days = writing.fingerprints(spark, together.columns, path)
-    if writing.total(days) != sent or sent[0] != sum(batch.rows for batch in old):
+        days = reading.fingerprints(spark, together.columns, path)
+    if reading.total(days) != sent or sent[0] != sum(batch.rows for batch in old):
         raise ArchiveDamaged(f"What was written to {path} does not read the same; the old files still count.")
     now = datetime.now(UTC)
     return ArchiveBatch(
@@ -80,7 +80,7 @@ def _replace(old: list[ArchiveBatch], new: ArchiveBatch, alias: str, keeper: Kee
             raise ArchiveDamaged("The manifests changed while they were compacted; start again.")
         known.update(state=ArchiveBatch.State.REPLACED)
         new.save(using=alias, force_insert=True)
-    writing.publish_manifest(new)
+    manifest.publish(new)
     # Whoever reads the copies would count these rows twice.
     for batch in old:
         files.remove(files.manifest_of(batch))
@@ -114,7 +114,7 @@ def drop_days(batch: ArchiveBatch, alias: str, over: list[str], keeper: Keeper) 
     with transaction.atomic(using=alias):
         keeper.check()
         batch.save(using=alias, update_fields=["days", "rows"])
-    writing.publish_manifest(batch)
+    manifest.publish(batch)
     for day in over:
         files.delete(f"{batch.path}/day={day}")
 
@@ -137,8 +137,28 @@ def vacuum(alias: str, *, grace_hours: float = 24.0) -> list[str]:
 
 
 def _litter(root: str, alias: str, grace_hours: float) -> list[str]:
-    owning.check_own(root, alias)
+    manifest.check_own(root, alias)
     named = {files.name_of(batch.path) for batch in manifest.readable(alias)}
     over = time.time() - grace_hours * 3600
     found = files.directories(root)
     return sorted(path for path, at in found.items() if files.name_of(path) not in named and at < over)
+
+
+def abandon(spark: SparkSession, alias: str, number: int) -> tuple[int, int]:
+    """Let a damaged batch no longer count; return its rows, and how many of its ids the history still has.
+
+    Its directory is litter from now on. Raises PipelineError when there is no such batch or it is whole,
+    and ArchiveBusy while somebody works on it.
+    """
+    batch = {each.pk: each for each in manifest.readable(alias)}.get(number)
+    if batch is None:
+        raise PipelineError(f"The archive has no batch {number}; mq_spark verify names those that are damaged.")
+    if not reading.faults(spark, batch):
+        raise PipelineError(f"Batch {number} is as its manifest says; it is not abandoned.")
+    with manifest.held(batch, alias) if batch.active else manifest.alone(alias), transaction.atomic(using=alias):
+        same = ArchiveBatch.objects.using(alias).filter(pk=number, state=batch.state, path=batch.path)
+        if not same.update(state=ArchiveBatch.State.REPLACED, active=None):
+            raise PipelineError(f"Batch {number} has changed meanwhile; look again with mq_spark verify.")
+    files.remove(files.manifest_of(batch))
+    rows = History.objects.using(alias).filter(id__gte=batch.first_id, id__lte=batch.last_id)
+    return batch.rows, rows.filter(finished_at__lt=batch.cutoff).count()

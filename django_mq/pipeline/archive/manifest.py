@@ -7,6 +7,7 @@ one may say that the batch is written, delete its rows, or say that it is done.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import threading
@@ -19,8 +20,9 @@ from uuid import UUID, uuid4
 from django.db import DatabaseError, IntegrityError, connections, transaction
 from django.db.models import Max, Min, Q
 
-from django_mq.errors import ArchiveBusy
+from django_mq.errors import ArchiveBusy, PipelineError
 from django_mq.models import ArchiveBatch, History
+from django_mq.pipeline.archive import files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -211,3 +213,38 @@ def readable(alias: str) -> list[ArchiveBatch]:
     states = [ArchiveBatch.State.WRITTEN, ArchiveBatch.State.PURGED]
     batches = ArchiveBatch.objects.using(alias).filter(state__in=states).order_by("id")
     return [batch for batch in batches if batch.days]
+
+
+def publish(batch: ArchiveBatch) -> None:
+    """Write the manifest beside the files, for readers without the database: DuckDB, pandas.
+
+    The row in the database is what counts.
+    """
+    said = {"batch": batch.pk, "path": batch.path, "rows": batch.rows, "days": batch.days, "signed": batch.signed}
+    files.write_text(files.manifest_of(batch), json.dumps(said, indent=1))
+
+
+def check_own(root: str, alias: str) -> None:
+    """Return if all manifests below the root are this database's. Raises PipelineError.
+
+    Another one's manifests would be overwritten, and its directories taken for litter.
+    """
+    known = {
+        (batch.pk, files.name_of(batch.path))
+        for batch in ArchiveBatch.objects.using(alias).only("path").exclude(path="")
+    }
+    for name, text in files.read_texts(f"{root}/{files.MANIFESTS}").items():
+        if _names(text) not in known:
+            raise PipelineError(
+                f"{root}/{files.MANIFESTS}/{name} is a batch that this database does not know: the root holds the "
+                "archive of another one, or this one was brought back from a backup. Give each database a root of "
+                "its own; if nobody needs that batch, move its manifest away."
+            )
+
+
+def _names(text: str) -> tuple[int, str] | None:
+    try:
+        told = json.loads(text)
+        return int(told["batch"]), files.name_of(str(told["path"]))
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,26 +1,29 @@
-"""Write a batch as Parquet, read it back, and only then say that it is there."""
+"""Write a batch as Parquet, read it back, and only then say that it is there, and delete it from the history."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
+
+from django.db.models import Exists
 
 from django_mq.errors import ArchiveDamaged
 from django_mq.models import History
-from django_mq.pipeline.archive import files, manifest
+from django_mq.pipeline import executors
+from django_mq.pipeline.archive import files, manifest, reading
 from django_mq.pipeline.session import explaining
 from django_mq.pipeline.source import read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from uuid import UUID
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
     from django_mq.models import ArchiveBatch
 
-#: What a batch signs whose manifest does not say it: an older version wrote it.
-FIRST_SIGNED = ("id", "message_id", "queue", "finished_at", "outcome", "attempts")
+#: Rows deleted by one transaction.
+CHUNK = 2000
 
 
 def write(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -> None:
@@ -33,11 +36,11 @@ def write(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -
         rows = source(spark, batch, alias)
         sent = write_days(rows, path)
         files.settle(path)
-        days = fingerprints(spark, rows.columns, path)
-    if total(days) != sent:
+        days = reading.fingerprints(spark, rows.columns, path)
+    if reading.total(days) != sent:
         raise ArchiveDamaged(f"What was written to {path} does not read the same; the history is untouched.")
     manifest.mark_written(batch, alias, attempt, manifest.Contents(path, days, rows.columns))
-    publish_manifest(batch)
+    manifest.publish(batch)
 
 
 def _is_empty(batch: ArchiveBatch, alias: str) -> bool:
@@ -63,7 +66,7 @@ def write_days(rows: DataFrame, path: str) -> tuple[int, int]:
 
     seen = Observation()
     placed = (
-        rows.observe(seen, *_totals(rows.columns))
+        rows.observe(seen, *reading.totals(rows.columns))
         .withColumn("day", f.date_format("finished_at", "yyyy-MM-dd"))
         .withColumn("in_queue", f.col("queue"))
         .hint("rebalance", "day", "in_queue")
@@ -72,39 +75,34 @@ def write_days(rows: DataFrame, path: str) -> tuple[int, int]:
     return int(seen.get["rows"]), int(seen.get["signature"] or 0)
 
 
-def fingerprints(spark: SparkSession, signed: Sequence[str] | None, *paths: str) -> dict[str, list[str]]:
-    """Read directories back: each day's rows and the sum of their signatures, over the columns that were signed.
+def purge(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -> int:
+    """Delete the batch's rows from the history; return how many were still there. May be repeated.
 
-    Raises ArchiveDamaged when a row is there twice.
+    Raises ArchiveDamaged, having deleted nothing, when the files are not what the manifest says, and
+    ArchiveBusy when another attempt has taken over: from then on this one deletes nothing.
     """
-    from pyspark.sql import functions as f
-
-    rows = spark.read.option("recursiveFileLookup", "true").parquet(*paths)
-    day = f.date_format("finished_at", "yyyy-MM-dd").alias("day")
-    found = rows.groupBy(day).agg(*_totals(signed), f.countDistinct("id").alias("ids")).collect()
-    if any(row["ids"] != row["rows"] for row in found):
-        raise ArchiveDamaged(f"{paths[0]} holds a row twice; nothing was deleted.")
-    return {row["day"]: [str(row["rows"]), str(int(row["signature"] or 0))] for row in found}
-
-
-def _totals(signed: Sequence[str] | None) -> list[Column]:
-    from pyspark.sql import functions as f
-
-    # A null leaves no trace in Spark's hash: without the word for it, a value might change its column.
-    told = [part for name in signed for part in (f.col(name), f.isnull(name))] if signed else FIRST_SIGNED
-    signature = f.xxhash64(*told).cast("decimal(20,0)")
-    return [f.count("*").alias("rows"), f.sum(signature).alias("signature")]
+    deleted = 0
+    if batch.days:
+        rows = reading.checked(spark, batch).select("id", "message_id")
+        with explaining():
+            deleted = executors.counted(rows, delete_rows, alias, batch.pk, attempt)
+    manifest.mark_purged(batch, alias, attempt, deleted)
+    return deleted
 
 
-def total(days: dict[str, list[str]]) -> tuple[int, int]:
-    """Return rows and signature of all days together."""
-    return manifest.count(days), sum(int(signature) for _, signature in days.values())
+def delete_rows(batches: Iterable[pa.RecordBatch], alias: str, batch_id: int, attempt: UUID) -> int:
+    """Delete rows of the history by their ids and message ids, chunk by chunk; return how many there were.
 
-
-def publish_manifest(batch: ArchiveBatch) -> None:
-    """Write the manifest beside the files, for readers without the database: DuckDB, pandas.
-
-    The row in the database is what counts.
+    An id alone might be another row's by now, in a history that was emptied or brought back from a
+    backup. And whoever was taken over deletes nothing, however late it wakes: its rows may have been
+    purged by the other, restored since then, and be nowhere else.
     """
-    said = {"batch": batch.pk, "path": batch.path, "rows": batch.rows, "days": batch.days, "signed": batch.signed}
-    files.write_text(files.manifest_of(batch), json.dumps(said, indent=1))
+    rows = History.objects.using(alias).filter(Exists(manifest.may_purge(batch_id, attempt, alias)))
+    deleted = 0
+    for batch in batches:
+        for chunk in (batch.slice(start, CHUNK) for start in range(0, batch.num_rows, CHUNK)):
+            ids, messages = (column.to_pylist() for column in chunk.columns)
+            found = rows.filter(id__in=ids, message_id__in=messages)
+            # One statement, whatever listens to deletions: the attempt is asked about in it.
+            deleted += found._raw_delete(alias)  # noqa: SLF001 - delete() may read first and delete then
+    return deleted

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +20,9 @@ import numpy as np
 from django_mq.insights.figures import LEAST_SECONDS, PER_DOUBLING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     Times = NDArray[np.int64]
@@ -33,6 +35,14 @@ ALL_LEVELS = -1
 PERCENTS = (50, 95, 99)
 #: Of a message that is still in line.
 NEVER = np.iinfo(np.int64).max // 4
+#: What a queue's day is answered with; ``hour`` is in microseconds since 1970.
+SCHEMA = """
+    queue string, level int, hour bigint, arrivals bigint, completions bigint, expired bigint, removed bigint,
+    retries bigint, first_successes bigint, depth_start bigint, depth_max bigint, depth_mean double,
+    slo_misses bigint, inversions bigint, starved bigint, consumers bigint, fairness double,
+    wait_p50 double, wait_p95 double, wait_p99 double, wait_sum double, wait_histogram string,
+    run_p50 double, run_p95 double, run_p99 double, run_sum double, run_histogram string
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,54 @@ class Messages:
     def where(self, mask: Flags) -> Messages:
         """Return some of them."""
         return Messages(*(getattr(self, name)[mask] for name in self.__slots__))
+
+
+def counter(levels: dict[str, list[int]], otherwise: list[int], limits: Limits) -> Callable[[pa.Table], pa.Table]:
+    """Return the function that counts a group; ``levels`` has for each queue the level of every priority."""
+
+    def count(table: pa.Table) -> pa.Table:
+        queue, day = table.column("queue")[0].as_py(), table.column("day")[0].as_py()
+        midnight = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1_000_000
+        rows = hours_of_day(columns(table, levels.get(queue, otherwise)), midnight, limits)
+        return answer([{"queue": queue, **row} for row in rows])
+
+    return count
+
+
+def columns(table: pa.Table, levels: list[int]) -> Messages:
+    """Return the table's messages as arrays."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def numbers(name: str, missing: int) -> Any:
+        values = table.column(name)
+        if pa.types.is_timestamp(values.type):
+            values = values.cast(pa.timestamp("us", tz="UTC"))
+        return pc.fill_null(values.cast(pa.int64()), missing).to_numpy()
+
+    outcome = table.column("outcome")
+    return Messages(
+        level=np.array(levels, np.int64)[np.clip(numbers("priority", 4), 0, 9)],
+        published=numbers("published_at", NEVER),
+        ready=numbers("ready_at", NEVER),
+        claimed=numbers("claimed_at", NEVER),
+        finished=numbers("finished_at", NEVER),
+        accepted=pc.equal(outcome, "accepted").to_numpy(),
+        expired=pc.equal(outcome, "expired").to_numpy(),
+        attempts=numbers("attempts", 0),
+        session=numbers("session_id", -1),
+    )
+
+
+def answer(rows: list[dict[str, Any]]) -> pa.Table:
+    """Return rows as the table that ``SCHEMA`` promises: Spark takes no other type, however close."""
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64()}
+    # A level has no consumers: they are the queue's.
+    filled = [{"consumers": 0, **row} for row in rows]
+    columns = (column.split() for column in SCHEMA.split(","))
+    return pa.table({name: pa.array([row.get(name) for row in filled], types[kind]) for name, kind in columns})
 
 
 def hours_of_day(messages: Messages, midnight: int, limits: Limits) -> Iterator[dict[str, Any]]:

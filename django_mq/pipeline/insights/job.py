@@ -10,10 +10,8 @@ from django_mq.errors import PipelineError
 from django_mq.models import Queue
 from django_mq.pipeline.archive import manifest
 from django_mq.pipeline.archive.reading import archived
-from django_mq.pipeline.insights.causes import keep_causes
-from django_mq.pipeline.insights.figures import Limits
-from django_mq.pipeline.insights.groups import SCHEMA, counter
-from django_mq.pipeline.insights.tables import keep_hours
+from django_mq.pipeline.insights.figures import SCHEMA, Limits, counter
+from django_mq.pipeline.insights.tables import keep_causes, keep_hours
 from django_mq.pipeline.session import explaining
 from django_mq.pipeline.source import read
 

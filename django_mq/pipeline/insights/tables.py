@@ -1,4 +1,7 @@
-"""Figures into their tables: those of a day that is computed again take the place of the old ones."""
+"""Figures into their tables: those of a day that is computed again take the place of the old ones.
+
+Why attempts failed and messages died is a matter of SQL, as these rows are few.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,23 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import connections, transaction
+from django.db.models import Count, F, Q
+from django.db.models.fields.json import KeyTextTransform
 
-from django_mq.models import InsightHour
+from django_mq.models import Attempt, InsightCause, InsightHour, Message
+from django_mq.models.times import UTCDate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from django.db.models import QuerySet
+
 #: Rows of one upsert.
 CHUNK = 500
+#: Upkeep deletes failed attempts that are older: of such days the causes that are known stay as they are.
+ATTEMPTS_STAY_DAYS = 30
+#: Queue, day, whether it was a dead letter or else a failed attempt, and reason.
+Cause = tuple[str, date, bool, str]
 
 
 def keep_hours(rows: list[dict[str, Any]], alias: str) -> None:
@@ -53,3 +65,55 @@ def upsert(model: Any, rows: Iterable[Any], key: list[str], alias: str) -> None:
     model.objects.using(alias).bulk_create(
         rows, CHUNK, update_conflicts=True, update_fields=fields, unique_fields=key if named else None
     )
+
+
+def keep_causes(alias: str, since: date, until: date) -> None:
+    """Count the causes of these days, and put them in the place of those that were counted before.
+
+    A dead letter that was sent on or deleted since then is no longer counted.
+    """
+    whole = max(since, datetime.now(UTC).date() - timedelta(days=ATTEMPTS_STAY_DAYS - 1))
+    with transaction.atomic(using=alias):
+        found = {**dead_letters(alias, since, until), **failures(alias, since, until)}
+        known = InsightCause.objects.using(alias).filter(day__gte=since, day__lte=until)
+        known.filter(Q(dead=True) | Q(day__gte=whole)).delete()
+        staying = set(known.values_list("queue_name", "day", "dead", "reason"))
+        rows = [
+            InsightCause(queue_name=queue, day=day, dead=dead, reason=reason, messages=count)
+            for (queue, day, dead, reason), count in found.items()
+            if (queue, day, dead, reason) not in staying
+        ]
+        upsert(InsightCause, rows, ["queue_name", "day", "dead", "reason"], alias)
+
+
+def failures(alias: str, since: date, until: date) -> dict[Cause, int]:
+    """Return how many attempts failed, by cause."""
+    rows = Attempt.objects.using(alias).annotate(name=F("queue_name"), at=F("failed_at"), reason=F("error"))
+    return _count(rows, since, until, dead=False)
+
+
+def dead_letters(alias: str, since: date, until: date) -> dict[Cause, int]:
+    """Return how many messages are dead letters, by cause: where they died, or in the queue that takes them."""
+    messages = Message.objects.using(alias)
+    here = messages.filter(state=Message.Status.DEAD).annotate(
+        name=F("queue__name"), at=F("dead_at"), reason=F("dead_reason")
+    )
+    moved = messages.filter(headers__has_key="x-origin-queue").annotate(
+        name=KeyTextTransform("x-origin-queue", "headers"),
+        at=F("published_at"),
+        reason=KeyTextTransform("x-dead-reason", "headers"),
+    )
+    found = _count(here, since, until, dead=True)
+    for cause, count in _count(moved, since, until, dead=True).items():
+        found[cause] = found.get(cause, 0) + count
+    return found
+
+
+def _count(rows: QuerySet[Any], since: date, until: date, *, dead: bool) -> dict[Cause, int]:
+    days = rows.annotate(day=UTCDate("at")).filter(day__gte=since, day__lte=until)
+    found: dict[Cause, int] = {}
+    for name, day, reason, count in days.order_by().values_list("name", "day", "reason").annotate(n=Count("id")):
+        # Two long reasons may be one when they are cut.
+        cause = (name or "", day, dead, (reason or "")[:255])
+        found[cause] = found.get(cause, 0) + count
+    return found

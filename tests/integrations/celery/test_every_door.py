@@ -21,7 +21,7 @@ from django_mq.delivery.queues import declare
 from django_mq.delivery.validation import EARLIEST, LATEST
 from django_mq.errors import InvalidMessage, MQError, StoreError
 from django_mq.models import Binding, Message, Queue
-from django_mq.pipeline import alike
+from django_mq.pipeline import letters
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def test_a_row_of_spark_that_cannot_be_stored_is_refused_with_its_batch(doors: D
         columns = pa.schema([(name, pa.string()) for name in {"queue", "body", column}])
         batch = pa.RecordBatch.from_pylist(rows, schema=columns)
 
-        assert doors.outcome(lambda rows: alike.publish(rows, doors.alias), batch) == "refused", column
+        assert doors.outcome(lambda rows: letters.publish(rows, doors.alias), batch) == "refused", column
 
 
 def test_what_a_task_was_given_is_shown_as_far_as_a_database_can_store_it(doors: Doors) -> None:
