@@ -18,19 +18,18 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
+#: Columns read only when they are asked for: they are large.
+HEAVY = {"headers", "body"}
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, Spark's type, the field (the same name, unless said), words for numbers."""
+    """One column: its name, Spark's type, the field's name or path for the ORM, words for numbers."""
 
     name: str
     type: str
-    field: str = ""
+    field: str
     words: dict[int, str] | None = None
-
-    @property
-    def source(self) -> str:
-        """The field's name, or its path, for the ORM."""
-        return self.field or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,6 @@ class Dataset:
 
     name: str
     columns: tuple[Column, ...]
-    #: Columns read only when they are asked for: they are large.
-    heavy: tuple[str, ...] = ("headers", "body")
 
     def rows(self, alias: str) -> QuerySet[Any]:
         """All rows of the dataset."""
@@ -60,7 +57,7 @@ class Dataset:
                 f"The dataset {self.name!r} has no column {', '.join(sorted(strange))}; it has "
                 f"{', '.join(column.name for column in self.columns)}."
             )
-        left_out = set() if with_body else set(self.heavy)
+        left_out = set() if with_body else HEAVY
         wanted = set(names) if names else {column.name for column in self.columns} - left_out
         return tuple(column for column in self.columns if column.name in wanted)
 
@@ -69,7 +66,9 @@ def _columns(schema: str, **words: Any) -> tuple[Column, ...]:
     """Return the columns of a schema in Spark's words, each ``name type`` or ``name type field``."""
     choices = {name: {choice.value: choice.name.lower() for choice in kinds} for name, kinds in words.items()}
     parts = (column.split() for column in schema.split(","))
-    return tuple(Column(name, kind, "".join(field), choices.get(name)) for name, kind, *field in parts)
+    return tuple(
+        Column(name, kind, field[0] if field else name, choices.get(name)) for name, kind, *field in parts
+    )
 
 
 _HISTORY = _columns(

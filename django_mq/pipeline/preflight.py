@@ -48,9 +48,7 @@ def check() -> None:
 
 def check_connect() -> None:
     """Return if all that a client of Spark Connect needs is installed. Raises SparkUnavailable."""
-    missing = [name for name in CONNECT_PACKAGES if find_spec(name) is None]
-    if missing:
-        raise SparkUnavailable(f"Spark Connect needs {', '.join(missing)}: pip install 'pyspark[connect]'.")
+    _check_installed("Spark Connect", CONNECT_PACKAGES, "pyspark[connect]")
 
 
 def check_server(remote: str) -> None:
@@ -99,9 +97,12 @@ def _greet(host: str, port: int) -> None:
 
 def check_packages() -> None:
     """Return if all packages are installed. Raises SparkUnavailable."""
-    missing = [name for name in PACKAGES if find_spec(name) is None]
-    if missing:
-        raise SparkUnavailable(f"Spark needs {', '.join(missing)}: pip install 'django-mq[spark]'.")
+    _check_installed("Spark", PACKAGES, "django-mq[spark]")
+
+
+def _check_installed(needing: str, packages: tuple[str, ...], how: str) -> None:
+    if missing := [name for name in packages if find_spec(name) is None]:
+        raise SparkUnavailable(f"{needing} needs {', '.join(missing)}: pip install '{how}'.")
 
 
 def check_java() -> None:

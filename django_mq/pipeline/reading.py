@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -73,7 +74,7 @@ def read(
     """Yield the rows of a range of ids that meet the condition, by id."""
     schema = arrow_schema(columns)
     rows = dataset.rows(alias).filter(condition or Q()).order_by("id")
-    fields = ["id", *(column.source for column in columns)]
+    fields = ["id", *(column.field for column in columns)]
     first, last = ids
     while first <= last:
         page = rows.filter(id__gte=first, id__lte=last).values_list(*fields)[:PAGE]
@@ -126,18 +127,12 @@ def _texts(values: list[Any], sample: Any, kind: pa.DataType) -> pa.Array:
     if isinstance(sample, str):
         return pa.array(values, kind)
     if isinstance(sample, bytes):
-        return pa.array([None if value is None else value.hex() for value in values], kind)
-    if isinstance(sample, dict | list):
-        return pa.array([None if value is None else json.dumps(value) for value in values], kind)
-    return pa.array([None if value is None else str(value) for value in values], kind)
+        return _each(bytes.hex, values, sample, kind)
+    return _each(json.dumps if isinstance(sample, dict | list) else str, values, sample, kind)
 
 
-def _flags(values: list[Any], _: Any, kind: pa.DataType) -> pa.Array:
-    return pa.array([None if value is None else bool(value) for value in values], kind)
-
-
-def _bytes(values: list[Any], _: Any, kind: pa.DataType) -> pa.Array:
-    return pa.array([None if value is None else bytes(value) for value in values], kind)
+def _each(act: Callable[[Any], Any], values: list[Any], _: Any, kind: pa.DataType) -> pa.Array:
+    return pa.array([None if value is None else act(value) for value in values], kind)
 
 
 CONVERTERS: dict[str, Callable[[list[Any], Any, pa.DataType], pa.Array]] = {
@@ -145,8 +140,8 @@ CONVERTERS: dict[str, Callable[[list[Any], Any, pa.DataType], pa.Array]] = {
     "int": _numbers,
     "timestamp": _times,
     "string": _texts,
-    "boolean": _flags,
-    "binary": _bytes,
+    "boolean": partial(_each, bool),
+    "binary": partial(_each, bytes),
 }
 
 

@@ -40,9 +40,7 @@ class Written(WriterCommitMessage):
 class Sink:
     """What both writers know: the job's key and the database."""
 
-    def __init__(self, given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
-        if overwrite:
-            raise PipelineError("Messages are published, never overwritten: use mode('append').")
+    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         check_columns((field.name, field.dataType.simpleString()) for field in schema.fields)
         executors.set_up()
         self.key = given.get("job", "")
@@ -54,21 +52,15 @@ class Sink:
         return Written(executors.in_task(TASKS, "publish_for_sink", batches, self.alias, arguments))
 
 
-class MessageWriter(DataSourceArrowWriter):
+class MessageWriter(Sink, DataSourceArrowWriter):
     """Publishes the rows of a batch."""
 
-    def __init__(self, sink: Sink) -> None:
-        self.sink = sink
-
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return self.sink.publish(iterator)
+        return self.publish(iterator)
 
 
-class MessageStreamWriter(DataSourceStreamArrowWriter):
+class MessageStreamWriter(Sink, DataSourceStreamArrowWriter):
     """Publishes the rows of each batch of a stream."""
-
-    def __init__(self, sink: Sink) -> None:
-        self.sink = sink
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         from pyspark import TaskContext
@@ -77,4 +69,4 @@ class MessageStreamWriter(DataSourceStreamArrowWriter):
         if context is None:
             raise PipelineError("A stream's rows can be published by one of its tasks only.")
         batch = context.getLocalProperty("streaming.sql.batchId") or "0"
-        return self.sink.publish(iterator, int(batch), context.getLocalProperty("sql.streaming.queryId") or "")
+        return self.publish(iterator, int(batch), context.getLocalProperty("sql.streaming.queryId") or "")

@@ -126,15 +126,17 @@ class MessageSource(DataSource):
         return HistoryStream(Options(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> MessageWriter:
-        from django_mq.pipeline.sink import MessageWriter, Sink
+        from django_mq.pipeline.sink import MessageWriter
 
-        return MessageWriter(Sink(self.options, schema, overwrite=overwrite))
+        if overwrite:
+            raise PipelineError("Messages are published, never overwritten: use mode('append').")
+        return MessageWriter(self.options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> MessageStreamWriter:  # noqa: N802, ARG002 - Spark's
-        from django_mq.pipeline.sink import MessageStreamWriter, Sink
+        from django_mq.pipeline.sink import MessageStreamWriter
 
         # A stream in append mode says overwrite at times; there is nothing to overwrite.
-        return MessageStreamWriter(Sink(self.options, schema, overwrite=False))
+        return MessageStreamWriter(self.options, schema)
 
 
 @dataclass
@@ -217,7 +219,7 @@ def _lookup(given: Any, known: dict[str, Column]) -> dict[str, Any] | None:
     if column.type not in ORDERED and not (equal and column.name == "queue"):
         return None
     value = [_value(each) for each in given.value] if kind == "in" else _value(given.value)
-    return {f"{column.source}__{kind}": value}
+    return {f"{column.field}__{kind}": value}
 
 
 def _value(value: Any) -> Any:

@@ -207,7 +207,7 @@ class TestOnOneDatabase:
         with manifest.held(batch, "default", NOT_RENEWED) as slow:
             ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
             with manifest.held(batch, "default"), pytest.raises(ArchiveBusy, match="has taken this batch over"):
-                manifest.mark_written(batch, "default", slow, manifest.Contents("nowhere"))
+                manifest.mark_written(batch, "default", slow, "nowhere")
 
     def test_a_root_that_cannot_be_written_is_refused_before_anything_is_planned(
         self, past: Any, spark: SparkSession, tmp_path: Path
@@ -375,7 +375,7 @@ class TestOnOneDatabase:
     def test_who_keeps_house_is_alone(self, past: Any, archive: Any) -> None:
         past(2)
 
-        with manifest.alone("default", seconds=NOT_RENEWED) as keeper:
+        with manifest.alone("default", seconds=NOT_RENEWED) as check:
             with pytest.raises(ArchiveBusy, match=r"The archive is being looked after by .*; wait"):
                 archive()
             with pytest.raises(ArchiveBusy, match="is being looked after"):
@@ -383,7 +383,7 @@ class TestOnOneDatabase:
             ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
             archive(keep=True)
             with pytest.raises(ArchiveBusy, match="another has gone on"):
-                keeper.check()
+                check()
 
         for act in (lambda: keeping.forget_days("default", 1), lambda: keeping.vacuum("default")):
             with pytest.raises(ArchiveBusy, match="was begun and is not finished"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from django_mq.management.spark.values import day_of
@@ -60,7 +60,7 @@ def whatif(command: Any, alias: str, options: dict[str, Any]) -> None:
     ]
     outcomes = what_if(trace, [recorded, *others], own.levels)
     if options["json"]:
-        command.say(json.dumps([one.as_dict() for one in outcomes]))
+        command.say(json.dumps([asdict(one) for one in outcomes]))
     else:
         command.say(f"{consumers} at work at once, as recorded.")
         command.say(table(HEADINGS, [_cells(one) for one in outcomes], right=(0, 1, 3, 4, 5, 6, 7)))

@@ -117,10 +117,13 @@ def _last_change(system: fs.FileSystem, directory: fs.FileInfo) -> float:
 
 @reaching
 def delete(path: str) -> None:
-    """Delete a directory with all that is in it; a directory that is not there is none the worse."""
+    """Delete a file, or a directory with all that is in it; what is not there is none the worse."""
     system, inner = opened(path)
-    if system.get_file_info(inner).type == fs.FileType.Directory:
+    kind = system.get_file_info(inner).type
+    if kind == fs.FileType.Directory:
         system.delete_dir(inner)
+    elif kind == fs.FileType.File:
+        system.delete_file(inner)
 
 
 @reaching
@@ -139,14 +142,6 @@ def read_texts(folder: str) -> dict[str, str]:
     found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True))
     names = [info for info in found if info.type == fs.FileType.File and info.base_name.endswith(".json")]
     return {info.base_name: system.open_input_stream(info.path).readall().decode() for info in names}
-
-
-@reaching
-def remove(path: str) -> None:
-    """Delete a file; one that is not there is none the worse."""
-    system, inner = opened(path)
-    if system.get_file_info(inner).type == fs.FileType.File:
-        system.delete_file(inner)
 
 
 def manifest_of(batch: ArchiveBatch) -> str:

@@ -19,9 +19,9 @@ from django_mq.pipeline.archive import files, manifest, reading, writing
 from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable
 
-    from django_mq.pipeline.archive.manifest import Keeper
+    from pyspark.sql import SparkSession
 
 
 def compact(spark: SparkSession, alias: str) -> ArchiveBatch | None:
@@ -31,13 +31,13 @@ def compact(spark: SparkSession, alias: str) -> ArchiveBatch | None:
     Raises ArchiveDamaged, having changed nothing, when a file is not what its manifest says, and
     ArchiveBusy while an archive is under way.
     """
-    with manifest.alone(alias) as keeper:
+    with manifest.alone(alias) as check:
         purged = [batch for batch in manifest.readable(alias) if batch.state == ArchiveBatch.State.PURGED]
         old = [batch for batch in purged if batch.root == purged[-1].root]
         if len(old) < 2:
             return None
         new = _together(spark, old)
-        _replace(old, new, alias, keeper)
+        _replace(old, new, alias, check)
     return new
 
 
@@ -71,10 +71,10 @@ def _together(spark: SparkSession, old: list[ArchiveBatch]) -> ArchiveBatch:
     )
 
 
-def _replace(old: list[ArchiveBatch], new: ArchiveBatch, alias: str, keeper: Keeper) -> None:
+def _replace(old: list[ArchiveBatch], new: ArchiveBatch, alias: str, check: Callable[[], None]) -> None:
     rows = ArchiveBatch.objects.using(alias)
     with transaction.atomic(using=alias):
-        keeper.check()
+        check()
         known = rows.filter(pk__in=[batch.pk for batch in old])
         if [batch.days for batch in known.order_by("id")] != [batch.days for batch in old]:
             raise ArchiveDamaged("The manifests changed while they were compacted; start again.")
@@ -83,7 +83,7 @@ def _replace(old: list[ArchiveBatch], new: ArchiveBatch, alias: str, keeper: Kee
     manifest.publish(new)
     # Whoever reads the copies would count these rows twice.
     for batch in old:
-        files.remove(files.manifest_of(batch))
+        files.delete(files.manifest_of(batch))
 
 
 def forget_days(alias: str, keep_days: int) -> dict[str, int]:
@@ -96,23 +96,23 @@ def forget_days(alias: str, keep_days: int) -> dict[str, int]:
         raise PipelineError(f"--days is {keep_days}; keep 1 day or more, and none from before the year 1.")
     oldest = (today - timedelta(days=keep_days)).isoformat()
     gone: dict[str, int] = {}
-    with manifest.alone(alias) as keeper:
+    with manifest.alone(alias) as check:
         for batch in manifest.readable(alias):
             over = [day for day in batch.days if day < oldest and batch.state == ArchiveBatch.State.PURGED]
             for day in over:
                 gone[day] = gone.get(day, 0) + int(batch.days[day][0])
-            drop_days(batch, alias, over, keeper)
+            drop_days(batch, alias, over, check)
     return gone
 
 
-def drop_days(batch: ArchiveBatch, alias: str, over: list[str], keeper: Keeper) -> None:
+def drop_days(batch: ArchiveBatch, alias: str, over: list[str], check: Callable[[], None]) -> None:
     """Take days from a manifest, and then delete their directories."""
     if not over:
         return
     batch.days = {day: said for day, said in batch.days.items() if day not in over}
     batch.rows = manifest.count(batch.days)
     with transaction.atomic(using=alias):
-        keeper.check()
+        check()
         batch.save(using=alias, update_fields=["days", "rows"])
     manifest.publish(batch)
     for day in over:
@@ -127,11 +127,11 @@ def vacuum(alias: str, *, grace_hours: float = 24.0) -> list[str]:
     """
     if not grace_hours >= 0:
         raise PipelineError(f"--grace-hours is {grace_hours}; use 0 or more.")
-    with manifest.alone(alias) as keeper:
+    with manifest.alone(alias) as check:
         roots = {batch.root for batch in ArchiveBatch.objects.using(alias).exclude(root="")}
         litter = [path for root in sorted(roots) for path in _litter(root, alias, grace_hours)]
         for path in litter:
-            keeper.check()
+            check()
             files.delete(path)
     return litter
 
@@ -159,6 +159,6 @@ def abandon(spark: SparkSession, alias: str, number: int) -> tuple[int, int]:
         same = ArchiveBatch.objects.using(alias).filter(pk=number, state=batch.state, path=batch.path)
         if not same.update(state=ArchiveBatch.State.REPLACED, active=None):
             raise PipelineError(f"Batch {number} has changed meanwhile; look again with mq_spark verify.")
-    files.remove(files.manifest_of(batch))
+    files.delete(files.manifest_of(batch))
     rows = History.objects.using(alias).filter(id__gte=batch.first_id, id__lte=batch.last_id)
     return batch.rows, rows.filter(finished_at__lt=batch.cutoff).count()

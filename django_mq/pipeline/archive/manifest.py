@@ -12,8 +12,8 @@ import os
 import socket
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
@@ -25,7 +25,7 @@ from django_mq.models import ArchiveBatch, History
 from django_mq.pipeline.archive import files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -83,10 +83,12 @@ def held(batch: ArchiveBatch, alias: str, seconds: float = LEASE_SECONDS) -> Ite
 
 
 @contextmanager
-def alone(alias: str, seconds: float = LEASE_SECONDS, *, restoring: str = "") -> Iterator[Keeper]:
+def alone(alias: str, seconds: float = LEASE_SECONDS, *, restoring: str = "") -> Iterator[Callable[[], None]]:
     """Keep archives, and all who change manifests, away for the block. Raises ArchiveBusy.
 
-    A day that is being restored is written down: if that is cut off, nothing else may begin before it is finished.
+    Yields what raises ArchiveBusy if another process has taken this one's place; in a transaction, none can until
+    its end. A day that is being restored is written down: if that is cut off, nothing else may begin before it is
+    finished.
     """
     begun = under_way(alias)
     if begun is not None and (begun.lease_until is None or begun.lease_until < datetime.now(UTC)):
@@ -96,23 +98,16 @@ def alone(alias: str, seconds: float = LEASE_SECONDS, *, restoring: str = "") ->
     told["days"] = {restoring: ["0", "0"]} if restoring else {}
     row = _begin(alias, **told, attempt=attempt, holder=_me(), lease_until=_until(seconds))
     mine = ArchiveBatch.objects.using(alias).filter(pk=row.pk, attempt=attempt)
+
+    def check() -> None:
+        if not mine.update(holder=_me()):
+            raise ArchiveBusy("This process was away for too long, and another has gone on; start again.")
+
     with _renewed(mine, seconds, alias):
         try:
-            yield Keeper(mine)
+            yield check
         finally:
             mine.delete()
-
-
-class Keeper:
-    """Whoever is alone with the manifests, as long as nobody has taken its place."""
-
-    def __init__(self, rows: QuerySet[ArchiveBatch]) -> None:
-        self._rows = rows
-
-    def check(self) -> None:
-        """Return if nobody has; in a transaction, nobody can until its end. Raises ArchiveBusy."""
-        if not self._rows.update(holder=_me()):
-            raise ArchiveBusy("This process was away for too long, and another has gone on; start again.")
 
 
 def _me() -> str:
@@ -157,26 +152,27 @@ def _who(rows: QuerySet[ArchiveBatch]) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What an attempt has written: where, each day's rows and checksum, and the columns these cover."""
+def mark_written(  # noqa: PLR0917 - a row's columns
+    batch: ArchiveBatch,
+    alias: str,
+    attempt: UUID,
+    path: str = "",
+    days: Mapping[str, list[str]] = MappingProxyType({}),
+    signed: Sequence[str] = (),
+) -> None:
+    """Make the attempt's directory the one that counts. Raises ArchiveBusy if there is a later attempt.
 
-    path: str = ""
-    days: dict[str, list[str]] = field(default_factory=dict)
-    signed: Sequence[str] = ()
-
-
-def mark_written(batch: ArchiveBatch, alias: str, attempt: UUID, contents: Contents) -> None:
-    """Make the attempt's directory the one that counts. Raises ArchiveBusy if there is a later attempt."""
+    ``days`` are each day's rows and checksum, which covers the columns ``signed``.
+    """
     rows = ArchiveBatch.objects.using(alias).filter(
         pk=batch.pk, state=ArchiveBatch.State.PLANNED, active=True, attempt=attempt
     )
     changed = rows.update(
         state=ArchiveBatch.State.WRITTEN,
-        path=contents.path,
-        days=contents.days,
-        rows=count(contents.days),
-        signed=[*contents.signed],
+        path=path,
+        days=dict(days),
+        rows=count(days),
+        signed=[*signed],
         written_at=datetime.now(UTC),
     )
     if not changed:
@@ -203,7 +199,7 @@ def mark_purged(batch: ArchiveBatch, alias: str, attempt: UUID, deleted: int) ->
     batch.refresh_from_db(using=alias)
 
 
-def count(days: dict[str, list[str]]) -> int:
+def count(days: Mapping[str, list[str]]) -> int:
     """Return the rows of all days together."""
     return sum(int(rows) for rows, _ in days.values())
 

@@ -35,7 +35,7 @@ def restore(spark: SparkSession, alias: str, day: date) -> int:
     """
     name = day.isoformat()
     restored = 0
-    with manifest.alone(alias, restoring=name) as keeper:
+    with manifest.alone(alias, restoring=name) as check:
         batches = [batch for batch in manifest.readable(alias) if name in batch.days]
         if not batches:
             raise PipelineError(f"The archive holds nothing of {name}.")
@@ -43,7 +43,7 @@ def restore(spark: SparkSession, alias: str, day: date) -> int:
             rows = reading.checked(spark, batch).where(f"date_format(finished_at, 'yyyy-MM-dd') = '{name}'")
             with explaining():
                 restored += executors.counted(rows, put_back, alias)
-            keeping.drop_days(batch, alias, [name], keeper)
+            keeping.drop_days(batch, alias, [name], check)
     return restored
 
 

@@ -30,7 +30,7 @@ def write(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -
     """Write the batch into a directory of this attempt's. Raises ArchiveDamaged if it does not read the same."""
     path = f"{batch.root}/batch={batch.pk}-{attempt}"
     if _is_empty(batch, alias):
-        manifest.mark_written(batch, alias, attempt, manifest.Contents())
+        manifest.mark_written(batch, alias, attempt)
         return
     with explaining():
         rows = source(spark, batch, alias)
@@ -39,7 +39,7 @@ def write(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -
         days = reading.fingerprints(spark, rows.columns, path)
     if reading.total(days) != sent:
         raise ArchiveDamaged(f"What was written to {path} does not read the same; the history is untouched.")
-    manifest.mark_written(batch, alias, attempt, manifest.Contents(path, days, rows.columns))
+    manifest.mark_written(batch, alias, attempt, path, days, rows.columns)
     manifest.publish(batch)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import groupby
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -51,10 +52,6 @@ class Outcome:
     p99: float | None
     losses: dict[str, int]
     rank: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
 
 
 def what_if(trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10) -> list[Outcome]:
@@ -114,13 +111,8 @@ def ranked(outcomes: list[Outcome]) -> list[Outcome]:
         p95, mean = (inf if time is None else time for time in (one.p95, one.mean))
         return one.level, p95, mean, one.scenario
 
-    ordered = sorted(outcomes, key=order)
-    ranks: dict[int, int] = {}
-    found = []
-    for one in ordered:
-        ranks[one.level] = ranks.get(one.level, 0) + 1
-        found.append(Outcome(**{**asdict(one), "rank": ranks[one.level]}))
-    return found
+    ordered = groupby(sorted(outcomes, key=order), key=lambda one: one.level)
+    return [replace(one, rank=rank) for _, ones in ordered for rank, one in enumerate(ones, 1)]
 
 
 def _runner(lane: Sequence[Scenario | None], levels: int) -> Callable[..., Iterator[pa.RecordBatch]]:
@@ -134,11 +126,7 @@ def _runner(lane: Sequence[Scenario | None], levels: int) -> Callable[..., Itera
         priorities = _numbers(table, "priority")
         level = {priority: level_of(priority, levels) for priority in set(priorities)}
         classes = [level[priority] for priority in priorities]
-        rows = [
-            row
-            for scenario in lane
-            for row in spreads(_name_of(scenario), _simulated(table, priorities, scenario), classes)
-        ]
+        rows = [row for scenario in lane for row in spreads(*_simulated(table, priorities, scenario), classes)]
         types = [pa.string(), pa.int32(), pa.int64(), *[pa.float64()] * 4, pa.map_(pa.string(), pa.int64())]
         columns = zip(*[(*row, list(losses.items())) for *row, losses in rows], strict=True)
         arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
@@ -148,16 +136,12 @@ def _runner(lane: Sequence[Scenario | None], levels: int) -> Callable[..., Itera
     return run
 
 
-def _name_of(scenario: Scenario | None) -> str:
-    return REALITY if scenario is None else scenario.name
-
-
-def _simulated(table: pa.Table, priorities: Sequence[int], scenario: Scenario | None) -> Simulated:
+def _simulated(table: pa.Table, priorities: Sequence[int], scenario: Scenario | None) -> tuple[str, Simulated]:
     if scenario is None:
         waited = _numbers(table, "waited")
-        return Simulated(waited, [None] * len(waited))
+        return REALITY, Simulated(waited, [None] * len(waited))
     arrivals = map(Arrival, _numbers(table, "at"), priorities, _numbers(table, "service"))
-    return simulate(list(arrivals), scenario)
+    return scenario.name, simulate(list(arrivals), scenario)
 
 
 def _numbers(table: pa.Table, name: str) -> list[Any]:
