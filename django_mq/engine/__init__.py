@@ -12,13 +12,13 @@ What is trusted
 
 Where to look
     ``Queue`` is what one uses, ``Rules`` what it is told to be, and ``Broker`` many of them.
-    Its doors (``doors``) take the lock and hand the work to the parts: ``Contents`` keeps each
+    It takes the lock and hands the work to the parts: ``Contents`` keeps each
     entry where its state belongs, ``Dispatch`` decides who gets which, ``Consumers`` knows who
     waits, an ``EntryList`` keeps the order, ``Room`` the limits, ``Groups`` who owns what, and
     ``Afterlife`` where the dead go.
 
 Locks
-    One lock per queue, or one for all queues of a broker; every door takes it, and nothing
+    One lock per queue, or one for all queues of a broker; every method of a queue takes it, and nothing
     else in the package does but ``Timer``, which has its own. A consumer's
     ``wake`` is called under it and must not call the queue.
 

@@ -73,11 +73,6 @@ class Statistics:
         self.most_depth_bytes = 0
         self.most_ready = 0
 
-    def left(self, size: int) -> None:
-        """A message was removed."""
-        self.dequeued += 1
-        self.dequeued_bytes += size
-
     @property
     def depth(self) -> int:
         """How many messages are here, in whatever state."""
@@ -310,7 +305,8 @@ class Contents:
     def depart(self, entry: "Entry", cause: Cause) -> None:
         """Count an entry that is gone, and tell who must know."""
         statistics = self.statistics
-        statistics.left(entry.message.size)
+        statistics.dequeued += 1
+        statistics.dequeued_bytes += entry.message.size
         if cause is Cause.ACCEPTED:
             statistics.accepted += 1
         elif cause in _KILLED:

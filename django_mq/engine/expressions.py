@@ -106,35 +106,23 @@ def _expires(message: Message) -> object:
     return 0 if message.expires_at is None else _milliseconds(message.expires_at)
 
 
-def _id(message: Message) -> object:
-    return message.id
-
-
-def _priority(message: Message) -> object:
-    return message.priority
-
-
-def _queue(message: Message) -> object:
-    return message.queue or None
-
-
 #: From the name in the selector to what reads it: JMS' names and, with AMQ in front, Artemis'. A header that has
 #: one of these names cannot be asked for.
 PROPERTIES: Final[Mapping[str, Callable[[Message], object]]] = {
-    "JMSMessageID": _id,
-    "JMSPriority": _priority,
+    "JMSMessageID": operator.attrgetter("id"),
+    "JMSPriority": operator.attrgetter("priority"),
     "JMSTimestamp": _published,
     "JMSDeliveryTime": _deliverable,
     "JMSExpiration": _expires,
-    "JMSDestination": _queue,
+    "JMSDestination": lambda message: message.queue or None,
     "JMSType": lambda message: message.type or None,
     "JMSCorrelationID": lambda message: message.correlation_id,
     "JMSReplyTo": lambda message: message.reply_to,
-    "AMQUserID": _id,
-    "AMQPriority": _priority,
+    "AMQUserID": operator.attrgetter("id"),
+    "AMQPriority": operator.attrgetter("priority"),
     "AMQTimestamp": _published,
     "AMQExpiration": _expires,
-    "AMQAddress": _queue,
+    "AMQAddress": lambda message: message.queue or None,
     "AMQSize": lambda message: message.size,
 }
 
@@ -289,11 +277,7 @@ def _calculate(operation: Callable[[Any, Any], Any], left: Value, right: Value) 
 
 def signed(sign: str, part: Expression) -> Expression:
     """A number with a sign before it; anything else has no value."""
-    return chain(_zero, [(sign, part)])
-
-
-def _zero(_: Message) -> Value:
-    return 0
+    return chain(literal(0), [(sign, part)])
 
 
 #: Answers a match, or None, for the whole of a text.

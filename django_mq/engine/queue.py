@@ -884,7 +884,7 @@ class Queue:
         """Send an entry of a queue that is deleted to where its dead letters go."""
         fate = self._afterlife.dead(entry, self._now, QUEUE_DELETED)
         self._contents.take_back(entry, Cause.KILLED)
-        return DISCARDED if fate.kept else fate
+        return DISCARDED if fate is Fate.DEAD else fate
 
     def _bury(
         self,
@@ -904,10 +904,10 @@ class Queue:
             entry.cause, entry.died_at = cause, self._now
             return Fate.DEAD
         fate = self._afterlife.dead(entry, self._now, cause)
-        if fate.kept and not self.deleted:
+        if fate is Fate.DEAD and not self.deleted:
             return fate
         self._contents.take_out(entry, Cause.KILLED)
-        return DISCARDED if fate.kept else fate
+        return DISCARDED if fate is Fate.DEAD else fate
 
     # What an operator does.
 

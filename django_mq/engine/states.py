@@ -61,13 +61,8 @@ class Fate(IntEnum):
     #: Gone for good: superseded, purged meanwhile, or dead with nowhere to go.
     DISCARDED = 5
 
-    @property
-    def kept(self) -> bool:
-        """Whether the entry is still here, dead."""
-        return self is Fate.DEAD
 
-
-# Plain names, as in ``states``.
+# Plain names, as above.
 VOID: Final = Fate.VOID
 ACCEPTED: Final = Fate.ACCEPTED
 RETURNED: Final = Fate.RETURNED
