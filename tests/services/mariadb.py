@@ -89,9 +89,15 @@ class MariaDB(Server):
 
     def _install(self) -> None:
         command = [self.installer, NO_CONFIGURATION, f"--datadir={self.data}", *self._as_root()]
-        quiet = ["--skip-test-db", "--auth-root-authentication-method=normal"]
+        command += [self._tmpdir(), "--skip-test-db", "--auth-root-authentication-method=normal"]
         with self.log.open("ab") as log:
-            subprocess.run([*command, *quiet], stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True)
+            done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        if done.returncode:
+            raise RuntimeError(f"mariadb-install-db failed; its log ends with:\n{self.log_end()}")
+
+    def _tmpdir(self) -> str:
+        """A server that starts removes what looks like another server's temporary tables: keep them apart."""
+        return f"--tmpdir={self.directory}"
 
     @staticmethod
     def _as_root() -> list[str]:
@@ -104,8 +110,6 @@ class MariaDB(Server):
             "datadir": str(self.data),
             "socket": str(self.socket),
             "pid-file": str(self.directory / "pid"),
-            # A server that starts removes what looks like another one's temporary tables.
-            "tmpdir": str(self.directory),
             "max-connections": str(MAX_CONNECTIONS),
             "innodb-buffer-pool-size": "64M",
             "innodb-flush-log-at-trx-commit": "2",
@@ -114,7 +118,7 @@ class MariaDB(Server):
         alone = ["--skip-networking", "--skip-grant-tables"]
         if not self.durable:
             alone += ["--debug-no-sync", "--skip-innodb-doublewrite"]
-        return [self.program, NO_CONFIGURATION, *alone, *self._as_root(), *options]
+        return [self.program, NO_CONFIGURATION, *alone, *self._as_root(), self._tmpdir(), *options]
 
     def answers(self) -> bool:
         """Return whether a connection is accepted; not while the server still recovers."""
