@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 
 #: Rows of one transaction.
 BATCH = 1000
-INSERT = """
-INSERT INTO django_mq_message (
-    queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type,
-    published_at, dead_reason, content_type, content_encoding, headers, body)
-VALUES (%s, 1, 4, 0, 4, 0, false, false, %s, '',
-    '2026-01-01 00:00:00', '', 'application/json', 'utf-8', '{}', %s)
-"""
+#: A ready message: the columns that have no default, and a row of them.
+COLUMNS = (
+    "queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type,"
+    " published_at, dead_reason, content_type, content_encoding, headers, body"
+)
+ROW = (
+    "({queue}, 1, 4, 0, 4, 0, false, false, %s, '',"
+    " '2026-01-01 00:00:00', '', 'application/json', 'utf-8', '{{}}', {body})"
+)
+INSERT = f"INSERT INTO django_mq_message ({COLUMNS}) VALUES {ROW.format(queue='%s', body='%s')}"
 CLAIM = """
 UPDATE django_mq_message SET state = 2 WHERE id IN (
     SELECT id FROM (

@@ -13,19 +13,11 @@ from typing import Any, ClassVar
 
 from django.db import connections
 
+from django_mq.benchmarks.plain_sql import BATCH, COLUMNS, ROW
 from django_mq.delivery.codecs import new_message_id
 
 TABLE = "mq_bench_raw"
-#: Rows of one statement.
-BATCH = 1000
-COLUMNS = (
-    "queue_id, state, level, place, priority, attempts, redelivered, suspect, message_id, type,"
-    " published_at, dead_reason, content_type, content_encoding, headers, body"
-)
-VALUES = (
-    "(1, 1, 4, 0, 4, 0, false, false, %s, '', '2026-01-01 00:00:00', '', 'application/json', 'utf-8', '{}',"
-    """ '{"n":12345}')"""
-)
+VALUES = ROW.format(queue=1, body="""'{"n":12345}'""")
 HEAD = f"SELECT id FROM {TABLE} WHERE queue_id = 1 AND state = 1 ORDER BY level DESC, place, id LIMIT %s"
 
 
