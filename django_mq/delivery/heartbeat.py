@@ -1,4 +1,4 @@
-"""The keeper, one thread per session that renews it whatever the worker's loop is doing; and what a session knows.
+"""The keeper, one thread per session that renews it even while the loop is blocked; and what a session knows.
 
 A session goes on without asking as long as it is certain of its lease. Three answers can be missing: to a renewal,
 after a pause; to a claim, when the connection breaks; to a revival, which opens the row of a reaped session again

@@ -110,7 +110,7 @@ class ConsumerRuntime:
     @property
     def consumes(self) -> bool:
         """Whether it has claimed, or has queues to claim from."""
-        return bool(self.session.queues) or self.session.id is not None
+        return bool(self.feeder.consumed) or self.session.id is not None
 
     def subscribe(self, queues: Iterable[str], other_topics: Iterable[str] = ()) -> None:
         """Claim from exactly these queues, and listen to their hints and to other topics."""
@@ -137,9 +137,9 @@ class ConsumerRuntime:
     def settle_down(self, queues: Collection[str], *, able: bool) -> bool:
         """Before waiting, say whether others may count on this session; False if it must claim first.
 
-        ``able``: what the next look brings could begin at once.
+        ``able``: what the next look brings could begin at once. A session that is to be quiet never is.
         """
-        return self._standby.settle_down(tuple(queues), able=able)
+        return self._standby.settle_down(tuple(queues), able=able and not self.session.quiet)
 
     def wait(self, seconds: float | None) -> None:
         """Wait for a hint, for returning credit, or for so long."""

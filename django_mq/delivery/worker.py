@@ -295,8 +295,7 @@ class Worker:
         self.runtime.poll()
 
     def _settle_down(self) -> bool:
-        wanted = {} if self.session.quiet else self._shift.dispatcher.hungry()
-        return self.runtime.settle_down(wanted, able=bool(wanted) and self._slots() > 0)
+        return self.runtime.settle_down(self._shift.dispatcher.hungry(), able=self._slots() > 0)
 
     def _may_claim(self) -> bool:
         """Whether messages were left behind, and the credit for them is back."""

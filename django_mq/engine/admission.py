@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Exclusivity(Enum):
     """Whom a queue may belong to."""
 
-    #: Nobody: all are welcome.
+    #: No client: every consumer may subscribe.
     NONE = "none"
     #: One consumer at a time, whosever it is.
     LINK = "link"

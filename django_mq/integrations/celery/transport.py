@@ -294,7 +294,7 @@ class Transport(virtual.Transport):
         limits, credit = self._credit(ahead)
         slots = credit if self._worker is None else self._worker.slots()
         refill = max(1, max(self._window(), ahead) // 2)
-        self._able = credit > 0 and slots > 0 and not runtime.session.quiet
+        self._able = credit > 0 and slots > 0
         claimed = runtime.claim(limits, credit=credit, slots=slots, refill=refill)
         if claimed:
             self._ahead.claimed(settled, len(claimed))
