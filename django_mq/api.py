@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from django_mq import conf
 from django_mq.delivery import following
 from django_mq.delivery.handlers import ReceivedMessage, consumer
-from django_mq.delivery.publishing import Letter, apublish, apublish_many, publish, publish_many
+from django_mq.delivery.publishing import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery.queues import pause, resume
 from django_mq.delivery.validation import existing
 from django_mq.engine.selector import Selector
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Browsed
 
 __all__ = [
-    "Letter",
+    "OutgoingMessage",
     "ReceivedMessage",
     "Reject",
     "Release",

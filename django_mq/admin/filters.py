@@ -37,7 +37,7 @@ def _newest_attempts(field: str) -> Iterable[str]:
     return Attempt.objects.using(alias()).values_list(field, flat=True)[:TYPES_SAMPLE]
 
 
-def _some_letters() -> list[int]:
+def _some_dead_letters() -> list[int]:
     """Return dead letters of the newest messages; where these have none, whichever are first in their indexes."""
     letters = narrowing.by_state(Message.objects.using(alias()), indexed.DEAD_LETTERS)
     look = slices.newest(letters, TYPES_SAMPLE, patience=0)
@@ -160,7 +160,7 @@ class ErrorFilter(Filter):
     narrowed = staticmethod(narrowing.by_reason)
 
     def found(self, model: type[Any]) -> Iterable[str]:
-        newest = Message.objects.using(alias()).filter(pk__in=_some_letters()).order_by()
+        newest = Message.objects.using(alias()).filter(pk__in=_some_dead_letters()).order_by()
         return newest.values_list("dead_reason", flat=True)
 
 

@@ -37,7 +37,7 @@ from django_mq.admin.message_acts import ACTS, RETRY
 from django_mq.admin.paging import BoundedChangeList, BoundedPaginator
 from django_mq.admin.selection import SelectionAdmin
 from django_mq.admin.table import IdSearch, ReadOnly, alias
-from django_mq.delivery.redriving import is_letter
+from django_mq.delivery.redriving import is_dead_letter
 from django_mq.diagnosis import indexed, looking, narrowing
 from django_mq.diagnosis.indexed import DEAD_LETTERS
 from django_mq.diagnosis.suggesting import suggestions
@@ -62,7 +62,16 @@ BESIDE = {"order", PAGE_VAR, ALL_VAR, ERROR_FLAG}
 #: Values of the filter of states that show dead letters and nothing else.
 LETTER_STATES = {str(Message.Status.DEAD.value), DEAD_LETTERS}
 #: In place of the priority, which no longer matters, and of the attempts, which a move to another queue forgets.
-LETTER_COLUMNS = ["short_id", "queue", "situation", "type", "failed", "first_error", "last_error", "published"]
+DEAD_LETTER_COLUMNS = [
+    "short_id",
+    "queue",
+    "situation",
+    "type",
+    "failed",
+    "first_error",
+    "last_error",
+    "published",
+]
 
 
 class DeadLetterList(BoundedChangeList):
@@ -175,10 +184,10 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     # Columns.
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return DeadLetterList if _shows_letters(request.GET) else super().get_changelist(request, **kwargs)
+        return DeadLetterList if _shows_dead_letters(request.GET) else super().get_changelist(request, **kwargs)
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return LETTER_COLUMNS if _shows_letters(request.GET) else super().get_list_display(request)
+        return DEAD_LETTER_COLUMNS if _shows_dead_letters(request.GET) else super().get_list_display(request)
 
     @admin.display(description=gettext_lazy("state"))
     def situation(self, message: Message) -> str:
@@ -244,7 +253,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
 
     def _acts_for(self, request: HttpRequest, message: Message, headers: str | None) -> list[tuple[str, str]]:
         """Return the acts that apply to the message now and that the user may do."""
-        dead = message.state == Message.Status.DEAD or is_letter(message.queue.name, headers)
+        dead = message.state == Message.Status.DEAD or is_dead_letter(message.queue.name, headers)
         fit = (act for act in ACTS if message.state in act.states and (dead or act is not RETRY))
         acts = [(act.name, str(act.label)) for act in fit if self.may_do(request, act)]
         return [*acts, (download_json.__name__, _("Download"))]
@@ -256,7 +265,7 @@ def _worker(message: Message) -> str:
     return message.session.name
 
 
-def _shows_letters(address: Mapping[str, str]) -> bool:
+def _shows_dead_letters(address: Mapping[str, str]) -> bool:
     return address.get("state") in LETTER_STATES
 
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from django_mq.admin import payload, report
 from django_mq.admin.table import alias
 from django_mq.delivery.codecs import JSON, TEXT
-from django_mq.delivery.publishing import Letter, publish_many
+from django_mq.delivery.publishing import OutgoingMessage, publish_many
 from django_mq.diagnosis import masking
 from django_mq.diagnosis.copying import without_traces
 from django_mq.diagnosis.task_ids import with_task_id
@@ -53,7 +53,7 @@ class HeadersField(forms.JSONField):
         return payload.sendable(super().prepare_value(value))
 
 
-class LetterForm(forms.Form):
+class PublishForm(forms.Form):
     """What ``publish`` takes, as far as it can be typed."""
 
     queue = forms.ModelChoiceField(queryset=Queue.objects.none(), to_field_name="name", label=_("Queue"))
@@ -97,10 +97,10 @@ class LetterForm(forms.Form):
                 self.add_error("body", _("This is not JSON: %(error)s") % {"error": error})
         return cleaned
 
-    def letter(self) -> Letter:
+    def outgoing(self) -> OutgoingMessage:
         """Return what was filled in; a Celery task whose headers name no id is given one."""
         given = self.cleaned_data
-        letter = Letter(
+        outgoing = OutgoingMessage(
             queue=given["queue"].name,
             body=given["content"],
             content_type=given["kind"],
@@ -109,7 +109,7 @@ class LetterForm(forms.Form):
             priority=given["priority"],
             delay=given["delay"],
         )
-        return with_task_id(letter)
+        return with_task_id(outgoing)
 
 
 def copied(message: Message) -> dict[str, Any] | None:
@@ -138,10 +138,10 @@ def copied(message: Message) -> dict[str, Any] | None:
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     """Ask for a message and publish it. To copy one takes the permission to view it."""
-    form = LetterForm(request.POST or None, initial=_copied(admin, request))
+    form = PublishForm(request.POST or None, initial=_copied(admin, request))
     if form.is_valid():
         try:
-            (message_id,) = publish_many([form.letter()], using=alias())
+            (message_id,) = publish_many([form.outgoing()], using=alias())
         except MQError as error:
             form.add_error(None, str(error))
         else:

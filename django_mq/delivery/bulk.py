@@ -21,22 +21,22 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from django_mq.delivery.publishing import Letter
+    from django_mq.delivery.publishing import OutgoingMessage
     from django_mq.stores.base import Store
     from django_mq.stores.records import Times
 
 
 def publish_alike(
-    letter: Letter,
+    outgoing: OutgoingMessage,
     bodies: Sequence[bytes],
     *,
     message_ids: Sequence[bytes | None] | None = None,
     times: Times | None = None,
     using: str | None = None,
 ) -> None:
-    """Publish a message like the letter for each body; all or, raising as ``publish`` does, none.
+    """Publish a message like ``outgoing`` for each body. Publish all or, raising as ``publish`` does, none.
 
-    The bodies are what the letter's content type says, and are not looked at. Ids are 16 bytes each; a
+    The bodies are of the content type of ``outgoing``; they are not checked. Ids are 16 bytes each; a
     message that is given none gets a new one. In a queue whose rules look at each message, and where
     signals are listened to, this is ``publish_many``.
     """
@@ -44,9 +44,9 @@ def publish_alike(
     store = shared_store(alias)
     if not bodies:
         return
-    _, like = check(replace(letter, body=bodies[0]))
-    if _is_looked_at(letter, store):
-        publish_many(_letters(letter, bodies, message_ids, times), using=alias)
+    _, like = check(replace(outgoing, body=bodies[0]))
+    if _is_looked_at(outgoing, store):
+        publish_many(_each(outgoing, bodies, message_ids, times), using=alias)
         return
     validation.check_size(max(bodies, key=len))
     ids = _complete(message_ids, len(bodies))
@@ -54,15 +54,18 @@ def publish_alike(
     hinting.announce_alike(like, len(bodies), store, times)
 
 
-def _letters(
-    letter: Letter, bodies: Sequence[bytes], message_ids: Sequence[bytes | None] | None, times: Times | None
-) -> Iterator[Letter]:
-    """Yield each message as a letter of its own."""
+def _each(
+    outgoing: OutgoingMessage,
+    bodies: Sequence[bytes],
+    message_ids: Sequence[bytes | None] | None,
+    times: Times | None,
+) -> Iterator[OutgoingMessage]:
+    """Yield each message as an outgoing message of its own."""
     ids = message_ids or [None] * len(bodies)
-    moments = repeat((letter.deliver_at, letter.expires_at), len(bodies)) if times is None else times.moments()
+    moments = repeat((outgoing.deliver_at, outgoing.expires_at), len(bodies)) if times is None else times.moments()
     for body, id_, (due, end) in zip(bodies, ids, moments, strict=True):
         known = None if id_ is None else UUID(bytes=id_)
-        yield replace(letter, body=body, message_id=known, deliver_at=due, expires_at=end)
+        yield replace(outgoing, body=body, message_id=known, deliver_at=due, expires_at=end)
 
 
 def _complete(given: Sequence[bytes | None] | None, count: int) -> list[bytes]:
@@ -71,9 +74,9 @@ def _complete(given: Sequence[bytes | None] | None, count: int) -> list[bytes]:
     return new if given is None else [id_ or made for id_, made in zip(given, new, strict=True)]
 
 
-def _is_looked_at(letter: Letter, store: Store) -> bool:
+def _is_looked_at(outgoing: OutgoingMessage, store: Store) -> bool:
     """Whether somebody wants to see, or decide about, each message by itself."""
-    own = letter.exchange is not None or letter.message_id is not None or letter.dedup_id is not None
+    own = outgoing.exchange is not None or outgoing.message_id is not None or outgoing.dedup_id is not None
     if own or is_watched():
         return True
-    return declaring(store, [letter.queue], partial(rules_of, store, letter.queue)) is not None
+    return declaring(store, [outgoing.queue], partial(rules_of, store, outgoing.queue)) is not None

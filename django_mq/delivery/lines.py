@@ -1,4 +1,4 @@
-"""Many messages from JSON lines: each line a body, or a whole letter.
+"""Many messages from JSON lines: each line is a body, or an object with the arguments of ``publish``.
 
 A file may be longer than memory, so it is published batch by batch, each in a transaction
 of its own; a line that cannot be published stops there, and says where there is.
@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.publishing import Letter, check, publish_many
+from django_mq.delivery.publishing import OutgoingMessage, check, publish_many
 from django_mq.delivery.validation import read_time
 from django_mq.errors import InvalidMessage, MQError, PublishError, PublishingStopped
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 #: Messages published by one transaction.
 BATCH = 1000
-#: What a line that is a letter may name.
-FIELDS = frozenset(field.name for field in fields(Letter))
+#: The names that such an object may have.
+FIELDS = frozenset(field.name for field in fields(OutgoingMessage))
 #: Among them, times.
 TIMES = ("deliver_at", "expires_at")
 
 
-def publish_lines(lines: Iterable[bytes], template: Letter, *, letters: bool = False, using: str) -> int:
+def publish_lines(lines: Iterable[bytes], template: OutgoingMessage, *, whole: bool = False, using: str) -> int:
     """Publish a message for each line that is not blank, in order; return how many.
 
-    The template says what the lines leave unsaid; without ``letters`` a line is a body.
+    ``template`` holds what the lines do not give. A line is a body; with ``whole`` it is an object.
     Raises PublishingStopped, having published every batch before the line it names, or before it was interrupted.
     """
     published = 0
     try:
         for batch in _batches(lines):
-            ready = [_read(number, line, template, letters, published) for number, line in batch]
+            ready = [_read(number, line, template, whole, published) for number, line in batch]
             _publish(ready, published, using)
             published += len(batch)
     except KeyboardInterrupt:
@@ -50,17 +50,19 @@ def _batches(lines: Iterable[bytes]) -> Iterator[list[tuple[int, bytes]]]:
         yield batch
 
 
-def _publish(ready: Sequence[tuple[int, Letter]], published: int, using: str) -> None:
+def _publish(ready: Sequence[tuple[int, OutgoingMessage]], published: int, using: str) -> None:
     try:
-        publish_many([letter for _, letter in ready], using=using)
+        publish_many([outgoing for _, outgoing in ready], using=using)
     except MQError as error:
         raise PublishingStopped(published, _where(ready), error) from error
 
 
-def _read(number: int, line: bytes, template: Letter, letters: bool, published: int) -> tuple[int, Letter]:
+def _read(
+    number: int, line: bytes, template: OutgoingMessage, whole: bool, published: int
+) -> tuple[int, OutgoingMessage]:
     try:
         said = json.loads(line)
-        changes = _fields(said) if letters else {"body": said}
+        changes = _fields(said) if whole else {"body": said}
     except InvalidMessage as error:
         raise PublishingStopped(published, f"Line {number}", error) from None
     except (ValueError, RecursionError) as error:
@@ -68,11 +70,11 @@ def _read(number: int, line: bytes, template: Letter, letters: bool, published: 
     return number, replace(template, **changes)
 
 
-def _where(batch: Sequence[tuple[int, Letter]]) -> str:
+def _where(batch: Sequence[tuple[int, OutgoingMessage]]) -> str:
     """Name the line that is at fault, or, where no line is by itself, those that went together."""
-    for number, letter in batch:
+    for number, outgoing in batch:
         try:
-            check(letter)
+            check(outgoing)
         except MQError:
             return f"Line {number}"
     first, last = batch[0][0], batch[-1][0]
@@ -83,6 +85,8 @@ def _fields(said: Any) -> dict[str, Any]:
     if not isinstance(said, dict):
         raise InvalidMessage("It is not an object.")
     if unknown := sorted(set(said) - FIELDS):
-        raise InvalidMessage(f"It names {unknown[0]!r}; a letter has {', '.join(sorted(FIELDS))}.")
+        raise InvalidMessage(
+            f"It has {unknown[0]!r}, which is no argument of publish(); the arguments are {', '.join(sorted(FIELDS))}."
+        )
     times = {name: read_time(said[name], name) for name in TIMES if isinstance(said.get(name), str)}
     return {**said, **times}

@@ -1,6 +1,6 @@
 """Publishing: check, encode, and append in the caller's transaction. Only the hint waits for the commit.
 
-A ``Letter`` is one message as its publisher gives it; its checks make a row of it.
+``check`` makes a ``NewMessage``, which a store writes, of an ``OutgoingMessage``, which the caller gives.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NO_HEADERS = "{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class OutgoingMessage:
     """One message for ``publish_many``; the fields are the arguments of ``publish``."""
 
     queue: str = ""
@@ -60,54 +60,58 @@ class Letter:
     content_type: str | None = None
 
 
-#: Stands for the letter that a pair of queue and body is: no exchange, and nothing said.
-PLAIN = Letter()
+#: Stands for any pair of queue and body: no exchange, no options.
+PLAIN = OutgoingMessage()
 
 
-def check_plain(given: Letter | tuple[str, Any], ids: Iterator[UUID]) -> tuple[Letter, NewMessage] | None:
-    """Check a pair as ``check`` would check its letter, in a third of the time; None for anything else."""
+def check_plain(
+    given: OutgoingMessage | tuple[str, Any], ids: Iterator[UUID]
+) -> tuple[OutgoingMessage, NewMessage] | None:
+    """Check a pair of queue and body in a third of the time of ``check``. Return None for anything else."""
     if type(given) is not tuple or len(given) != 2:
         return None
     return PLAIN, check_body(*given, next(ids))
 
 
 def check_body(queue: str, body: Any, message_id: UUID) -> NewMessage:
-    """Return the message that a queue and a body are. Raises InvalidMessage and its kin."""
+    """Return the message of a queue and a body. Raises InvalidMessage or a subclass."""
     name = validation.check_target(queue, None)
     encoded, content_type = encode_body(body)
     validation.check_size(encoded)
     return NewMessage(queue_name=name, message_id=message_id, body=encoded, content_type=content_type)
 
 
-def as_letter(given: Letter | tuple[str, Any]) -> Letter:
-    """Return the letter, or make one of a pair of queue and body. Raises InvalidMessage."""
-    if isinstance(given, Letter):
+def as_outgoing(given: OutgoingMessage | tuple[str, Any]) -> OutgoingMessage:
+    """Return an OutgoingMessage, made from a pair of queue and body if need be. Raises InvalidMessage."""
+    if isinstance(given, OutgoingMessage):
         return given
     if not isinstance(given, tuple) or len(given) != 2:
-        raise InvalidMessage(f"Publish a Letter, or a pair of queue and body, not {type(given).__name__}.")
-    return Letter(queue=given[0], body=given[1])
+        raise InvalidMessage(
+            f"Publish an OutgoingMessage, or a pair of queue and body, not {type(given).__name__}."
+        )
+    return OutgoingMessage(queue=given[0], body=given[1])
 
 
-def check(letter: Letter) -> tuple[Letter, NewMessage]:
-    """Return the letter with its message, checked and encoded. Raises InvalidMessage and its kin."""
-    target = validation.check_target(letter.queue, letter.exchange)
-    validation.text(letter.routing_key, "routing_key")
-    deliver_at, delay_seconds = validation.moment(letter.deliver_at, letter.delay, "deliver_at", "delay")
-    expires_at, ttl_seconds = validation.moment(letter.expires_at, letter.ttl, "expires_at", "ttl")
-    body, content_type = encode_body(letter.body, letter.content_type)
-    headers = _checked_headers(letter.headers)
+def check(outgoing: OutgoingMessage) -> tuple[OutgoingMessage, NewMessage]:
+    """Return what was given with the checked and encoded message. Raises InvalidMessage or a subclass."""
+    target = validation.check_target(outgoing.queue, outgoing.exchange)
+    validation.text(outgoing.routing_key, "routing_key")
+    deliver_at, delay_seconds = validation.moment(outgoing.deliver_at, outgoing.delay, "deliver_at", "delay")
+    expires_at, ttl_seconds = validation.moment(outgoing.expires_at, outgoing.ttl, "expires_at", "ttl")
+    body, content_type = encode_body(outgoing.body, outgoing.content_type)
+    headers = _checked_headers(outgoing.headers)
     validation.check_size(body)
-    return letter, NewMessage(
-        queue_name=target if letter.exchange is None else "",
-        message_id=validation.message_id(letter.message_id) or new_message_id(),
+    return outgoing, NewMessage(
+        queue_name=target if outgoing.exchange is None else "",
+        message_id=validation.message_id(outgoing.message_id) or new_message_id(),
         body=body,
         content_type=validation.text(content_type, "content_type", limit=100),
         headers=headers,
-        priority=validation.priority(letter.priority),
-        type=validation.text(letter.type, "type"),
-        correlation_id=validation.text(letter.correlation_id, "correlation_id") or None,
-        group_key=validation.text(letter.group_key, "group_key") or None,
-        dedup_id=validation.text(letter.dedup_id, "dedup_id") or None,
+        priority=validation.priority(outgoing.priority),
+        type=validation.text(outgoing.type, "type"),
+        correlation_id=validation.text(outgoing.correlation_id, "correlation_id") or None,
+        group_key=validation.text(outgoing.group_key, "group_key") or None,
+        dedup_id=validation.text(outgoing.dedup_id, "dedup_id") or None,
         deliver_at=deliver_at,
         delay_seconds=delay_seconds,
         expires_at=expires_at,
@@ -163,9 +167,9 @@ def publish(
     """
     said = (exchange, routing_key, priority, headers, message_id, correlation_id, type, group_key, content_type)
     timed = (deliver_at, delay, expires_at, ttl, dedup_id)
-    if all(map(is_, said + timed, SAID_NOTHING)) and not is_watched():
+    if all(map(is_, said + timed, DEFAULTS)) and not is_watched():
         return _publish_plain(queue, body, using or conf.load().DATABASE)
-    letter = Letter(
+    outgoing = OutgoingMessage(
         queue=queue,
         body=body,
         exchange=exchange,
@@ -183,20 +187,20 @@ def publish(
         dedup_id=dedup_id,
         content_type=content_type,
     )
-    return publish_many([letter], using=using)[0]
+    return publish_many([outgoing], using=using)[0]
 
 
-#: The arguments of ``publish`` that nobody gave.
-SAID_NOTHING = (None, "", 4, None, None, None, "", *(None,) * 7)
+#: The defaults of ``publish``.
+DEFAULTS = (None, "", 4, None, None, None, "", *(None,) * 7)
 
 
 def is_watched() -> bool:
-    """Whether somebody listens to what is published."""
+    """Whether a signal of publishing has receivers."""
     return signals.is_wanted(signals.message_publishing) or signals.is_wanted(signals.messages_published)
 
 
 def _publish_plain(queue: str, body: Any, alias: str) -> UUID:
-    """Do what ``publish_many`` does for one body and its queue, where nobody watches, in half of the time."""
+    """Do what ``publish_many`` does for one body and its queue, where no signal is wanted, in half of the time."""
     store = shared_store(alias)
     message = check_body(queue, body, new_message_id())
     append(store, [message])
@@ -204,27 +208,31 @@ def _publish_plain(queue: str, body: Any, alias: str) -> UUID:
     return message.message_id
 
 
-def publish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | None = None) -> list[UUID]:
+def publish_many(messages: Iterable[OutgoingMessage | tuple[str, Any]], *, using: str | None = None) -> list[UUID]:
     """Publish all messages, or, raising as ``publish`` does, none; return their ids in order.
 
-    Each is a Letter, or a pair of queue and body.
+    Each is an OutgoingMessage, or a pair of queue and body.
     """
     alias = using or conf.load().DATABASE
-    messages, message_ids = _prepare(letters, alias)
-    _write(messages, message_ids, alias)
+    checked, message_ids = _prepare(messages, alias)
+    _write(checked, message_ids, alias)
     return message_ids
 
 
-def _prepare(letters: Iterable[Letter | tuple[str, Any]], alias: str) -> tuple[list[NewMessage], list[UUID]]:
-    """Return the checked messages, a copy for each queue they are routed to, and the ids of the letters."""
+def _prepare(
+    given: Iterable[OutgoingMessage | tuple[str, Any]], alias: str
+) -> tuple[list[NewMessage], list[UUID]]:
+    """Return the checked messages, a copy for each queue they are routed to, and the ids."""
     store = shared_store(alias)
     if signals.is_wanted(signals.message_publishing):
-        letters = [_announced(as_letter(given), alias) for given in letters]
-    given_all = list(letters)
+        given = [_announced(as_outgoing(each), alias) for each in given]
+    given_all = list(given)
     ids = new_uuids(len(given_all))
-    checked = [check_plain(given, ids) or check(as_letter(given)) for given in given_all]
+    checked = [check_plain(each, ids) or check(as_outgoing(each)) for each in given_all]
     routed = [
-        copy for letter, message in checked for copy in route(store, letter.exchange, letter.routing_key, message)
+        copy
+        for outgoing, message in checked
+        for copy in route(store, outgoing.exchange, outgoing.routing_key, message)
     ]
     return routed, [message.message_id for _, message in checked]
 
@@ -237,21 +245,21 @@ def _write(messages: list[NewMessage], message_ids: list[UUID], alias: str) -> N
         store.after_commit(partial(signals.tell, signals.messages_published, message_ids=message_ids, using=alias))
 
 
-def _announced(letter: Letter, alias: str) -> Letter:
-    """Let receivers add headers, before anything is checked: what they add is held to the same rules."""
-    given: Any = letter.headers
+def _announced(outgoing: OutgoingMessage, alias: str) -> OutgoingMessage:
+    """Let receivers add headers. This comes before the checks, which then cover what was added."""
+    given: Any = outgoing.headers
     if not isinstance(given, Mapping | None):
-        return letter  # refused in a moment, with the reason
+        return outgoing  # check() refuses it, with the reason
     headers = dict(given or {})
     signals.tell(
         signals.message_publishing,
         headers=headers,
-        queue=letter.queue,
-        exchange=letter.exchange,
-        type=letter.type,
+        queue=outgoing.queue,
+        exchange=outgoing.exchange,
+        type=outgoing.type,
         using=alias,
     )
-    return replace(letter, headers=headers or letter.headers)
+    return replace(outgoing, headers=headers or outgoing.headers)
 
 
 #: Async code has no Django transaction to join: its publishes run here, each on its own.
@@ -264,18 +272,20 @@ async def apublish(queue: str = "", body: Any = None, *, using: str | None = Non
     It joins no transaction: Django has none in async code. While a full queue makes its publishers wait,
     the coroutine waits and holds no thread.
     """
-    [message_id] = await apublish_many([Letter(queue=queue, body=body, **options)], using=using)
+    [message_id] = await apublish_many([OutgoingMessage(queue=queue, body=body, **options)], using=using)
     return message_id
 
 
-async def apublish_many(letters: Iterable[Letter | tuple[str, Any]], *, using: str | None = None) -> list[UUID]:
+async def apublish_many(
+    messages: Iterable[OutgoingMessage | tuple[str, Any]], *, using: str | None = None
+) -> list[UUID]:
     """Publish many from async code: as ``publish_many``, in one transaction of its own."""
     alias = using or conf.load().DATABASE
-    messages, message_ids = await _run_apart(_prepare, list(letters), alias)
+    checked, message_ids = await _run_apart(_prepare, list(messages), alias)
     patience = Patience()
     while True:
         try:
-            await _run_apart(_write, messages, message_ids, alias)
+            await _run_apart(_write, checked, message_ids, alias)
         except QueueFull as error:
             pause = patience.pause_seconds(error, await _run_apart(_rules_of, error.queue, alias))
         else:
@@ -291,7 +301,7 @@ async def _run_apart(function: Callable[..., T], *args: Any) -> T:
     return await sync_to_async(function, thread_sensitive=False, executor=async_threads.executor)(*args)
 
 
-# Rows of messages are written: missing queues are declared first, and full ones waited for or refused.
+# Write messages, creating declared queues that do not exist yet, and waiting where a full queue says so.
 #
 # Which queues have limits is remembered for a moment: a queue without any must not pay for the question.
 

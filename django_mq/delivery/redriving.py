@@ -77,7 +77,7 @@ def send_back(ids: Sequence[int], *, using: str) -> Redriven:
     return done
 
 
-def is_letter(queue: str, headers: str | None) -> bool:
+def is_dead_letter(queue: str, headers: str | None) -> bool:
     """Return whether a message in this queue, with these stored headers, is a dead letter of another queue."""
     return _origin(headers) not in {None, queue}
 

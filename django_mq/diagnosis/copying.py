@@ -9,7 +9,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from django_mq.delivery.codecs import decode_body, decode_headers
-from django_mq.delivery.publishing import Letter
+from django_mq.delivery.publishing import OutgoingMessage
 from django_mq.diagnosis.task_ids import without_task_id
 from django_mq.errors import InvalidMessage
 from django_mq.models import Message
@@ -31,8 +31,8 @@ def without_traces(headers: dict[str, Any]) -> dict[str, Any]:
     return without_task_id({name: value for name, value in headers.items() if name.lower() not in left})
 
 
-def copy_of(message_id: UUID, *, using: str) -> Letter:
-    """Return a letter with the body, headers, type and priority of a message; its queue is left to be named.
+def copy_of(message_id: UUID, *, using: str) -> OutgoingMessage:
+    """Return an outgoing message with the body, headers, type and priority of a message, but no queue.
 
     The body is copied byte by byte: it may be compressed, or say what our JSON would not.
     Raises InvalidMessage if there is no such message, and CorruptMessage.
@@ -43,7 +43,7 @@ def copy_of(message_id: UUID, *, using: str) -> Letter:
     if found is None:
         raise InvalidMessage(f"There is no message {message_id} to copy; a finished one is in the history only.")
     body, content_type, encoding, type_, priority, headers = found
-    return Letter(
+    return OutgoingMessage(
         body=_body(bytes(body), content_type, encoding),
         content_type=content_type or None,
         headers=without_traces(decode_headers(headers)),
@@ -57,7 +57,7 @@ def _body(body: bytes, content_type: str, encoding: str) -> Any:
     return body if encoding in {"utf-8", "binary"} else decode_body(body, content_type, encoding)
 
 
-def with_body(letter: Letter, body: Any, content_type: str) -> Letter:
-    """Return a copy's letter with another body, which nobody has compressed."""
-    headers = {name: value for name, value in (letter.headers or {}).items() if name != COMPRESSION}
-    return replace(letter, body=body, content_type=content_type, headers=headers)
+def with_body(outgoing: OutgoingMessage, body: Any, content_type: str) -> OutgoingMessage:
+    """Return the copy with another body, which is not compressed."""
+    headers = {name: value for name, value in (outgoing.headers or {}).items() if name != COMPRESSION}
+    return replace(outgoing, body=body, content_type=content_type, headers=headers)

@@ -15,7 +15,7 @@ from django_mq.delivery.handlers import is_task
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django_mq.delivery.publishing import Letter
+    from django_mq.delivery.publishing import OutgoingMessage
 
 #: Headers of a task's id, and of the id of the task that began it all.
 ID, ROOT = "id", "root_id"
@@ -29,12 +29,12 @@ def without_task_id(headers: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in headers.items() if name not in own}
 
 
-def with_task_id(letter: Letter) -> Letter:
-    """Return the letter; if it is a task's, with an id, a new one unless its headers name one."""
-    headers = letter.headers or {}
+def with_task_id(outgoing: OutgoingMessage) -> OutgoingMessage:
+    """Return the message; if it is a task's, give it a new task id unless its headers name one."""
+    headers = outgoing.headers or {}
     if not is_task(headers):
-        return letter
+        return outgoing
     task_id = headers.get(ID) or str(uuid4())
     named = {**headers, ID: task_id, ROOT: headers.get(ROOT) or task_id}
     # By its correlation id a task is found when it is revoked, and answered.
-    return replace(letter, headers=named, correlation_id=letter.correlation_id or str(task_id))
+    return replace(outgoing, headers=named, correlation_id=outgoing.correlation_id or str(task_id))

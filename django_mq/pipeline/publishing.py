@@ -15,8 +15,8 @@ from django.db import IntegrityError, transaction
 
 from django_mq.errors import PipelineError, WrongColumns
 from django_mq.models import BulkJob, BulkPart
-from django_mq.pipeline import executors, letters
-from django_mq.pipeline.letters import WORD, check_columns, signature, signed
+from django_mq.pipeline import executors, outgoing
+from django_mq.pipeline.outgoing import WORD, check_columns, signature, signed
 from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
@@ -124,6 +124,6 @@ def _passed(batches: Iterator[pa.RecordBatch], publish_to: str | None = None) ->
     for batch in batches:
         signed, messages = signature(batch)
         if publish_to is not None:
-            letters.publish(messages, publish_to)
+            outgoing.publish(messages, publish_to)
         rows, checksum = rows + batch.num_rows, checksum + signed
     return rows, str(checksum % WORD)

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 
 from django_mq.errors import PipelineError
 from django_mq.pipeline import executors
-from django_mq.pipeline.letters import check_columns
+from django_mq.pipeline.outgoing import check_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connections
 
-from django_mq.api import Letter, publish, publish_many
+from django_mq.api import OutgoingMessage, publish, publish_many
 from django_mq.delivery.queues import declare
 from django_mq.diagnosis import downloading
 from django_mq.errors import MQError
@@ -52,8 +52,10 @@ def cells(printed: str) -> list[dict[str, str]]:
 
 
 def test_all_that_match_are_printed_the_oldest_first(database: str, run: Run) -> None:
-    ids = publish_many([Letter(queue="orders", body=number, type="bill", priority=number) for number in range(5)])
-    publish_many([Letter(queue="mails", type="bill"), Letter(queue="orders", type="other")])
+    ids = publish_many(
+        [OutgoingMessage(queue="orders", body=number, type="bill", priority=number) for number in range(5)]
+    )
+    publish_many([OutgoingMessage(queue="mails", type="bill"), OutgoingMessage(queue="orders", type="other")])
 
     found = objects(run("mq_download", "--queue=orders", "--type=bill"))
 
@@ -75,7 +77,7 @@ def test_reading_little_by_little_leaves_nothing_out(
 ) -> None:
     for name, value in {"SLICE": 7, "BATCH": 3, "BATCH_BYTES": 20}.items():
         monkeypatch.setattr(downloading, name, value)
-    publish_many([Letter(queue="orders", body="x" * (number % 4) * 9) for number in range(30)])
+    publish_many([OutgoingMessage(queue="orders", body="x" * (number % 4) * 9) for number in range(30)])
 
     printed = run("mq_download", *form)
 
@@ -203,13 +205,13 @@ def test_nothing_that_matches_prints_nothing_but_a_head(database: str, run: Run)
 
 def test_what_was_downloaded_can_be_published_once_more(database: str, run: Run, tmp_path: Path) -> None:
     given = {"type": "bill", "priority": 7, "headers": {"tenant": "acme"}}
-    publish_many([Letter(queue="orders", body={"order": number}, **given) for number in range(3)])
+    publish_many([OutgoingMessage(queue="orders", body={"order": number}, **given) for number in range(3)])
     kept = ("body", "headers", "type", "priority")
     file = tmp_path / "letters.jsonl"
 
     taken = objects(run("mq_download", "--queue=orders"))
     file.write_text("".join(json.dumps({key: each[key] for key in kept}) + "\n" for each in taken))
-    run("mq_publish", "mails", "--letters", f"--file={file}")
+    run("mq_publish", "mails", "--messages", f"--file={file}")
 
     again = objects(run("mq_download", "--queue=mails"))
     assert [{key: each[key] for key in kept} for each in again] == [

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from django_mq.api import Letter, publish, publish_many
+from django_mq.api import OutgoingMessage, publish, publish_many
 from django_mq.delivery import redriving
 from django_mq.delivery.editing import create_queue, edit_queue
 from django_mq.delivery.queues import declare
@@ -86,7 +86,7 @@ def test_filters_find_dead_letters_only(database: str, run: Run) -> None:
     for queue in ("one", "orders"):
         publish(queue, type="invoice")
         claim(database, 1, queue=queue, verdict=Verdict.DEAD)
-    publish_many([Letter(queue="orders", type="invoice"), Letter(queue="mails", type="invoice")])
+    publish_many([OutgoingMessage(queue="orders", type="invoice"), OutgoingMessage(queue="mails", type="invoice")])
 
     assert run("mq_retry", "--type", "invoice") == "2 messages retried.\n"
 
@@ -154,7 +154,9 @@ def test_messages_are_given_another_priority(database: str, run: Run) -> None:
 
 def test_messages_are_moved_by_id_or_all_that_match(database: str, run: Run) -> None:
     first = publish("orders", 1, type="invoice")
-    dead, other = publish_many([Letter(queue="orders", body=2), Letter(queue="orders", body=3, type="reminder")])
+    dead, other = publish_many(
+        [OutgoingMessage(queue="orders", body=2), OutgoingMessage(queue="orders", body=3, type="reminder")]
+    )
     late = publish("orders", 4, type="invoice", delay=60)
     Message.objects.using(database).filter(message_id=dead).update(state=DEAD, type="invoice")
 

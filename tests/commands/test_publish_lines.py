@@ -1,4 +1,4 @@
-"""mq_publish --lines and --letters: a file of messages, batch by batch."""
+"""mq_publish --lines and --messages: a file of messages, batch by batch."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_letter_says_more_than_its_body(database: str, run: Run, tmp_path: Pat
         '{"body": 1, "priority": 9}\n{"queue": "mails", "body": 2, "deliver_at": "2190-01-01T00:00+00:00"}\n',
     )
 
-    run("mq_publish", "orders", "--letters", "--file", file, "--type", "sale")
+    run("mq_publish", "orders", "--messages", "--file", file, "--type", "sale")
 
     assert Message.objects.using(database).get(queue__name="orders").priority == 9
     late = Message.objects.using(database).get(queue__name="mails")
@@ -75,7 +75,7 @@ def test_a_time_without_an_offset_is_the_sites_and_a_past_one_means_at_once(
         '{"body": 1, "deliver_at": "2190-01-01T09:00"}\n{"body": 2, "deliver_at": "2001-01-01T09:00"}\n',
     )
 
-    run("mq_publish", "orders", "--letters", "--file", file)
+    run("mq_publish", "orders", "--messages", "--file", file)
 
     states = dict(Message.objects.using(database).values_list("state", "deliver_at"))
     assert states[Message.Status.SCHEDULED] == datetime(2190, 1, 1, 8, tzinfo=UTC)
@@ -87,7 +87,7 @@ def test_a_time_without_an_offset_is_the_sites_and_a_past_one_means_at_once(
     [
         ("{oops", "Line 3: It is not JSON"),
         ("[1]", "Line 3: It is not an object"),
-        ('{"body": 1, "colour": 2}', "Line 3: It names 'colour'"),
+        ('{"body": 1, "colour": 2}', "Line 3: It has 'colour'"),
         ('{"body": 1, "priority": 10}', "Line 3: .*priority"),
         ('{"queue": "ordres"}', "Line.* 3.*: .*ordres"),
         ('{"deliver_at": "soon"}', "Line 3: deliver_at 'soon' is no time"),
@@ -99,7 +99,7 @@ def test_a_line_that_cannot_be_published_is_named_and_ends_it(
     file = written(tmp_path, f'{{"body": 1}}\n{{"body": 2}}\n{third}\n{{"body": 4}}\n')
 
     with pytest.raises(CommandError, match=why) as refused:
-        run("mq_publish", "orders", "--letters", "--file", file)
+        run("mq_publish", "orders", "--messages", "--file", file)
 
     assert "2 messages before it are published" in str(refused.value)
     assert bodies(database) == [1, 2]

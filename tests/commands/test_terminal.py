@@ -20,7 +20,7 @@ from django.core.management.base import CommandError
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery import lines
-from django_mq.delivery.publishing import Letter
+from django_mq.delivery.publishing import OutgoingMessage
 from django_mq.delivery.queues import declare
 from django_mq.errors import PublishingStopped
 from django_mq.models import Message
@@ -260,6 +260,6 @@ def test_whoever_interrupts_lines_is_told_how_many_are_published(monkeypatch: py
         raise KeyboardInterrupt
 
     with pytest.raises(PublishingStopped, match=r"Interrupted: .* 2 messages before it are published") as stopped:
-        lines.publish_lines(typed(), Letter(queue="orders"), using=ALIAS)
+        lines.publish_lines(typed(), OutgoingMessage(queue="orders"), using=ALIAS)
 
     assert stopped.value.published == Message.objects.using(ALIAS).count() == 2

@@ -10,10 +10,10 @@ import pytest
 from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
-from django_mq.api import Letter, publish, publish_many
+from django_mq.api import OutgoingMessage, publish, publish_many
 from django_mq.delivery import publishing
 from django_mq.delivery.editing import create_queue, edit_queue
-from django_mq.delivery.publishing import as_letter, check
+from django_mq.delivery.publishing import as_outgoing, check
 from django_mq.errors import ConfigurationError, DuplicateMessage, InvalidMessage, QueueFull
 from django_mq.models import Message, Queue
 from django_mq.stores.registry import private_store, shared_store
@@ -97,7 +97,7 @@ class Publisher(threading.Thread):
         store = private_store(self._alias)
         rules = publishing.rules_of(store, "orders")
         assert rules is not None
-        _, message = check(as_letter(("orders", "late")))
+        _, message = check(as_outgoing(("orders", "late")))
         try:
             publishing.waiting_for_room(store, {"orders": rules}, lambda: self._write(store, message))
         except QueueFull as error:
@@ -166,6 +166,6 @@ def test_a_published_value_replaces_the_older_one(database: str) -> None:
 
     for price in (1, 2, 3):
         publish("prices", price, headers={"sku": "apple"})
-    publish_many([Letter(queue="prices", body=body, headers={"sku": "pear"}) for body in (4, 5)])
+    publish_many([OutgoingMessage(queue="prices", body=body, headers={"sku": "pear"}) for body in (4, 5)])
 
     assert [bytes(row.body) for row in Message.objects.using(database).order_by("id")] == [b"3", b"5"]

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connections, transaction
 
-from django_mq.api import Letter, apublish, apublish_many, publish, publish_many
+from django_mq.api import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery import publishing
 from django_mq.delivery.bulk import publish_alike
 from django_mq.delivery.editing import create_queue
@@ -217,7 +217,7 @@ def test_many_messages_keep_their_order(database: str, orders: str) -> None:
 def test_many_letters_go_to_many_queues(database: str, store: Store, orders: str) -> None:
     declare(store, "mails")
 
-    publish_many([Letter(queue=orders, body=1, priority=9), ("mails", 2)])
+    publish_many([OutgoingMessage(queue=orders, body=1, priority=9), ("mails", 2)])
 
     assert [(row.queue.name, row.priority) for row in rows(database)] == [("orders", 9), ("mails", 4)]
 
@@ -229,16 +229,16 @@ def test_no_messages_at_all_are_published_without_ado(database: str, orders: str
 @pytest.mark.parametrize(
     ("culprit", "error"),
     [
-        (Letter(queue="nowhere"), UnknownQueue),
-        (Letter(queue="orders", priority=11), InvalidMessage),
-        (Letter(queue="closed"), QueueClosed),
-        (Letter(queue="full"), QueueFull),
+        (OutgoingMessage(queue="nowhere"), UnknownQueue),
+        (OutgoingMessage(queue="orders", priority=11), InvalidMessage),
+        (OutgoingMessage(queue="closed"), QueueClosed),
+        (OutgoingMessage(queue="full"), QueueFull),
         (("orders",), InvalidMessage),
         ("orders", InvalidMessage),
     ],
 )
 def test_of_many_messages_all_are_written_or_none(
-    database: str, store: Store, orders: str, culprit: Letter, error: type[Exception]
+    database: str, store: Store, orders: str, culprit: OutgoingMessage, error: type[Exception]
 ) -> None:
     for name, options in (("closed", {"closed": True}), ("full", {"max_messages": 0})):
         declare(store, name)
@@ -254,7 +254,9 @@ def test_two_equal_ids_among_many_are_refused(database: str, orders: str) -> Non
     twin = uuid4()
 
     with pytest.raises(DuplicateMessage, match=str(twin)):
-        publish_many([Letter(queue=orders, message_id=twin), Letter(queue=orders, message_id=twin)])
+        publish_many(
+            [OutgoingMessage(queue=orders, message_id=twin), OutgoingMessage(queue=orders, message_id=twin)]
+        )
 
     assert rows(database) == []
 
@@ -386,7 +388,7 @@ def in_a_transaction(alias: str) -> None:
 
 
 def alike() -> None:
-    publish_alike(Letter(queue="orders"), [b"1"] * 60)
+    publish_alike(OutgoingMessage(queue="orders"), [b"1"] * 60)
 
 
 @pytest.mark.parametrize("options", [{}, {"max_messages": 500}], ids=["plain", "limited"])

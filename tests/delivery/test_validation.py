@@ -12,7 +12,7 @@ from django_mq.api import publish
 from django_mq.delivery import validation
 from django_mq.errors import BodyNotSerialisable, BodyTooLarge, InvalidMessage
 from django_mq.models import Message
-from django_mq.pipeline import letters
+from django_mq.pipeline import outgoing
 
 if TYPE_CHECKING:
     from pytest_django import Settings
@@ -129,7 +129,7 @@ def test_unusual_input_is_taken(database: str, orders: str, given: dict[str, Any
 
 
 def test_the_pipeline_takes_the_same_times() -> None:
-    bounds = [timedelta(microseconds=moment) for moment in (letters.FIRST_MOMENT, letters.LAST_MOMENT)]
+    bounds = [timedelta(microseconds=moment) for moment in (outgoing.FIRST_MOMENT, outgoing.LAST_MOMENT)]
 
     known = [validation.EARLIEST, validation.LATEST]
     assert [datetime(1970, 1, 1, tzinfo=UTC) + bound for bound in bounds] == known

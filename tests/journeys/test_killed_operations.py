@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from django_mq.api import publish_many
-from django_mq.delivery.publishing import Letter
+from django_mq.delivery.publishing import OutgoingMessage
 from django_mq.engine.claim import STALLED_SECONDS
 from django_mq.models import Message, Operation
 from tests.journeys.site import ROOT
@@ -90,7 +90,7 @@ def begun(site: Site) -> Operation:
     """Return the removal of all messages of a queue, written down, and begun by nobody."""
     User.objects.db_manager(site.alias).create_superuser("operator")
     site.declare("orders")
-    publish_many([Letter(queue="orders", body=number) for number in range(MESSAGES)], using=site.alias)
+    publish_many([OutgoingMessage(queue="orders", body=number) for number in range(MESSAGES)], using=site.alias)
     newest = Message.objects.using(site.alias).latest("id").id
     now = timezone.now()
     return Operation.objects.using(site.alias).create(

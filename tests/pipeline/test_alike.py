@@ -12,7 +12,7 @@ import pytest
 from django_mq.delivery.publishing import publish_many
 from django_mq.errors import BodyNotSerialisable, DuplicateMessage, InvalidMessage, WrongColumns
 from django_mq.models import Message, Queue
-from django_mq.pipeline.letters import SIGNATURE, groups, letters, publish, signature
+from django_mq.pipeline.outgoing import SIGNATURE, groups, outgoing_messages, publish, signature
 
 MESSAGE = ("queue__name", "priority", "headers", "type", "content_type", "body", "group_key", "correlation_id")
 #: What a message has beyond that if its row says so.
@@ -77,7 +77,7 @@ BATCHES = {
 def test_the_messages_are_those_that_each_row_makes(database: str, name: str) -> None:
     for queue in ("orders", "bills"):
         Queue.objects.using(database).create(name=queue)
-    publish_many(letters(BATCHES[name]), using=database)
+    publish_many(outgoing_messages(BATCHES[name]), using=database)
     one_by_one = looks(database, own="message_id" in BATCHES[name].schema.names)
     Message.objects.using(database).all().delete()
 

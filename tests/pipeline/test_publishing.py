@@ -16,7 +16,7 @@ from django_mq.errors import PipelineError, WrongColumns
 from django_mq.models import BulkJob, BulkPart, Message, Queue
 from django_mq.pipeline import publishing
 from django_mq.pipeline.archive import job as archive_job
-from django_mq.pipeline.letters import check_columns, letters
+from django_mq.pipeline.outgoing import check_columns, outgoing_messages
 from django_mq.pipeline.publishing import publish_frame
 from django_mq.pipeline.replay import ORIGIN, replay
 from django_mq.pipeline.session import explaining
@@ -210,9 +210,9 @@ def test_a_row_becomes_a_message() -> None:
         "deliver_at": [due, None, None],
     }
 
-    made = [*letters(pa.RecordBatch.from_pydict(row))]
+    made = [*outgoing_messages(pa.RecordBatch.from_pydict(row))]
 
-    assert [letter.content_type for letter in made] == [
+    assert [each.content_type for each in made] == [
         "application/octet-stream",
         "application/json",
         "text/plain",

@@ -18,7 +18,7 @@ from django.core.management import call_command
 from django.db import connections, transaction
 from django.test import override_settings
 
-from django_mq.api import Letter, publish_many
+from django_mq.api import OutgoingMessage, publish_many
 from django_mq.engine.states import State
 from django_mq.models import Message, Queue, WorkerSession
 from tests.proof.account import Account
@@ -142,7 +142,7 @@ class Place:
 
     def send(self, count: int, *, delay: float | None = None) -> None:
         """Publish so many, noting each, in one transaction."""
-        letters = [Letter(queue=QUEUE, body=number, delay=delay) for number in range(count)]
+        letters = [OutgoingMessage(queue=QUEUE, body=number, delay=delay) for number in range(count)]
         with transaction.atomic(using=self.alias):
             note(SENT, publish_many(letters), self.alias)
 

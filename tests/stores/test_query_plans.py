@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 from django.db import connections, transaction
 
-from django_mq.api import Letter, publish_many
+from django_mq.api import OutgoingMessage, publish_many
 from django_mq.stores.mysql.database import parameters
 from django_mq.stores.registry import private_store, shared_store
 from tests.stores.builders import declare, open_session
@@ -284,7 +284,7 @@ def leave_dead_rows(number: int) -> None:
     if number:
         with transaction.atomic(using="postgresql"):
             declare(shared_store("postgresql"), "drained")
-            publish_many([Letter(queue="drained", body={}) for _ in range(number)], using="postgresql")
+            publish_many([OutgoingMessage(queue="drained", body={}) for _ in range(number)], using="postgresql")
             transaction.set_rollback(True, using="postgresql")
 
 

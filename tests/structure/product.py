@@ -346,9 +346,9 @@ def simulation() -> None:
 
 
 def _letter(queue: str, **given: Any) -> Any:
-    from django_mq.api import Letter
+    from django_mq.api import OutgoingMessage
 
-    return Letter(queue=queue, body="accept", **given)
+    return OutgoingMessage(queue=queue, body="accept", **given)
 
 
 def _publish_many_alike(*queues: str) -> None:

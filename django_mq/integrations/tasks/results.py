@@ -89,7 +89,7 @@ def _record(result: Any, envelope: Any) -> dict[str, Any]:
 def _waiting(message: Any, row: TaskResult | None) -> Any:
     """Return the result of a task whose message is there."""
     envelope = _body_of(message)
-    if message.state == Message.Status.DEAD or _is_letter(message):
+    if message.state == Message.Status.DEAD or _is_dead_letter(message):
         return _result(envelope, _home(message), FAILED, row=row, result_id=message.message_id, cause=message)
     status = RUNNING if message.state == Message.Status.CLAIMED else READY
     result = _result(envelope, message.queue.name, status, row=row, result_id=message.message_id)
@@ -181,7 +181,7 @@ def _decoded(body: Any, content_type: str = "application/json", content_encoding
         return None
 
 
-def _is_letter(message: Any) -> bool:
+def _is_dead_letter(message: Any) -> bool:
     """Whether the message is in the dead-letter queue of another."""
     return _home(message) != str(message.queue.name)
 

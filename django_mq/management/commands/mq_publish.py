@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.core.management.base import CommandError
 
-from django_mq.api import Letter, publish_many
+from django_mq.api import OutgoingMessage, publish_many
 from django_mq.delivery.codecs import BINARY, JSON, TEXT
 from django_mq.delivery.lines import publish_lines
 from django_mq.delivery.validation import read_time
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Command(MQCommand):
     help = (
         "Publish one message and print its id. The body is JSON, unless --text or --binary says otherwise; "
-        "'-' reads it from the standard input. With --lines or --letters, one message for each line of it."
+        "'-' reads it from the standard input. With --lines or --messages, one message for each line of it."
     )
 
     def create_parser(self, *args: Any, **options: Any) -> CommandParser:
@@ -53,7 +53,7 @@ class Command(MQCommand):
         many = parser.add_mutually_exclusive_group()
         many.add_argument("--lines", action="store_true", help="Each line is the JSON body of a message.")
         many.add_argument(
-            "--letters", action="store_true", help="Each line is an object: body, and any argument of publish()."
+            "--messages", action="store_true", help="Each line is an object: body, and any argument of publish()."
         )
         parser.add_argument(
             "--copy",
@@ -75,36 +75,36 @@ class Command(MQCommand):
         add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
-        letter = _letter(alias, options)
-        if options["lines"] or options["letters"]:
-            self._publish_lines(letter, alias, **options)
+        outgoing = _outgoing(alias, options)
+        if options["lines"] or options["messages"]:
+            self._publish_lines(outgoing, alias, **options)
             return
         if options["copy"] is None or options["body"] is not None or options["file"] is not None:
             kind = options["kind"] or JSON
             body = _decoded(_raw(options["body"], options["file"]), kind)
-            letter = with_body(letter, body, kind)
-        (message_id,) = publish_many([letter], using=alias)
+            outgoing = with_body(outgoing, body, kind)
+        (message_id,) = publish_many([outgoing], using=alias)
         self._say(1, str(message_id), as_json=options["json"], message_id=str(message_id))
 
-    def _publish_lines(self, letter: Letter, alias: str, **options: Any) -> None:
+    def _publish_lines(self, outgoing: OutgoingMessage, alias: str, **options: Any) -> None:
         single = options["message_id"] or options["copy"]
         if options["body"] not in {None, "-"} or single or options["kind"] not in {None, JSON}:
             raise UsageError("With many lines there is no BODY, --message-id or --copy, and nothing but JSON.")
         with _opened(options["file"]) as lines:
             passing = watched(lines, unit="lines")
-            number = publish_lines(passing, letter, letters=options["letters"], using=alias)
+            number = publish_lines(passing, outgoing, whole=options["messages"], using=alias)
         self._say(number, f"{plural(number, 'message')} published.", as_json=options["json"])
 
     def _say(self, number: int, text: str, *, as_json: bool, **more: str) -> None:
         self.stdout.write(json.dumps({"published": number, **more}) if as_json else text)
 
 
-def _letter(alias: str, options: dict[str, Any]) -> Letter:
+def _outgoing(alias: str, options: dict[str, Any]) -> OutgoingMessage:
     """Return what the options say of a message, its body aside."""
     copy = options["copy"]
-    start = Letter() if copy is None else copy_of(copy, using=alias)
+    start = OutgoingMessage() if copy is None else copy_of(copy, using=alias)
     at = options["deliver_at"]
-    letter = replace(
+    outgoing = replace(
         start,
         queue=options["queue"],
         priority=start.priority if options["priority"] is None else options["priority"],
@@ -115,7 +115,7 @@ def _letter(alias: str, options: dict[str, Any]) -> Letter:
         type=options["type"] or start.type,
         message_id=options["message_id"],
     )
-    return letter if copy is None else with_task_id(letter)
+    return outgoing if copy is None else with_task_id(outgoing)
 
 
 @contextmanager

@@ -9,8 +9,8 @@ import pytest
 from celery import chain
 from django.core.management import call_command
 
-from django_mq.admin.publishing import LetterForm, copied
-from django_mq.api import Letter, publish_many
+from django_mq.admin.publishing import PublishForm, copied
+from django_mq.api import OutgoingMessage, publish_many
 from django_mq.diagnosis.task_ids import with_task_id
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def by_form(message: Message, alias: str) -> None:
     assert shown is not None
     typed = {**shown, "headers": json.dumps(shown["headers"])}
     for _ in range(2):  # whoever goes back and publishes again publishes another
-        form = LetterForm(typed)
+        form = PublishForm(typed)
         assert form.is_valid(), form.errors
-        publish_many([form.letter()], using=alias)
+        publish_many([form.outgoing()], using=alias)
 
 
 ways = pytest.mark.parametrize("copy", [by_command, by_form])
@@ -107,6 +107,6 @@ def test_an_id_that_somebody_typed_stays(app: Celery, rows: Rows, committed_data
 
 
 def test_headers_of_ones_own_are_nobodys_task() -> None:
-    letter = Letter(headers={"task": "paint the fence", "id": 7})
+    letter = OutgoingMessage(headers={"task": "paint the fence", "id": 7})
 
     assert with_task_id(letter) is letter

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 from kombu import Connection, Producer
 
-from django_mq.api import Letter, browse, pause, publish, publish_many, purge, resume
+from django_mq.api import OutgoingMessage, browse, pause, publish, publish_many, purge, resume
 from django_mq.delivery.bulk import publish_alike
 from django_mq.delivery.queues import declare
 from django_mq.delivery.validation import EARLIEST, LATEST
 from django_mq.errors import InvalidMessage, MQError, StoreError
 from django_mq.models import Binding, Message, Queue
-from django_mq.pipeline import letters
+from django_mq.pipeline import outgoing
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ class Doors:
         """Publish with Kombu, to a queue that is there unless another is given."""
         Producer(self.connection).publish(given.pop("body", {}), retry=False, **{"routing_key": "orders"} | given)
 
-    def binary(self, **given: Any) -> Letter:
+    def binary(self, **given: Any) -> OutgoingMessage:
         """Return a letter whose body is bytes."""
-        return Letter(queue="orders", content_type="application/octet-stream", **given)
+        return OutgoingMessage(queue="orders", content_type="application/octet-stream", **given)
 
     def declare_fresh(self, **options: Any) -> None:
         """Declare a queue that is not there."""
@@ -214,7 +214,7 @@ def test_a_row_of_spark_that_cannot_be_stored_is_refused_with_its_batch(doors: D
         columns = pa.schema([(name, pa.string()) for name in {"queue", "body", column}])
         batch = pa.RecordBatch.from_pylist(rows, schema=columns)
 
-        assert doors.outcome(lambda rows: letters.publish(rows, doors.alias), batch) == "refused", column
+        assert doors.outcome(lambda rows: outgoing.publish(rows, doors.alias), batch) == "refused", column
 
 
 def test_what_a_task_was_given_is_shown_as_far_as_a_database_can_store_it(doors: Doors) -> None:
@@ -227,7 +227,9 @@ def test_what_a_task_was_given_is_shown_as_far_as_a_database_can_store_it(doors:
 
 def test_a_member_of_an_enumeration_is_the_text_it_stands_for(doors: Doors) -> None:
     declare(doors.store, Known.RECEIPTS, {"dead_letter_queue": Known.ORDERS})
-    letter = Letter(queue=Known.ORDERS, type=Known.ORDERS, group_key=Known.ORDERS, headers={"a": Known.ORDERS})
+    letter = OutgoingMessage(
+        queue=Known.ORDERS, type=Known.ORDERS, group_key=Known.ORDERS, headers={"a": Known.ORDERS}
+    )
     publish(Known.ORDERS, 1, correlation_id=Known.ORDERS)
     publish_many([letter, (Known.RECEIPTS, 1)])
     doors.channel.queue_bind(Known.ORDERS, Known.RECEIPTS, Known.ORDERS)

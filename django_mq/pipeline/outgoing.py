@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
-    from django_mq.delivery.publishing import Letter
+    from django_mq.delivery.publishing import OutgoingMessage
     from django_mq.stores.records import Times
 
 #: Columns that a message can be made of, and the types they may have. A body of bytes is taken as it is; one of
@@ -72,11 +72,11 @@ def check_columns(types: Iterable[tuple[str, str]]) -> None:
         )
 
 
-def letters(batch: pa.RecordBatch) -> Iterator[Letter]:
+def outgoing_messages(batch: pa.RecordBatch) -> Iterator[OutgoingMessage]:
     """Yield the batch's messages. Raises WrongColumns for a row without a queue or a body that is no JSON."""
     names = batch.schema.names
     for values in rows(batch):
-        yield letter(dict(zip(names, values, strict=True)))
+        yield outgoing_message(dict(zip(names, values, strict=True)))
 
 
 def rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
@@ -84,9 +84,9 @@ def rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     return zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def letter(row: dict[str, Any]) -> Letter:
+def outgoing_message(row: dict[str, Any]) -> OutgoingMessage:
     """Return a row's message. Raises WrongColumns."""
-    from django_mq.delivery.publishing import Letter
+    from django_mq.delivery.publishing import OutgoingMessage
 
     if not row.get("queue"):
         raise WrongColumns("A row has no queue; nothing of its part was published.")
@@ -99,7 +99,7 @@ def letter(row: dict[str, Any]) -> Letter:
         body = _checked(body)
     elif isinstance(body, str) and not kind.startswith("text/plain"):
         body = body.encode()
-    return Letter(**given, body=body, content_type=kind)
+    return OutgoingMessage(**given, body=body, content_type=kind)
 
 
 def _checked(body: Any) -> bytes:
@@ -149,13 +149,13 @@ def publish(batch: pa.RecordBatch, alias: str) -> None:
 
     divided = groups(batch)
     if divided is None:
-        publish_many(letters(batch), using=alias)
+        publish_many(outgoing_messages(batch), using=alias)
         return
     for numbers in divided:
         rows = batch.take(numbers)
         like, bodies = _alike(rows)
         if bodies is None or not _are_usual(rows):
-            publish_many(letters(rows), using=alias)
+            publish_many(outgoing_messages(rows), using=alias)
         else:
             publish_alike(like, bodies, message_ids=_ids(rows), times=_times(rows), using=alias)
 
@@ -177,12 +177,12 @@ def groups(batch: pa.RecordBatch) -> list[NDArray[Any]] | None:
     return np.split(order, np.searchsorted(key[order], np.arange(1, count)))
 
 
-def _alike(rows: pa.RecordBatch) -> tuple[Letter, Sequence[bytes] | None]:
+def _alike(rows: pa.RecordBatch) -> tuple[OutgoingMessage, Sequence[bytes] | None]:
     """Return what the rows have in common, and their bodies; None for bodies that are best refused one by one."""
     import pyarrow as pa
 
     first = {name: rows.column(name)[0].as_py() for name in rows.schema.names if name not in OWN}
-    like = letter(first)
+    like = outgoing_message(first)
     bodies: list[bytes | None] = rows.column("body").cast(pa.binary()).to_pylist()
     if first["body"] is None:
         return like, [b"null"] * len(bodies) if like.content_type == TEXT else None
