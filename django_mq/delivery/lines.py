@@ -86,7 +86,7 @@ def _fields(said: Any) -> dict[str, Any]:
         raise InvalidMessage("It is not an object.")
     if unknown := sorted(set(said) - FIELDS):
         raise InvalidMessage(
-            f"It has {unknown[0]!r}, which is no argument of publish(); the arguments are {', '.join(sorted(FIELDS))}."
+            f"It has {unknown[0]!r}, which is no argument of publish(). These are: {', '.join(sorted(FIELDS))}."
         )
     times = {name: read_time(said[name], name) for name in TIMES if isinstance(said.get(name), str)}
     return {**said, **times}
