@@ -19,8 +19,9 @@ CONNECT_SECONDS = 10
 #: prepared at once: planning them takes longer than running them.
 PREPARE_THRESHOLD = 5
 #: One plan for any values and any number of rows: it is made while a queue is empty, perhaps, and
-#: kept until the table's statistics change. So it must never be the one that reads the whole table.
-PLANNING = " -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off"
+#: kept until the table's statistics change. So it must never be one that reads the whole table, nor
+#: one that reads, by bitmaps, all that an index has of a queue before it takes a few rows.
+PLANNING = " -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off"
 
 #: The first version that Django 5.2 supports; our statements ask for no more.
 OLDEST = 14
