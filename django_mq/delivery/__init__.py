@@ -15,7 +15,7 @@
     upkeep.py      promote, reap, expire, trim, prune; go on with stalled operations of the admin
     worker.py      puts the services of mq_worker together
 
-Start order: session, keeper, listener, feeder, pool. Stop order is the reverse of use:
+Start order: session, keeper, listener, fetcher, pool. Stop order is the reverse of use:
 first no more claims, then running handlers end, then the last settlements are written,
 then the session is closed, which gives back whatever was never started.
 """

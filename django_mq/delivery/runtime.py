@@ -7,11 +7,11 @@ it from one thread, turn by turn, and says how work is begun and ended:
 
 A runtime lives as long as its session. After ``SessionLost`` the door retires it, and makes another.
 
-The feeder says when to claim, and how much: because of hints, of due times, and of credit that comes back. An idle
-session with credit and a free slot is interested: it may be told of news. A session that is told claims; if it
-cannot (no credit, no slot, paused by its owner), or cannot take everything, it hands the notice on. A session at
-work is not interested, or it would be told in place of an idle one. The order keeps anything from being slept
-through: become interested, look once if news was missed, sleep.
+The fetcher says when to claim, and how much: because of hints, of due times, and of credit that comes back. A
+session with credit and a free slot registers as idle before it sleeps: then it may be notified of news. A session
+that is notified claims. If it cannot (no credit, no slot, told to be quiet), or cannot take everything, it hands the
+notification on. A session at work is not registered, or it would be notified in place of an idle one. The order
+keeps messages from being slept through: register, look once if news was missed, sleep.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from django_mq.stores.records import ClaimRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Set
 
-    from django_mq.notifications.base import Listener, Standing
+    from django_mq.notifications.base import Listener, Registration
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed, Instructions
 
@@ -68,9 +68,9 @@ class ConsumerRuntime:
                 came_back=self._came_back,
             ),
         )
-        self.feeder = Feeder(self.session, queues, listed=listed)
+        self.fetcher = Fetcher(self.session, queues, listed=listed)
         self._listener = notifier().listen(self.wake)
-        self._standby = Standby(self._listener, self.feeder, priority=self._priority)
+        self._registration = IdleRegistration(self._listener, self.fetcher, priority=self._priority)
         self._polls = Polls()
         self._marker: int | None = None
         # Whether the listener hears of more than durable queues.
@@ -79,21 +79,21 @@ class ConsumerRuntime:
     # What the session asks and tells, some of it by the heartbeat's thread.
 
     def _queues(self) -> tuple[str, ...]:
-        return self.feeder.consumed
+        return self.fetcher.consumed
 
     def _came_back(self, seconds: float) -> None:
-        self.feeder.came_back(seconds)
+        self.fetcher.came_back(seconds)
 
     def _describe(self) -> Workload:
         if self.session.retired:
             return Workload()  # its consumers and slots are those of the next session
         load = self._driver.describe()
-        told = self._standby.told
+        notified = self._registration.notified
         state = "stopping" if self.session.quiet else "notified"
         return replace(
             load,
             consumers=tuple(
-                replace(info, state=state) if self.session.quiet or info.queue_name in told else info
+                replace(info, state=state) if self.session.quiet or info.queue_name in notified else info
                 for info in load.consumers
             ),
         )
@@ -110,27 +110,27 @@ class ConsumerRuntime:
     @property
     def consumes(self) -> bool:
         """Whether it has claimed, or has queues to claim from."""
-        return bool(self.feeder.consumed) or self.session.id is not None
+        return bool(self.fetcher.consumed) or self.session.id is not None
 
     def subscribe(self, queues: Iterable[str], other_topics: Iterable[str] = ()) -> None:
         """Claim from exactly these queues, and listen to their hints and to other topics."""
         queues, others = tuple(dict.fromkeys(queues)), tuple(other_topics)
         self._hears_others = bool(others)
         self._listener.subscribe([WORKERS_TOPIC, *map(queue_topic, queues), *others])
-        self.feeder.consume(queues)
+        self.fetcher.consume(queues)
 
     def claim(
         self, limits: Mapping[str, int], *, credit: int, slots: int, refill: int | Mapping[str, int]
     ) -> list[Claimed]:
-        """Claim, settle, or do nothing, as the feeder decides.
+        """Claim, settle, or do nothing, as the fetcher decides.
 
         ``limits`` names the queues to claim from now, and how much of each; an operator may have said to claim
         nothing. Raises SessionLost and other StoreErrors.
         """
         if self.session.quiet:
             limits, credit = {}, 0
-        self.feeder.restrict(tuple(limits), limits)
-        return self.feeder.pump(credit=credit, slots=slots, refill=refill)
+        self.fetcher.restrict(tuple(limits), limits)
+        return self.fetcher.fetch(credit=credit, slots=slots, refill=refill)
 
     # Waiting.
 
@@ -139,7 +139,7 @@ class ConsumerRuntime:
 
         ``able``: what the next look brings could begin at once. A session that is to be quiet never is.
         """
-        return self._standby.settle_down(tuple(queues), able=able and not self.session.quiet)
+        return self._registration.settle_down(tuple(queues), able=able and not self.session.quiet)
 
     def wait(self, seconds: float | None) -> None:
         """Wait for a hint, for returning credit, or for so long."""
@@ -151,7 +151,7 @@ class ConsumerRuntime:
         topics = self.wake.take_topics()
         if WORKERS_TOPIC in topics:
             self.session.renew_soon()
-        self._standby.hear(topics)
+        self._registration.hear(topics)
         return topics
 
     def poll(self) -> bool:
@@ -162,7 +162,7 @@ class ConsumerRuntime:
         due = changed or self._seconds_until_look() <= 0
         if due:
             self._polls.restart()
-            self.feeder.look()
+            self.fetcher.look()
         return due
 
     def _seconds_until_look(self) -> float:
@@ -187,7 +187,7 @@ class ConsumerRuntime:
 
     def seconds_until_due(self) -> float | None:
         """Return when to claim, or to settle down again, although nothing happens; None if never."""
-        times = [self.feeder.seconds_until_due(), self._standby.seconds_until_question()]
+        times = [self.fetcher.seconds_until_due(), self._registration.seconds_until_question()]
         if self.session.settlements:
             times.append(LINGER_SECONDS)
         return min((seconds for seconds in times if seconds is not None), default=None)
@@ -200,13 +200,13 @@ class ConsumerRuntime:
     @property
     def at_work(self) -> bool:
         """Whether others do not count on this session: with a free slot again, it should settle down."""
-        return self._standby.at_work
+        return self._registration.at_work
 
     # Ends.
 
     def leave(self) -> None:
-        """Hear no more hints; what this session was told of and has not seen to, others are told."""
-        self._standby.leave()
+        """Hear no more hints, and hand on the notifications that this session did not claim for."""
+        self._registration.leave()
         self._listener.close()
 
     def retire(self, unstarted: Iterable[Claimed] = ()) -> None:
@@ -225,8 +225,8 @@ class ConsumerRuntime:
 NEVER = float("inf")
 
 
-class Feeder:
-    """Decides for one session; the driver calls ``pump`` whenever anything may have changed.
+class Fetcher:
+    """Decides for one session; the driver calls ``fetch`` whenever anything may have changed.
 
     A claim that came back short means the queues were empty at that moment: no second
     claim follows until a hint, a due time or the safety poll says ``look``. A claim that
@@ -291,7 +291,7 @@ class Feeder:
         self._news.update(set(queues).difference(self.queues))
         self.queues = queues
 
-    def pump(self, *, credit: int, slots: int, refill: int | Mapping[str, int] = 1) -> list[Claimed]:
+    def fetch(self, *, credit: int, slots: int, refill: int | Mapping[str, int] = 1) -> list[Claimed]:
         """Claim if there is reason to, and write settlements that press; return the claimed, in order.
 
         With no free slot a claim waits until ``refill`` credit has gathered, altogether or of a queue
@@ -453,111 +453,111 @@ GRACE_SECONDS = 0.2
 SAME_SECONDS = 0.001
 
 
-class Standby:
-    """One session's dealings with the hint channel, for the driver that also pumps its feeder."""
+class IdleRegistration:
+    """The registration of one session as idle, with which it may be notified of news."""
 
-    def __init__(self, listener: Listener, feeder: Feeder, *, priority: Callable[[], int] = int) -> None:
+    def __init__(self, listener: Listener, fetcher: Fetcher, *, priority: Callable[[], int] = int) -> None:
         self._listener = listener
-        self._feeder = feeder
+        self._fetcher = fetcher
         self._priority = priority
-        # The queues Redis knows us to be interested in, and the due time it knows; none while we work.
+        # The queues of the registration, and the due time given with it; none while the session is at work.
         self._queues: tuple[str, ...] = ()
         self._due_at: float | None = None
         self._renew_at = 0.0
         # When to ask whether another session has seen to what was due.
         self._ask_at: float | None = None
-        # Queues of whose news we were told, and have neither claimed nor said so yet.
-        self._told: set[str] = set()
-        # Queues in which others leave it to us to look when something is due.
+        # Queues of whose news the session was notified, and which it has neither claimed from nor handed on.
+        self._notified: set[str] = set()
+        # Queues in which other sessions leave it to this one to look when something is due.
         self._armed: tuple[str, ...] = ()
 
     def hear(self, topics: Collection[str]) -> None:
-        """Take the wake's topics: remember notices, and look if there may be something."""
-        notices = [topic for topic in topics if topic[:2] in {"n:", "b:"}]
-        if notices or ANY in topics:
-            self._queues = ()  # told once, or cut off: interested no more
-        self._told.update(map(queue_of, notices))
+        """Take the topics of the wake: remember notifications, and look if there may be something."""
+        notifications = [topic for topic in topics if topic[:2] in {"n:", "b:"}]
+        if notifications or ANY in topics:
+            self._queues = ()  # notified once, or cut off: no longer registered
+        self._notified.update(map(queue_of, notifications))
         # What came back, or was steered by hand, may stand where this session has been.
         whole = ANY in topics or any(topic[:2] in {"b:", "q:"} for topic in topics)
-        if notices or whole or LOOK in topics:
-            self._feeder.look(whole=whole)
+        if notifications or whole or LOOK in topics:
+            self._fetcher.look(whole=whole)
 
     def settle_down(self, queues: tuple[str, ...], *, able: bool) -> bool:
-        """Before the driver waits: be interested if ``able`` to claim at once; False if it must look first."""
-        able = able and bool(queues) and not self._feeder.session.retired
-        if self._told and (self._feeder.backlog or self._feeder.looking):
-            self._hand_on(self._told)
-        if self._told and self._feeder.ruled_out:
-            self._pass_on(self._told)
+        """Register before the driver waits, if ``able`` to claim at once. Return False if it must look first."""
+        able = able and bool(queues) and not self._fetcher.session.retired
+        if self._notified and (self._fetcher.backlog or self._fetcher.looking):
+            self._hand_on(self._notified)
+        if self._notified and self._fetcher.ruled_out:
+            self._pass_on(self._notified)
         if self._is_late() and not able:
             self._hand_on(self._armed)
-            self._armed = ()  # they know now; told at each turn, they would be woken in vain
+            self._armed = ()  # they know now; notified at each turn, they would be woken in vain
         if not able:
             self._be_at_work()
         elif self._needs_saying(queues):
-            self._be_interested(queues)
-        return not (able and self._feeder.looking)
+            self._register(queues)
+        return not (able and self._fetcher.looking)
 
     @property
-    def told(self) -> Set[str]:
-        """Queues of whose news this session was told, and which it has not seen to yet."""
-        return self._told
+    def notified(self) -> Set[str]:
+        """Queues of whose news this session was notified, and from which it has not claimed yet."""
+        return self._notified
 
     @property
     def at_work(self) -> bool:
-        """Whether nobody counts on this session: once it has a free slot, it should settle down again."""
+        """Whether the session is not registered: once it has a free slot, it should settle down again."""
         return not self._queues
 
     def _is_late(self) -> bool:
-        """Whether what we were to see to is due."""
-        return bool(self._armed) and self._feeder.looking and self._feeder.due_at is None
+        """Whether a message is due that other sessions leave to this one."""
+        return bool(self._armed) and self._fetcher.looking and self._fetcher.due_at is None
 
     def _hand_on(self, queues: Collection[str]) -> None:
-        """Let others do what we were woken for, and could not do, or not alone."""
+        """Notify other sessions of messages that this one could not claim, or not alone."""
         self._be_at_work()
         notifier().announce(dict.fromkeys(queues, News(messages=1)))
 
     def _pass_on(self, queues: Collection[str]) -> None:
-        """Tell everybody what the queue's rules keep from this session: it does not know who may have it."""
+        """Wake all sessions for messages that the queue's rules keep from this one: any of them may claim them."""
         notifier().send(map(queue_topic, queues))
-        self._told = set()
+        self._notified = set()
 
     def _be_at_work(self) -> None:
-        if self._queues or self._told:
-            self._listener.withdraw(self._told)
-        self._queues, self._told, self._ask_at = (), set(), None
+        if self._queues or self._notified:
+            self._listener.withdraw(self._notified)
+        self._queues, self._notified, self._ask_at = (), set(), None
 
     def _needs_saying(self, queues: tuple[str, ...]) -> bool:
-        if queues != self._queues or self._told:
+        if queues != self._queues or self._notified:
             return True
         now = time.monotonic()
         if now >= self._renew_at or (self._ask_at is not None and now >= self._ask_at):
             return True
-        return not _same(self._feeder.due_at, self._due_at)
+        return not _same(self._fetcher.due_at, self._due_at)
 
-    def _be_interested(self, queues: tuple[str, ...]) -> None:
-        following = self._ask_at is not None and self._feeder.due_at is None
-        standing = self._listener.interest(
+    def _register(self, queues: tuple[str, ...]) -> None:
+        following = self._ask_at is not None and self._fetcher.due_at is None
+        registered = self._listener.register_idle(
             queues,
-            due_seconds=self._feeder.seconds_until_due(),
+            due_seconds=self._fetcher.seconds_until_due(),
             following=following,
             priority=self._priority(),
         )
-        self._queues, self._told = queues, set()
+        self._queues, self._notified = queues, set()
         self._renew_at = time.monotonic() + conf.load().SAFETY_POLL_SECONDS
-        self._wait_for_due(standing)
-        if standing.missed:
-            self._feeder.look()
+        self._wait_for_due(registered)
+        if registered.missed:
+            self._fetcher.look()
 
-    def _wait_for_due(self, standing: Standing) -> None:
+    def _wait_for_due(self, registered: Registration) -> None:
         """Arm for what is due next, or leave it to the session that does."""
-        self._armed = () if standing.due_seconds is None else self._queues
-        if standing.due_seconds is None:
-            self._feeder.expect(None)
-        elif self._feeder.due_at is None:
-            self._feeder.expect(standing.due_seconds)
-        self._due_at = self._feeder.due_at
-        ask = standing.ask_seconds
+        self._armed = () if registered.due_seconds is None else self._queues
+        if registered.due_seconds is None:
+            self._fetcher.expect(None)
+        elif self._fetcher.due_at is None:
+            self._fetcher.expect(registered.due_seconds)
+        self._due_at = self._fetcher.due_at
+        ask = registered.ask_seconds
         self._ask_at = None if ask is None else time.monotonic() + ask + GRACE_SECONDS
 
     def seconds_until_question(self) -> float | None:
@@ -568,9 +568,9 @@ class Standby:
         return max(0.0, asks - time.monotonic())
 
     def leave(self) -> None:
-        """Be told no more; whoever is idle gets the notices that were not seen to."""
-        if self._told:
-            self._hand_on(self._told)
+        """Unregister, and hand on the notifications that this session did not claim for."""
+        if self._notified:
+            self._hand_on(self._notified)
         self._be_at_work()
 
 

@@ -143,13 +143,13 @@ class Worker:
         # Waking costs a system call: only a driver that sleeps needs it, and only for a batch.
         # Of a group, or where few may be in flight, the next one waits for this very settlement.
         if self._waiting and (
-            self.runtime.feeder.ruled or len(self.session.settlements) >= self._refill_of(attempt)
+            self.runtime.fetcher.ruled or len(self.session.settlements) >= self._refill_of(attempt)
         ):
             self.wake.set(CREDIT)
 
     def _on_idle(self) -> None:
         runtime = self.runtime
-        if self._waiting and (runtime.feeder.backlog or runtime.session.settlements or runtime.at_work):
+        if self._waiting and (runtime.fetcher.backlog or runtime.session.settlements or runtime.at_work):
             runtime.wake.set(CREDIT)
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -183,9 +183,9 @@ class Worker:
                 try:
                     if not self.turn():
                         if until_empty and self._idle() and not self.session.quiet:
-                            if self.runtime.feeder.sure:
+                            if self.runtime.fetcher.sure:
                                 break
-                            self.runtime.feeder.look(whole=True)
+                            self.runtime.fetcher.look(whole=True)
                         else:
                             self._wait()
                     pause, has_worked = FIRST_PAUSE_SECONDS, True
@@ -218,7 +218,7 @@ class Worker:
         """Watch time limits, then settle and claim; return whether anything was claimed. Raises StoreError."""
         if self.session.lost:
             raise SessionLost
-        if self.runtime.feeder.restless:
+        if self.runtime.fetcher.restless:
             self._policies.refresh_if_due(self.session.store)
         self._shift.admission.ask_if_due()
         if self._timed:
@@ -248,7 +248,7 @@ class Worker:
         dispatcher.offer(message for message in claimed if self._is_for_a_handler(message))
         if claimed:
             # With more to claim, the driver is in as much of a hurry as the threads.
-            self._pool.wake(patient=not self.runtime.feeder.backlog)
+            self._pool.wake(patient=not self.runtime.fetcher.backlog)
         return len(claimed)
 
     def _is_for_a_handler(self, message: Claimed) -> bool:
@@ -299,12 +299,12 @@ class Worker:
 
     def _may_claim(self) -> bool:
         """Whether messages were left behind, and the credit for them is back."""
-        feeder, dispatcher = self.runtime.feeder, self._shift.dispatcher
-        if not feeder.backlog or self.session.quiet:
+        fetcher, dispatcher = self.runtime.fetcher, self._shift.dispatcher
+        if not fetcher.backlog or self.session.quiet:
             return False
         wanted = dispatcher.hungry()
-        feeder.restrict(tuple(wanted), wanted)
-        if feeder.has_gathered(sum(wanted.values()), dispatcher.refills()):
+        fetcher.restrict(tuple(wanted), wanted)
+        if fetcher.has_gathered(sum(wanted.values()), dispatcher.refills()):
             return True
         return not (self._pool.running or self._buffered())
 

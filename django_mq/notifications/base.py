@@ -1,8 +1,7 @@
 """The two ends of the hint channel, and what a hearer's loop waits for.
 
-Two kinds of hint travel. *News* goes to as many interested sessions as there are messages:
-each is told on its own. A *topic* goes to everybody who listens to it: a resumed queue,
-a volatile message.
+There are two kinds of hint. *News* goes to as many idle sessions as there are messages, to each on its
+own. A *topic* goes to every session that listens to it: a resumed queue, a volatile message.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Set
 
 
-#: The topic of all workers: one of them has been told something.
+#: The topic of all workers: an operator has sent a command to one of them.
 WORKERS_TOPIC = "w:told"
 
 
@@ -32,8 +31,8 @@ def volatile_topic(name: str) -> str:
     return f"v:{name}"
 
 
-def notice_topic(name: str, *, back: bool = False) -> str:
-    """Return the topic by which one session alone is told of a queue's news, or of messages that came back."""
+def notification_topic(name: str, *, back: bool = False) -> str:
+    """Return the topic that notifies one session of a queue's news, or of messages that came back."""
     return f"b:{name}" if back else f"n:{name}"
 
 
@@ -46,7 +45,7 @@ def queue_of(topic: str) -> str:
 class News:
     """What a commit brought to a queue: so many ready messages, and one that is due in so many seconds.
 
-    ``back``: they have their places from before, where a session that is told may have looked already.
+    ``back``: they have their places from before, where a session that is notified may have looked already.
     """
 
     messages: int = 0
@@ -55,13 +54,12 @@ class News:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a session learns when it becomes interested.
+class Registration:
+    """What a session learns when it registers as idle.
 
-    ``missed``: news found nobody since the session last asked, so it must look before it
+    ``missed``: news found no idle session since this one last asked, so it must look before it
     sleeps. ``due_seconds``: it must look in so many seconds, because something is due.
-    ``ask_seconds``: another session does, and this one must become interested anew then,
-    to see whether it did.
+    ``ask_seconds``: another session does, and this one must register again then, to see whether it did.
     """
 
     missed: bool = False
@@ -77,12 +75,12 @@ class Notifier(ABC):
 
     @abstractmethod
     def send(self, topics: Iterable[str]) -> None:
-        """Wake whoever listens to these topics, as far as possible."""
+        """Wake all that listen to these topics, as far as possible."""
 
     def announce(self, news: Mapping[str, News], *, may_wait: bool = False) -> None:  # noqa: ARG002
-        """Wake as many interested sessions of each queue as there are messages, or everybody who listens.
+        """Wake as many idle sessions of each queue as there are messages, or all that listen.
 
-        ``may_wait``: a moment later is as good while nobody would hear it.
+        ``may_wait``: the hint may be sent a moment later while no session would hear it.
         """
         self.send([queue_topic(name) for name in news])
 
@@ -91,7 +89,7 @@ class Notifier(ABC):
         """Return a listener that sets ``wake``; it hears nothing until it subscribes."""
 
     def trouble(self) -> str:
-        """Send a hint to ourselves and return why it did not come back, nothing if it did. For an examination."""
+        """Send a hint to this process; return why it did not come back, or nothing. For ``mq_doctor``."""
         return ""
 
 
@@ -102,25 +100,25 @@ class Listener(ABC):
     def subscribe(self, topics: Iterable[str]) -> None:
         """Listen to exactly these topics from now on."""
 
-    def interest(
+    def register_idle(
         self,
-        queues: Collection[str],  # noqa: ARG002 - a channel that tells everybody asks nobody
+        queues: Collection[str],  # noqa: ARG002 - a channel that wakes all sessions needs none of it
         *,
         due_seconds: float | None = None,
         following: bool = False,  # noqa: ARG002
         priority: int = 0,  # noqa: ARG002
-    ) -> Standing:
-        """Be told of news of these queues, before a session sleeps, and again at least every safety poll.
+    ) -> Registration:
+        """Register the session for news of these queues, before it sleeps, and again at least every safety poll.
 
-        Whoever is told, wakes by ``notice_topic`` and is interested no more. Sessions of
-        higher ``priority`` are told first, then those that were interested longest.
+        A session that is notified wakes by ``notification_topic`` and is no longer registered. Sessions of
+        higher ``priority`` are notified first, then those that are idle longest.
         ``due_seconds`` until the next message of these queues is due, as far as the session
-        knows; ``following``: another session was said to see to it.
+        knows; ``following``: another session looks then.
         """
-        return Standing(due_seconds=due_seconds)
+        return Registration(due_seconds=due_seconds)
 
     def withdraw(self, answered: Collection[str] = ()) -> None:  # noqa: B027 - nothing to take back by default
-        """Be told no more, because there is work; ``answered``: the queues whose notice has been seen to."""
+        """End the registration, because there is work. ``answered``: queues whose notification led to a claim."""
 
     @property
     @abstractmethod
@@ -148,7 +146,7 @@ class Wake:
         self._pid = os.getpid()
         self._closed = False
         self._topics: set[str] = set()
-        # A descriptor that is closed may be somebody else's a moment later: nobody writes meanwhile.
+        # A closed descriptor may soon belong to another file: no thread may write meanwhile.
         # Reentrant, because a signal's handler may set what it has interrupted.
         self._lock = threading.RLock()
 

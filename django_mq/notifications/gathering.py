@@ -1,13 +1,13 @@
-"""Hints that would find nobody, gathered for a moment and sent as one.
+"""Hints that would find no idle session, gathered for a moment and sent as one.
 
-While every session of a queue is at work, a publisher's hints find nobody: the first says so in
+While every session of a queue is at work, a publisher's hints find none: the first says so in
 its answer, and those that follow within a moment need not be sent one by one. They are counted,
 and go with the first hint after that moment, or, where none follows, by a thread that lives as
 long as there is something to see to. A session that goes to sleep meanwhile has looked just
 before; what came after its look waits two moments at most.
 
 Only a publisher's plain news waits. What is due, what came back and what a session hands on is
-told at once.
+notified at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from django_mq.notifications.base import News
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-#: So long a hint that found nobody speaks for those after it, in seconds.
+#: A hint that found no idle session stands for those of so many seconds after it.
 MOMENT_SECONDS = 0.005
 #: A thread that left something waiting for so long, in seconds, does not run here (some servers let none run).
 STALLED_SECONDS = 1.0
@@ -46,8 +46,8 @@ class Gathering:
         atexit.register(self.flush)
 
     def _forget_parent(self) -> None:
-        # Until when a queue's news would find nobody, as far as we know.
-        self._nobody_until: dict[str, float] = {}
+        # Until when a queue's news would find no idle session, as far as is known.
+        self._none_idle_until: dict[str, float] = {}
         self._waiting: Counter[str] = Counter()
         self._since = 0.0
         self._thread: threading.Thread | None = None
@@ -55,18 +55,18 @@ class Gathering:
         # A publisher never waits for it: its owner may be what a signal's handler has interrupted.
         self._lock = threading.Lock()
 
-    def answered(self, queues: Collection[str], asked_at: float, told: object) -> None:
-        """Take Redis's answer to a hint of these queues, sent at ``asked_at``: how many sessions it told."""
-        if len(self._nobody_until) >= KNOWN:
-            self._nobody_until.clear()
+    def answered(self, queues: Collection[str], asked_at: float, notified: object) -> None:
+        """Take Redis's answer to a hint of these queues, sent at ``asked_at``: how many sessions it notified."""
+        if len(self._none_idle_until) >= KNOWN:
+            self._none_idle_until.clear()
         for queue in queues:
-            self._nobody_until[queue] = asked_at + MOMENT_SECONDS if told == 0 else 0.0
+            self._none_idle_until[queue] = asked_at + MOMENT_SECONDS if notified == 0 else 0.0
 
     def keep(self, news: Mapping[str, News]) -> bool:
-        """Keep the news for a moment if nobody would hear it now; return whether it is kept."""
+        """Keep the news for a moment if no idle session would hear it now; return whether it is kept."""
         now = time.monotonic()
         for queue, item in news.items():
-            if now >= self._nobody_until.get(queue, 0.0) or item.due_seconds is not None or item.back:
+            if now >= self._none_idle_until.get(queue, 0.0) or item.due_seconds is not None or item.back:
                 return False
         if not self._lock.acquire(blocking=False):
             return False
@@ -130,7 +130,7 @@ class Gathering:
 
 # The breaker: after a failure nothing is tried for a while, so that one dead server slows no caller twice.
 #
-# Closed, it lets everybody through. A failure opens it; when the pause is over, one caller
+# Closed, it lets every caller through. A failure opens it; when the pause is over, one caller
 # tries, while the others still pass by. Each failure in a row doubles the pause, up to a cap,
 # spread by jitter so that a fleet does not come back in step.
 

@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from django_mq.notifications.base import Listener, News, Notifier, Standing, notice_topic, queue_topic
+from django_mq.notifications.base import Listener, News, Notifier, Registration, notification_topic, queue_topic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -33,26 +33,26 @@ class LocalNotifier(Notifier):
 
     def announce(self, news: Mapping[str, News], *, may_wait: bool = False) -> None:  # noqa: ARG002
         with self._lock:
-            told = [(self._chosen(queue, item), queue, item.back) for queue, item in news.items()]
-        for listeners, queue, back in told:
+            chosen = [(self._chosen(queue, item), queue, item.back) for queue, item in news.items()]
+        for listeners, queue, back in chosen:
             if listeners is None:
                 self.send([queue_topic(queue)])
                 continue
             for listener in listeners:
-                listener.wake.set(notice_topic(queue, back=back))
+                listener.wake.set(notification_topic(queue, back=back))
 
     def _chosen(self, queue: str, news: News) -> list[LocalListener] | None:
-        """Take the interested listeners to tell; None where nobody has ever been interested."""
+        """Unregister and return the listeners to notify; None if none has ever registered for the queue."""
         if queue not in self._missed:
             return None
-        waiting = sorted(self._interested[queue].items(), key=lambda item: item[1])
-        # Everybody arms for due times by himself here: one who claims learns of them.
+        waiting = sorted(self._idle[queue].items(), key=lambda item: item[1])
+        # Each session looks at due times by itself here: the answer to a claim names the next one.
         wanted = news.messages + (news.due_seconds is not None)
         chosen = [listener for listener, _ in waiting[:wanted]]
         if len(chosen) < wanted:
             self._missed[queue] += 1
         for listener in chosen:
-            self._end_interest(listener)
+            self._unregister(listener)
             listener.seen[queue] = self._missed[queue]  # its claim brings what it missed, too
         return chosen
 
@@ -69,32 +69,32 @@ class LocalNotifier(Notifier):
             for topic in after - before:
                 self._wakes[topic].add(wake)
 
-    def be_interested(self, listener: LocalListener, queues: Collection[str], priority: int) -> dict[str, int]:
-        """Let the listener be told of news; return how often each queue's news found nobody."""
+    def register(self, listener: LocalListener, queues: Collection[str], priority: int) -> dict[str, int]:
+        """Register the listener as idle; return how often each queue's news found no idle session."""
         with self._lock:
-            self._turn += 1
+            self._arrivals += 1
             for queue in queues:
-                self._interested[queue].setdefault(listener, (-priority, self._turn))
+                self._idle[queue].setdefault(listener, (-priority, self._arrivals))
                 self._missed.setdefault(queue, 0)
             return {queue: self._missed[queue] for queue in queues}
 
-    def lose_interest(self, listener: LocalListener) -> None:
-        """Tell the listener no more."""
+    def unregister(self, listener: LocalListener) -> None:
+        """End the registration of the listener."""
         with self._lock:
-            self._end_interest(listener)
+            self._unregister(listener)
 
-    def _end_interest(self, listener: LocalListener) -> None:
-        for listeners in self._interested.values():
+    def _unregister(self, listener: LocalListener) -> None:
+        for listeners in self._idle.values():
             listeners.pop(listener, None)
 
     def _forget_parent(self) -> None:
         # Reentrant: a signal's handler may cancel consumers in the middle of a hint.
         self._lock = threading.RLock()
         self._wakes: dict[str, set[Wake]] = defaultdict(set)
-        # Who is interested, with its priority and its turn; and how often news of the queue found nobody.
-        self._interested: dict[str, dict[LocalListener, tuple[int, int]]] = defaultdict(dict)
+        # The idle listeners with priority and order of arrival; how often news of the queue found none.
+        self._idle: dict[str, dict[LocalListener, tuple[int, int]]] = defaultdict(dict)
         self._missed: dict[str, int] = {}
-        self._turn = 0
+        self._arrivals = 0
 
 
 class LocalListener(Listener):
@@ -106,7 +106,7 @@ class LocalListener(Listener):
         self._notifier = notifier
         self.wake = wake
         self._topics: set[str] = set()
-        #: How often each queue's news had found nobody when this session last asked, or was told.
+        #: How often each queue's news had found no idle session when this one last asked, or was notified.
         self.seen: dict[str, int] = {}
 
     def subscribe(self, topics: Iterable[str]) -> None:
@@ -114,22 +114,22 @@ class LocalListener(Listener):
         self._notifier.change(self.wake, self._topics, wanted)
         self._topics = wanted
 
-    def interest(
+    def register_idle(
         self,
         queues: Collection[str],
         *,
         due_seconds: float | None = None,
         following: bool = False,  # noqa: ARG002
         priority: int = 0,
-    ) -> Standing:
-        missed = self._notifier.be_interested(self, queues, priority)
+    ) -> Registration:
+        missed = self._notifier.register(self, queues, priority)
         changed = any(self.seen.get(queue) != count for queue, count in missed.items())
         self.seen |= missed
-        return Standing(missed=changed, due_seconds=due_seconds)
+        return Registration(missed=changed, due_seconds=due_seconds)
 
     def withdraw(self, answered: Collection[str] = ()) -> None:  # noqa: ARG002
-        self._notifier.lose_interest(self)
+        self._notifier.unregister(self)
 
     def close(self) -> None:
         self.subscribe(())
-        self._notifier.lose_interest(self)
+        self._notifier.unregister(self)

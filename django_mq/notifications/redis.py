@@ -1,18 +1,17 @@
 """Hints between processes, through Redis.
 
-Who is interested in a queue's news stands in Redis; a publisher's script takes as many of
-them as there are messages and tells each on a channel of its own. What concerns everybody
-goes to a channel per topic. ``{PREFIX}`` with its braces is a hash tag: all keys are in one
-slot. Every key ends by itself, so the dead leave nothing behind:
+Redis knows the idle sessions of each queue. A publisher's script takes as many of them as there are
+messages and notifies each on a channel of its own. A topic has one channel for all that listen. ``{PREFIX}``
+with its braces is a hash tag: all keys are in one slot. Every key expires, so dead sessions leave nothing behind:
 
-    {django_mq}:session:ID         a session is interested; ends with its interest, after four safety polls at most
-    {django_mq}:interested:orders  sorted set of sessions, best first; who has no key above is passed over
-    {django_mq}:notified:orders    sorted set of the told that have not answered, by the end of our patience
-    {django_mq}:missed:orders      moves when news finds nobody: whoever goes to sleep next looks first
+    {django_mq}:session:ID         a session is registered as idle; kept for four safety polls at most
+    {django_mq}:idle:orders        sorted set of sessions, best first; one without the key above is passed over
+    {django_mq}:notified:orders    sorted set of notified sessions that have not answered, by their time limit
+    {django_mq}:missed:orders      grows when news finds no idle session: the next one that registers looks first
     {django_mq}:armed:orders       when something is due, and which session will look then
 
-    django_mq:s:ID         channel: "MISSED n:QUEUE", a notice to one session
-    django_mq:q:orders     channel: look, everybody (a resumed queue; Redis was emptied, or takes no scripts)
+    django_mq:s:ID         channel: "MISSED n:QUEUE", a notification to one session
+    django_mq:q:orders     channel: all sessions look (a resumed queue; Redis was emptied, or takes no scripts)
     django_mq:v:NODE.pidbox  channel: a volatile message for this queue
 
 Everything asked of Redis, by publishers and by sessions, is behind one breaker. Listening
@@ -40,7 +39,14 @@ from redis.backoff import NoBackoff
 from redis.exceptions import InvalidResponse, NoScriptError
 from redis.retry import Retry
 
-from django_mq.notifications.base import Listener, Notifier, Standing, notice_topic, queue_of, queue_topic
+from django_mq.notifications.base import (
+    Listener,
+    Notifier,
+    Registration,
+    notification_topic,
+    queue_of,
+    queue_topic,
+)
 from django_mq.notifications.gathering import MOMENT_SECONDS, Breaker, Gathering
 
 if TYPE_CHECKING:
@@ -50,7 +56,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.notifications")
 
-#: A session that was told and neither answers nor sleeps again within so long, in milliseconds, is passed over.
+#: A notified session that neither answers nor registers again within so long, in milliseconds, is passed over.
 ANSWER_MS = 2000
 
 
@@ -59,12 +65,14 @@ class RedisNotifier(Notifier):
 
     reaches_others = True
 
-    def __init__(self, url: str, *, prefix: str, timeout_seconds: float, interest_seconds: float = 20.0) -> None:
+    def __init__(
+        self, url: str, *, prefix: str, timeout_seconds: float, registration_seconds: float = 20.0
+    ) -> None:
         self._url = url
         self._timeout_seconds = timeout_seconds
         self.prefix = prefix
-        #: A session's interest lasts so long unless renewed.
-        self.interest_seconds = interest_seconds
+        #: A registration lasts so long unless it is renewed.
+        self.registration_seconds = registration_seconds
         self._client: Any = redis.Redis.from_url(
             url,
             socket_timeout=timeout_seconds,
@@ -98,9 +106,9 @@ class RedisNotifier(Notifier):
 
     def _announce(self, news: Mapping[str, News]) -> None:
         answered = partial(self._gathering.answered, tuple(news), time.monotonic())
-        arguments: list[object] = [part for name, item in news.items() for part in _told(name, item)]
+        arguments: list[object] = [part for name, item in news.items() for part in _arguments(name, item)]
         arguments[:0] = self.prefix, ANSWER_MS, KEEP_MS
-        # A Redis that may not write, or takes no scripts, still carries hints: to everybody.
+        # A Redis that may not write, or takes no scripts, still carries hints: to all that listen.
         plain = [self._publish(queue_topic(name)) for name in news]
         announce = script("announce")
         self._try_to_post([Post(announce.call(*arguments), announce.call_in_full(*arguments), plain, answered)])
@@ -180,9 +188,9 @@ class RedisNotifier(Notifier):
         return RedisListener(self, self._url, wake)
 
 
-def _told(name: str, news: News) -> tuple[object, ...]:
+def _arguments(name: str, news: News) -> tuple[object, ...]:
     due = -1 if news.due_seconds is None else ceil(max(0.0, news.due_seconds) * 1000)
-    return (name, news.messages, due, notice_topic("", back=news.back)[0])
+    return (name, news.messages, due, notification_topic("", back=news.back)[0])
 
 
 # The scripts that Redis runs, each a file beside this one: atomic, and one round trip.
@@ -240,11 +248,11 @@ class Post:
     command: Command
     if_forgotten: Command | None = None
     if_refused: Sequence[Command] = ()
-    #: Called with the answer, by whoever reads it.
+    #: Called with the answer, by the thread that reads it.
     answered: Callable[[Any], None] | None = None
 
     def tell(self, answer: Any) -> None:
-        """Pass the answer on to whoever wants it."""
+        """Pass the answer on to the waiting caller."""
         if self.answered is not None:
             self.answered(answer)
 
@@ -380,9 +388,9 @@ class Poster:
 RECONNECT_CAP_SECONDS = 5.0
 #: A read returns at least so often, to follow changed topics and to stop.
 LISTEN_SECONDS = 1.0
-#: Keys that nobody touches are kept for so long, in milliseconds.
+#: Unused keys are kept for so long, in milliseconds.
 KEEP_MS = 3_600_000
-#: How often a queue's news found no session, as a notice says it.
+#: How often a queue's news found no session, as a notification says it.
 DIGITS = re.compile(r"[0-9]{1,16}")
 
 
@@ -396,9 +404,9 @@ class RedisListener(Listener):
         self._name = os.urandom(8).hex()
         self._topics: frozenset[str] = frozenset()
         self._connected = False
-        # Whether Redis took our last word of interest: without it nobody will be told.
+        # Whether Redis took the last registration: without it the session is not notified.
         self._known = True
-        # How often each queue's news had found nobody when we last asked, or were told.
+        # How often each queue's news had found no idle session when this one last asked, or was notified.
         self._seen: dict[str, int] = {}
         self._closing = threading.Event()
         self._pid = os.getpid()
@@ -410,26 +418,26 @@ class RedisListener(Listener):
 
     # What the session says.
 
-    def interest(
+    def register_idle(
         self,
         queues: Collection[str],
         *,
         due_seconds: float | None = None,
         following: bool = False,
         priority: int = 0,
-    ) -> Standing:
+    ) -> Registration:
         self._known = False
         if not self._connected_here:
-            return Standing(due_seconds=due_seconds)  # no notice could reach this session
-        lasts = ceil(self._notifier.interest_seconds * 1000)
+            return Registration(due_seconds=due_seconds)  # no notification could reach this session
+        lasts = ceil(self._notifier.registration_seconds * 1000)
         due = _due(due_seconds, following=following)
         arguments = self._name, lasts, max(lasts, KEEP_MS), priority, due, *queues
-        answer = self._notifier.ask("interest", *arguments, numbers=2 + len(queues))
+        answer = self._notifier.ask("register_idle", *arguments, numbers=2 + len(queues))
         if answer is None:
-            return Standing(due_seconds=due_seconds)
+            return Registration(due_seconds=due_seconds)
         self._known = True
         look, ask, *missed = answer
-        return Standing(self._has_moved(dict(zip(queues, missed, strict=True))), _seconds(look), _seconds(ask))
+        return Registration(self._has_moved(dict(zip(queues, missed, strict=True))), _seconds(look), _seconds(ask))
 
     def _has_moved(self, missed: dict[str, int]) -> bool:
         moved = any(self._seen.get(queue) != count for queue, count in missed.items())
@@ -513,7 +521,7 @@ class RedisListener(Listener):
         ):
             with self._lock:
                 pubsub.subscribe(*self._channels([self._own_topic, *self._topics]))
-                # Who says that it is interested before it can be told is passed over.
+                # A session that registers before it can be notified is passed over.
                 if pubsub.get_message(timeout=2.0) is None:
                     raise TimeoutError("the subscription is not confirmed")
                 self._pubsub, self._connected, self._known = pubsub, True, True
@@ -532,18 +540,18 @@ class RedisListener(Listener):
         if topic != self._own_topic:
             self._wake.set(topic)
             return
-        missed, _, notice = _text(heard["data"]).partition(" ")
-        queue = queue_of(notice)
-        if not DIGITS.fullmatch(missed) or queue not in self._seen or notice not in _notices(queue):
+        missed, _, notification = _text(heard["data"]).partition(" ")
+        queue = queue_of(notification)
+        if not DIGITS.fullmatch(missed) or queue not in self._seen or notification not in _notifications_of(queue):
             self._wake.set()  # another program wrote to the channel: look at everything
             return
         # Before the wake: the claim that follows it brings what was missed until now.
         self._seen[queue] = int(missed)
-        self._wake.set(notice)
+        self._wake.set(notification)
 
 
-def _notices(queue: str) -> tuple[str, str]:
-    return notice_topic(queue), notice_topic(queue, back=True)
+def _notifications_of(queue: str) -> tuple[str, str]:
+    return notification_topic(queue), notification_topic(queue, back=True)
 
 
 def _text(value: bytes | str) -> str:

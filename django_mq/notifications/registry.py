@@ -28,14 +28,14 @@ def notifier() -> Notifier:
 
 
 @lru_cache(maxsize=8)
-def _notifier(url: str | None, prefix: str, timeout_seconds: float, interest_seconds: float) -> Notifier:
+def _notifier(url: str | None, prefix: str, timeout_seconds: float, registration_seconds: float) -> Notifier:
     if not url:
         return LocalNotifier()
-    from django_mq.notifications.redis import RedisNotifier  # noqa: PLC0415 - Redis only for those who use it
+    from django_mq.notifications.redis import RedisNotifier  # noqa: PLC0415 - Redis only where it is used
 
     try:
         return RedisNotifier(
-            url, prefix=prefix, timeout_seconds=timeout_seconds, interest_seconds=interest_seconds
+            url, prefix=prefix, timeout_seconds=timeout_seconds, registration_seconds=registration_seconds
         )
     except ValueError:
         # The error may hold a part of a password. A publisher comes here when its message has been written.

@@ -45,14 +45,14 @@ class Ear:
         self._listener = notifier().listen(self._wake)
         self._queues = queues
         self._listener.subscribe([queue_topic(queue) for queue in queues])
-        self._listener.interest(queues)
+        self._listener.register_idle(queues)
 
     @property
     def heard(self) -> set[str]:
-        """The topics named since it was last asked; a notice counts as its queue's topic."""
+        """The topics named since it was last asked; a notification counts as its queue's topic."""
         self._wake.clear()
         topics = self._wake.take_topics()
-        self._listener.interest(self._queues)
+        self._listener.register_idle(self._queues)
         return {queue_topic(queue_of(topic)) if topic[:2] in {"n:", "b:"} else topic for topic in topics}
 
     def close(self) -> None:

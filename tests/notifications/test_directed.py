@@ -37,42 +37,42 @@ def client(redis_server: Redis) -> Iterator[Any]:
 
 def an_idle_session(ears: Ears) -> tuple[Any, Wake]:
     listener, wake = ears.listen(["q:orders"])
-    listener.interest(["orders"])
+    listener.register_idle(["orders"])
     return listener, wake
 
 
 def test_every_key_ends_by_itself(notifier: RedisNotifier, ears: Ears, client: Any) -> None:
     sessions = [ears.listen(["q:orders"])[0] for _ in range(2)]
     for listener in sessions:
-        listener.interest(["orders"], due_seconds=30.0)
+        listener.register_idle(["orders"], due_seconds=30.0)
 
     def announced(news: News, left: int) -> None:
         """Wait until as many are interested as the news has left: it goes its own way, and is not waited for."""
         notifier.announce({"orders": news})
-        wait_until(lambda: client.zcard("{mq}:interested:orders") == left)
+        wait_until(lambda: client.zcard("{mq}:idle:orders") == left)
 
     announced(News(messages=2, due_seconds=10.0), 0)
-    sessions[0].interest(["orders"])
+    sessions[0].register_idle(["orders"])
     announced(News(messages=3), 0)
     for listener in sessions:
-        listener.interest(["orders"])
+        listener.register_idle(["orders"])
     announced(News(messages=1), 1)
 
     keys = client.keys("*")
 
-    assert {key.split(":")[1] for key in keys} >= {"session", "interested", "notified", "missed", "armed"}
+    assert {key.split(":")[1] for key in keys} >= {"session", "idle", "notified", "missed", "armed"}
     assert [key for key in keys if client.ttl(key) < 0] == []
     assert all(key.startswith("{mq}:") for key in keys)
 
 
 def test_the_dead_are_cleared_away_by_those_who_come(notifier: RedisNotifier, ears: Ears, client: Any) -> None:
-    client.zadd("{mq}:interested:orders", {f"dead-{number}": number for number in range(10)})
+    client.zadd("{mq}:idle:orders", {f"dead-{number}": number for number in range(10)})
 
     listener, _ = an_idle_session(ears)
     for _ in range(5):
-        listener.interest(["orders"])
+        listener.register_idle(["orders"])
 
-    assert client.zcard("{mq}:interested:orders") == 1
+    assert client.zcard("{mq}:idle:orders") == 1
 
 
 def test_a_flushed_redis_costs_directedness_and_no_wake_up(
@@ -84,7 +84,7 @@ def test_a_flushed_redis_costs_directedness_and_no_wake_up(
     notifier.announce(ONE)
 
     wait_until(lambda: "q:orders" in wake.take_topics())
-    assert listener.interest(["orders"]).missed  # what was missed is not known any more
+    assert listener.register_idle(["orders"]).missed  # what was missed is not known any more
     notifier.announce(ONE)
     wait_until(lambda: "n:orders" in wake.take_topics())
 
@@ -128,7 +128,7 @@ def test_a_session_that_redis_does_not_know_looks_often(ears: Ears, client: Any)
     assert listener.connected
     client.config_set("maxmemory", "1")
 
-    listener.interest(["orders"])
+    listener.register_idle(["orders"])
 
     assert not listener.connected
 
@@ -167,12 +167,12 @@ def test_who_was_told_and_hangs_is_made_up_for_by_the_next_news(
 
 def test_who_was_told_and_hangs_makes_whoever_comes_look(notifier: RedisNotifier, ears: Ears, client: Any) -> None:
     sessions = [an_idle_session(ears) for _ in range(2)]
-    sessions[1][0].interest(["orders"])
+    sessions[1][0].register_idle(["orders"])
     notifier.announce(ONE)
     wait_until(lambda: "n:orders" in sessions[0][1].take_topics())
     client.zadd("{mq}:notified:orders", {client.zrange("{mq}:notified:orders", 0, -1)[0]: 1})
 
-    assert sessions[1][0].interest(["orders"]).missed
+    assert sessions[1][0].register_idle(["orders"]).missed
 
 
 KILLED = """
@@ -184,7 +184,7 @@ listener = RedisNotifier(sys.argv[1], prefix="mq", timeout_seconds=30.0).listen(
 listener.subscribe(["q:orders"])
 while not listener.connected:
     time.sleep(0.01)
-listener.interest(["orders"])
+listener.register_idle(["orders"])
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -198,7 +198,7 @@ def test_a_killed_session_is_passed_over(
         stdin=subprocess.DEVNULL,
         env=os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings.sqlite"},
     )
-    assert client.zcard("{mq}:interested:orders") == 1
+    assert client.zcard("{mq}:idle:orders") == 1
     wait_until(lambda: client.client_list(_type="pubsub") == [])
     _, wake = an_idle_session(ears)
 
@@ -211,8 +211,8 @@ def test_a_killed_session_is_passed_over(
 
 
 def due(listener: RedisListener, seconds: float | None = None, *, following: bool = False) -> tuple[Any, Any]:
-    standing = listener.interest(["orders"], due_seconds=seconds, following=following)
-    return standing.due_seconds, standing.ask_seconds
+    registered = listener.register_idle(["orders"], due_seconds=seconds, following=following)
+    return registered.due_seconds, registered.ask_seconds
 
 
 def test_of_those_who_know_of_a_due_time_one_waits_for_it(ears: Ears) -> None:

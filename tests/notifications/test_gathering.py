@@ -130,12 +130,12 @@ def test_a_forked_child_sends_nothing_of_its_parents(gathering: Gathering, sent:
 
 def test_who_falls_asleep_in_the_middle_of_a_burst_is_told(notifier: RedisNotifier, ears: Ears) -> None:
     listener, wake = ears.listen(["q:orders"])
-    listener.interest(["orders"])
+    listener.register_idle(["orders"])
     for _ in range(100):
         listener.withdraw()
         notifier.announce(ONE, may_wait=True)
         wake.clear()
-        while listener.interest(["orders"]).missed:
+        while listener.register_idle(["orders"]).missed:
             wake.clear()
         notifier.announce(ONE, may_wait=True)
 

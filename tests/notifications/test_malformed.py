@@ -50,7 +50,7 @@ FOREIGN = (
     ("ZADD", "inf", "x"),
     ("XADD", "*", "field", "1"),
 )
-KEYS = ("missed:orders", "interested:orders", "notified:orders", "armed:orders")
+KEYS = ("missed:orders", "idle:orders", "notified:orders", "armed:orders")
 
 #: Replies in the shape of none of ours, and some that are no replies at all.
 REPLIES = [
@@ -96,19 +96,19 @@ def test_what_stands_in_a_key_is_overwritten_if_it_is_not_ours(
 ) -> None:
     listener, wake = ears.listen(["q:orders"])
     for key, (command, *arguments) in product(KEYS, FOREIGN):
-        listener.interest(["orders"], due_seconds=5.0)
+        listener.register_idle(["orders"], due_seconds=5.0)
         client.delete(f"{{mq}}:{key}")
         client.execute_command(command, f"{{mq}}:{key}", *arguments)
 
         notifier.announce(ONE)
         listener.withdraw(["orders"])
         for following in (True, False):
-            listener.interest(["orders"], due_seconds=5.0, following=following)
+            listener.register_idle(["orders"], due_seconds=5.0, following=following)
             assert listener.connected, (key, command, arguments)
         wake.take_topics()
         notifier.announce(ONE)
 
-        wait_until(lambda: "n:orders" in wake.take_topics(), f"a notice after {command} {key} {arguments}")
+        wait_until(lambda: "n:orders" in wake.take_topics(), f"a notification after {command} {key} {arguments}")
         assert client.get("{mq}:missed:orders").isdigit()
 
 
@@ -123,8 +123,8 @@ def test_no_reply_raises(caplog: pytest.LogCaptureFixture, *, honest_at_first: b
             listener = notifier.listen(Wake())
             listener._connected = True  # as one that heard something before
             for _ in range(2):
-                standing = listener.interest(["orders"], due_seconds=1.0)
-                assert standing.due_seconds is None or standing.due_seconds >= 0, reply
+                registered = listener.register_idle(["orders"], due_seconds=1.0)
+                assert registered.due_seconds is None or registered.due_seconds >= 0, reply
                 listener.withdraw(["orders"])
                 notifier.announce(ONE, may_wait=True)
                 notifier.send(["q:orders"])
@@ -157,7 +157,7 @@ def test_no_message_on_a_channel_is_more_than_a_reason_to_look(
     notifier: RedisNotifier, ears: Ears, client: Any
 ) -> None:
     listener, wake = ears.listen(["q:orders", "v:box"])
-    listener.interest(["orders"])
+    listener.register_idle(["orders"])
     pieces = [
         b"1",
         b"-1",

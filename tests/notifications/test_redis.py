@@ -167,11 +167,11 @@ def test_what_earlier_hints_were_answered_does_not_hold_up_the_next(
 
 def test_a_listener_that_a_forked_child_closes_goes_on_in_the_parent(notifier: RedisNotifier, ears: Ears) -> None:
     listener, wake = ears.listen(["q:orders"])
-    listener.interest(["orders"])
+    listener.register_idle(["orders"])
 
     def use_and_close() -> None:
         listener.subscribe(["q:mails"])
-        listener.interest(["mails"])
+        listener.register_idle(["mails"])
         listener.withdraw(["orders"])
         listener.close()
 

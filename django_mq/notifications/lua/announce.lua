@@ -1,6 +1,6 @@
--- Wakes as many interested sessions of each queue as it has news for, best consumers first, then longest idle.
+-- Wakes as many idle sessions of each queue as it has news for, best consumers first, then longest idle.
 -- ARGV: prefix, milliseconds for an answer, milliseconds a key is kept; then, for each queue:
--- its name, how many messages, in how many milliseconds one is due (-1 = none), and the kind of notice: n, or
+-- its name, how many messages, in how many milliseconds one is due (-1 = none), and the kind of notification: n, or
 -- b for messages that came back to their place.
 -- Returns how many sessions were told.
 local prefix, patience, keep = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -8,7 +8,7 @@ local tag = '{' .. prefix .. '}:'
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
--- Notices that nobody answered in time pass to others.
+-- Notifications that no session answered in time pass to others.
 local function unanswered(notified)
     local late = redis.call('ZRANGEBYSCORE', notified, '-inf', now, 'LIMIT', 0, 100)
     if #late > 0 then
@@ -17,7 +17,7 @@ local function unanswered(notified)
     return #late
 end
 
--- Somebody must learn of a due time that is earlier than the one somebody waits for.
+-- A session must learn of a due time that is earlier than the one that sessions wait for.
 local function concerns_due(armed, due)
     if due < 0 then
         return 0
@@ -41,15 +41,15 @@ for i = 4, #ARGV, 4 do
             told = told + redis.call('PUBLISH', prefix .. ':q:' .. queue, '1')
         end
     else
-        local interested = sorted_set(tag .. 'interested:' .. queue)
+        local idle = sorted_set(tag .. 'idle:' .. queue)
         local notified = sorted_set(tag .. 'notified:' .. queue)
         left = left + unanswered(notified)
         while left > 0 do
-            local first = redis.call('ZPOPMIN', interested)[1]
+            local first = redis.call('ZPOPMIN', idle)[1]
             if not first then
                 break
             end
-            -- A session that has gone, or was told of another queue's news, is interested no more.
+            -- A session that has gone, or was notified of another queue's news, is no longer registered.
             if redis.call('DEL', tag .. 'session:' .. first) == 1
                 and redis.call('PUBLISH', prefix .. ':s:' .. first, missed .. ' ' .. ARGV[i + 3] .. ':' .. queue) > 0 then
                 redis.call('ZADD', notified, now + patience, first)
@@ -59,7 +59,7 @@ for i = 4, #ARGV, 4 do
             end
         end
         if left > 0 then
-            -- Whoever becomes interested next sees that this has moved, and looks.
+            -- The session that registers next sees that this has moved, and looks.
             redis.call('INCR', tag .. 'missed:' .. queue)
         end
     end

@@ -43,7 +43,7 @@ class Loop:
 
     def is_told_of(self, queue: str) -> bool:
         """Whether the session is told of what comes next in a queue."""
-        return queue in self._transport.runtime._standby._queues
+        return queue in self._transport.runtime._registration._queues
 
     def close(self) -> None:
         self._hub.close()

@@ -22,7 +22,7 @@ def three(ears: Ears) -> list[tuple[Listener, Wake]]:
     """Three sessions, interested one after the other."""
     sessions = [ears.listen(["q:orders", "q:witness"]) for _ in range(3)]
     for listener, _ in sessions:
-        listener.interest(["orders"])
+        listener.register_idle(["orders"])
     return sessions
 
 
@@ -52,7 +52,7 @@ def test_who_was_told_is_not_told_again_before_it_is_interested_again(
     notifier.announce(ONE)
     assert settled(notifier, three) == [True, True, False]
 
-    three[0][0].interest(["orders"])
+    three[0][0].register_idle(["orders"])
     notifier.announce({"orders": News(messages=2)})
 
     assert settled(notifier, three) == [True, False, True]
@@ -67,7 +67,7 @@ def test_many_messages_wake_no_more_than_there_are(notifier: Notifier, three: li
 def test_a_session_of_higher_priority_is_told_first(notifier: Notifier, ears: Ears) -> None:
     sessions = [ears.listen(["q:orders", "q:witness"]) for _ in range(3)]
     for (listener, _), priority in zip(sessions, (0, -1, 5), strict=True):
-        listener.interest(["orders"], priority=priority)
+        listener.register_idle(["orders"], priority=priority)
 
     notifier.announce({"orders": News(messages=2)})
 
@@ -93,7 +93,7 @@ def test_who_is_gone_is_passed_over(notifier: Notifier, three: list[tuple[Listen
 def test_who_is_told_of_one_queue_is_not_counted_on_in_another(notifier: Notifier, ears: Ears) -> None:
     sessions = [ears.listen(["q:orders", "q:mails", "q:witness"]) for _ in range(2)]
     for listener, _ in sessions:
-        listener.interest(["orders", "mails"])
+        listener.register_idle(["orders", "mails"])
 
     notifier.announce({"mails": News(messages=1)})
     notifier.announce(ONE)
@@ -105,35 +105,35 @@ def test_whoever_becomes_interested_learns_that_news_found_nobody(
     notifier: Notifier, three: list[tuple[Listener, Wake]]
 ) -> None:
     for listener, _ in three:
-        listener.interest(["orders"])
+        listener.register_idle(["orders"])
     notifier.announce({"orders": News(messages=3)})
     settled(notifier, three)
 
     notifier.announce(ONE)
 
-    assert three[0][0].interest(["orders"]).missed
-    assert not three[0][0].interest(["orders"]).missed
-    assert three[1][0].interest(["orders"]).missed
+    assert three[0][0].register_idle(["orders"]).missed
+    assert not three[0][0].register_idle(["orders"]).missed
+    assert three[1][0].register_idle(["orders"]).missed
 
 
 def test_the_first_interest_asks_for_a_look(notifier: Notifier, ears: Ears) -> None:
     listener, _ = ears.listen(["q:orders"])
 
-    assert listener.interest(["orders"]).missed
-    assert not listener.interest(["orders"]).missed
+    assert listener.register_idle(["orders"]).missed
+    assert not listener.register_idle(["orders"]).missed
 
 
 def test_news_that_reached_somebody_makes_nobody_else_look(
     notifier: Notifier, three: list[tuple[Listener, Wake]]
 ) -> None:
     for listener, _ in three:
-        listener.interest(["orders"])
+        listener.register_idle(["orders"])
 
     notifier.announce(ONE)
 
-    assert not three[1][0].interest(["orders"]).missed
+    assert not three[1][0].register_idle(["orders"]).missed
     assert settled(notifier, three) == [True, False, False]
-    assert not three[0][0].interest(["orders"]).missed
+    assert not three[0][0].register_idle(["orders"]).missed
 
 
 def test_where_nobody_was_ever_interested_all_who_listen_are_woken(notifier: Notifier, ears: Ears) -> None:
@@ -157,7 +157,7 @@ def test_names_of_any_kind_are_announced(notifier: Notifier, ears: Ears) -> None
     names = ["with space", "Bücher", "*", "[a]", "a:b", "{x}", "%s"]
     listener, wake = ears.listen([f"q:{name}" for name in names])
     for name in names:
-        listener.interest([name])
+        listener.register_idle([name])
 
         notifier.announce({name: News(messages=1)})
 

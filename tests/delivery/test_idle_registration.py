@@ -9,7 +9,7 @@ import pytest
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery.queues import declare
-from django_mq.delivery.runtime import ConsumerRuntime, Standby
+from django_mq.delivery.runtime import ConsumerRuntime, IdleRegistration
 from django_mq.delivery.session import Driver
 from django_mq.notifications.base import queue_topic
 from django_mq.notifications.registry import notifier
@@ -29,29 +29,29 @@ class Sleeper:
 
     def __init__(self, alias: str) -> None:
         self.runtime = ConsumerRuntime(alias, kind="native", driver=Driver())
-        self.session, self.feeder, self.wake = self.runtime.session, self.runtime.feeder, self.runtime.wake
+        self.session, self.fetcher, self.wake = self.runtime.session, self.runtime.fetcher, self.runtime.wake
         self.listener = notifier().listen(self.wake)
         self.listener.subscribe([queue_topic(name) for name in QUEUES])
         wait_until(lambda: self.listener.connected)
-        self.feeder.consume(QUEUES)
-        self.standby = Standby(self.listener, self.feeder)
+        self.fetcher.consume(QUEUES)
+        self.registration = IdleRegistration(self.listener, self.fetcher)
 
     def turn(self, *, credit: int = 10, slots: int = 10) -> list[bytes]:
         """Hear, claim, and settle down, as often as there is a reason; return what was claimed."""
         claimed = []
-        self.standby.hear(self.wake.take_topics())
+        self.registration.hear(self.wake.take_topics())
         while True:
-            claimed += self.feeder.pump(credit=credit - len(claimed), slots=slots, refill=credit + 1)
+            claimed += self.fetcher.fetch(credit=credit - len(claimed), slots=slots, refill=credit + 1)
             able = credit > len(claimed) and slots > 0
-            if self.standby.settle_down(QUEUES if able else (), able=able):
+            if self.registration.settle_down(QUEUES if able else (), able=able):
                 return [message.body for message in claimed]
 
     def told(self) -> bool:
-        """Whether a notice came, waiting for it; what was said before is forgotten."""
+        """Whether a notification came, waiting for it; what was said before is forgotten."""
         return self.wake.wait(PATIENCE_SECONDS)
 
     def close(self) -> None:
-        self.standby.leave()
+        self.registration.leave()
         self.listener.close()
         self.runtime.close()
         self.session.store.close()
@@ -90,7 +90,7 @@ def test_one_message_wakes_one_of_two_and_costs_one_claim(pair: tuple[Sleeper, S
     assert first.told()
     assert first.turn() == [b"1"]
     assert second.turn() == []
-    assert not second.feeder.looking
+    assert not second.fetcher.looking
 
 
 def test_who_is_told_without_a_slot_hands_the_notice_on(pair: tuple[Sleeper, Sleeper]) -> None:
@@ -109,8 +109,8 @@ def test_who_cannot_take_everything_hands_the_rest_on(pair: tuple[Sleeper, Sleep
     second.turn(slots=0)
     publish_many([("orders", number) for number in range(2)])
     assert first.told()
-    first.standby.hear(first.wake.take_topics())
-    assert len(first.feeder.pump(credit=1, slots=1)) == 1
+    first.registration.hear(first.wake.take_topics())
+    assert len(first.fetcher.fetch(credit=1, slots=1)) == 1
 
     assert second.turn() == [b"1"]
 
@@ -119,9 +119,9 @@ def test_who_leaves_hands_its_notice_on(pair: tuple[Sleeper, Sleeper]) -> None:
     first, second = pair
     publish("orders", 1)
     assert first.told()
-    first.standby.hear(first.wake.take_topics())
+    first.registration.hear(first.wake.take_topics())
 
-    first.standby.leave()
+    first.registration.leave()
 
     assert second.told()
     assert second.turn() == [b"1"]
@@ -142,8 +142,8 @@ def test_what_comes_between_the_claim_and_the_sleep_is_not_slept_through(pair: t
     second.turn(slots=0)
     publish("orders", 1)
     assert first.told()
-    first.standby.hear(first.wake.take_topics())
-    assert len(first.feeder.pump(credit=10, slots=10)) == 1
+    first.registration.hear(first.wake.take_topics())
+    assert len(first.fetcher.fetch(credit=10, slots=10)) == 1
 
     publish("orders", 2)  # nobody is interested now
 
@@ -160,7 +160,7 @@ def scheduled_and_seen(sleeper: Sleeper, delay: float) -> bool:
 def test_who_cannot_see_to_what_is_due_says_so_once(pair: tuple[Sleeper, Sleeper]) -> None:
     first, second = pair
     soon = next(delay for delay in (0.2, 1, 5, 25, 125) if scheduled_and_seen(first, delay))
-    wait_until(lambda: first.feeder.seconds_until_due() in {0, None})
+    wait_until(lambda: first.fetcher.seconds_until_due() in {0, None})
 
     first.turn(slots=0)
     assert wait_until(lambda: second.turn() or None) == [b"%g" % soon]
@@ -169,4 +169,4 @@ def test_who_cannot_see_to_what_is_due_says_so_once(pair: tuple[Sleeper, Sleeper
         first.turn(slots=0)
 
     # Nobody has woken it, nor noted that nobody could be, for what it had seen to.
-    assert not second.listener.interest(QUEUES).missed
+    assert not second.listener.register_idle(QUEUES).missed

@@ -1,8 +1,8 @@
--- Makes a session interested in its queues, or keeps it so; says what it has missed and what it must wait for.
--- ARGV: prefix, session, milliseconds the interest lasts, milliseconds a key is kept, consumer priority,
+-- Registers a session as idle in its queues, or keeps it registered; says what it has missed and what it must wait for.
+-- ARGV: prefix, session, milliseconds the registration lasts, milliseconds a key is kept, consumer priority,
 -- milliseconds until the session's next due message (-1 = none, -2 = others see to it); then the queues.
 -- Returns in how many milliseconds this session must look because something is due, then in how many it must
--- ask again because another one does (-1 = never), then how often each queue's news found nobody: if that
+-- ask again because another one does (-1 = never), then how often each queue's news found no idle session: if that
 -- has changed, something may be waiting.
 local prefix, session = ARGV[1], ARGV[2]
 local lasts, keep, priority, due = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -21,19 +21,19 @@ local function alive(other)
     return redis.call('EXISTS', tag .. 'session:' .. other) == 1
 end
 
-local function be_interested(interested)
+local function register(idle)
     -- In microseconds; a priority outweighs a hundred days.
     local score = clock[1] * 1000000 + clock[2] - priority * 1e13
     if anew then
-        redis.call('ZADD', interested, score, session)
+        redis.call('ZADD', idle, score, session)
     else
-        redis.call('ZADD', interested, 'NX', score, session)
+        redis.call('ZADD', idle, 'NX', score, session)
     end
-    redis.call('PEXPIRE', interested, keep)
-    -- The dead are idle longest: each who comes clears away up to two of them.
-    for _, other in ipairs(redis.call('ZRANGE', interested, 0, 1)) do
+    redis.call('PEXPIRE', idle, keep)
+    -- The dead are idle longest: each session that registers clears away up to two of them.
+    for _, other in ipairs(redis.call('ZRANGE', idle, 0, 1)) do
         if not alive(other) then
-            redis.call('ZREM', interested, other)
+            redis.call('ZREM', idle, other)
         end
     end
 end
@@ -51,7 +51,7 @@ local function missed(queue)
     return count
 end
 
--- Who waits for what is due in a queue: when this session must look, and when another one does.
+-- Which session waits for what is due in a queue: when this session must look, and when another one does.
 local function share(armed)
     local at, who = string.match(text_at(armed) or '', '^(%d+) (.*)$')
     at = whole(at)
@@ -79,7 +79,7 @@ end
 local look, ask
 local answer = {-1, -1}
 for i = 7, #ARGV do
-    be_interested(sorted_set(tag .. 'interested:' .. ARGV[i]))
+    register(sorted_set(tag .. 'idle:' .. ARGV[i]))
     table.insert(answer, missed(ARGV[i]))
     local mine, others = share(tag .. 'armed:' .. ARGV[i])
     look, ask = earlier(look, mine), earlier(ask, others)
