@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy
 from django_mq.admin.acts import Act, GoneError
 from django_mq.admin.questions import Confirmation, GivenCredit
 from django_mq.admin.table import alias
-from django_mq.delivery.instructing import instruct
-from django_mq.engine.conduct import Conduct
+from django_mq.delivery.commanding import send_command
+from django_mq.engine.worker_mode import WorkerMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from django_mq.models import WorkerSession
 
 
-def _telling(done: StrOrPromise, conduct: Conduct | None) -> Callable[[WorkerSession, Mapping[str, Any]], str]:
-    """Return what tells a session its conduct, or without one the credit that was answered."""
+def _telling(done: StrOrPromise, mode: WorkerMode | None) -> Callable[[WorkerSession, Mapping[str, Any]], str]:
+    """Return what tells a session its mode, or without one the credit that was answered."""
 
     def tell(session: WorkerSession, answers: Mapping[str, Any]) -> str:
         words = {"worker": session.name, "credit": answers.get("credit") or _("its own")}
-        credit = answers["credit"] or 0 if conduct is None else None
-        if not instruct(session.pk, conduct=conduct, credit=credit, using=alias()):
+        credit = answers["credit"] or 0 if mode is None else None
+        if not send_command(session.pk, mode=mode, credit=credit, using=alias()):
             raise GoneError(_("“%(worker)s” is gone.") % words)
         return str(done) % words
 
@@ -38,7 +38,7 @@ QUIET = Act(
     name="quiet",
     permission="quiet_workersession",
     label=gettext_lazy("Be quiet"),
-    run=_telling(gettext_lazy("“%(worker)s” is told to claim no more."), Conduct.QUIET),
+    run=_telling(gettext_lazy("“%(worker)s” is told to claim no more."), WorkerMode.QUIET),
     question=Confirmation,
     warning=gettext_lazy(
         "A quiet worker finishes what it holds and takes nothing new until it is told to work again."
@@ -48,13 +48,13 @@ WORK = Act(
     name="work",
     permission="quiet_workersession",
     label=gettext_lazy("Work again"),
-    run=_telling(gettext_lazy("“%(worker)s” is told to work."), Conduct.WORK),
+    run=_telling(gettext_lazy("“%(worker)s” is told to work."), WorkerMode.WORK),
 )
 STOP = Act(
     name="stop",
     permission="stop_workersession",
     label=gettext_lazy("Stop"),
-    run=_telling(gettext_lazy("“%(worker)s” is told to stop."), Conduct.STOP),
+    run=_telling(gettext_lazy("“%(worker)s” is told to stop."), WorkerMode.STOP),
     question=Confirmation,
     warning=gettext_lazy(
         "The process ends after what it is doing now. Whatever keeps your processes alive may start another one."

@@ -1,4 +1,4 @@
-"""The keeper, one thread per session that renews it even while the loop is blocked; and what a session knows.
+"""The heartbeat: one thread per session, which renews it even while the loop is blocked. And what a session knows.
 
 A session goes on without asking as long as it is certain of its lease. Three answers can be missing: to a renewal,
 after a pause; to a claim, when the connection breaks; to a revival, which opens the row of a reaped session again
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.delivery")
 
-#: Settlements that the driver has left lying for so long, in seconds, are written by the keeper.
+#: Settlements that the driver has left lying for so long, in seconds, are written by the heartbeat.
 STALE_SECONDS = 0.2
-#: Time between two rounds of the keeper, in seconds; while the database is away it grows.
+#: Time between two rounds of the heartbeat, in seconds; while the database is away it grows.
 ROUND_SECONDS = 0.1
 OUTAGE_CAP_SECONDS = 1.0
 #: A session is renewed so often before its deadline.
@@ -44,7 +44,7 @@ LOCK_WAITS = 5
 GUARD_SECONDS = 0.3
 
 
-class Keeper:
+class HeartbeatThread:
     """Renews a session before its deadline, at once if its connection has ended, and does upkeep in between."""
 
     def __init__(self, session: Session) -> None:
@@ -61,7 +61,7 @@ class Keeper:
         shared = self.store.features.durable
         self._sidecar = Sidecar(session.alias) if settings.SIDECAR_SECONDS and shared else None
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="django_mq-keeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="django_mq-heartbeat", daemon=True)
 
     def open(self, info: SessionInfo) -> int:
         """Open the session's row and return its id; a connection stands for it from the first instant.
@@ -79,7 +79,7 @@ class Keeper:
 
     def start(self) -> None:
         """Start the thread."""
-        # At once where the database is to notice its end, or where the others must know soon who goes first.
+        # At once where the database is to notice its end, or where other sessions must soon know its priorities.
         soon = self.store.features.notices_ends or any(
             one.priority for one in self._session.driver.describe().consumers
         )
@@ -94,7 +94,7 @@ class Keeper:
         self._renew_at = 0.0
 
     def stop(self) -> None:
-        """End the thread; from any thread, the keeper's own included. Its connection stays until ``close``."""
+        """End the thread; from any thread, the heartbeat's own included. Its connection stays until ``close``."""
         self._stopping.set()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout=5.0)
@@ -130,21 +130,21 @@ class Keeper:
                 if isinstance(error, StoreUnavailable):
                     self._upkeep.pause_after_outage()
             except Exception:
-                # The keeper must outlive any defect: without it the session lapses and its work is done twice.
-                logger.exception("The keeper stumbled")
+                # The heartbeat must outlive any defect: without it the session lapses and its work is done twice.
+                logger.exception("The heartbeat failed, and goes on")
 
     def _sleep(self, seconds: float) -> bool:
         """Wait for the next round; return whether there is none.
 
-        Who has overslept half a deadline was not alone in it, perhaps: a whole machine may have stood still.
-        Whoever wakes first would take the others for dead.
+        A thread that wakes late by half a deadline may have been on a suspended machine. The first session
+        to wake would take the others for dead.
         """
         wake_at = time.monotonic() + seconds
         stopping = self._stopping.wait(seconds)
-        self._judge_nobody_if_late(wake_at)
+        self._reap_later_if_late(wake_at)
         return stopping
 
-    def _judge_nobody_if_late(self, expected_at: float) -> None:
+    def _reap_later_if_late(self, expected_at: float) -> None:
         late = time.monotonic() - expected_at
         if late > self._deadline_seconds / 2:
             logger.warning(
@@ -167,7 +167,7 @@ class Keeper:
         if session.over:
             session.close()
             return
-        self._judge_nobody_if_late(begun_at)
+        self._reap_later_if_late(begun_at)
         self._upkeep.run_if_due(spare=session.id or 0)
 
     def _look(self, *, ready: bool) -> None:
@@ -202,8 +202,8 @@ class Keeper:
                 session.certainty.confirm(begun_at)
             return
         session.certainty.confirm(begun_at)
-        session.instruct(renewal.instructions)
-        self._upkeep.stand(eldest=renewal.eldest)
+        session.take_command(renewal.command)
+        self._upkeep.stand(leader=renewal.leader)
         if self.store.features.looks_when_renewed:
             self._look(ready=renewal.ready)
         if not self.store.guard(session.id, deadline_seconds=self._deadline_seconds):
@@ -257,9 +257,9 @@ class Certainty:
 
     def ensure(self) -> None:
         """Renew the session now, if it is not certain. Raises SessionLost and other StoreErrors."""
-        keeper = self._session.keeper
-        if keeper is not None and not self.holds:
-            keeper.renew()
+        heartbeat = self._session.heartbeat
+        if heartbeat is not None and not self.holds:
+            heartbeat.renew()
         if self._session.lost:
             raise SessionLost
 
@@ -270,7 +270,7 @@ class Certainty:
         # nothing begins again.
         if not (self._session.lost or is_certain(before, now(), self._deadline_seconds)):
             logger.warning("The lease of %r was not renewed in time, and is confirmed again", self._session.name)
-            self._session.driver.obey(self._session.instructions)
+            self._session.driver.on_command(self._session.command)
 
     def miss_claim(self) -> None:
         """Take note that a claim has had no answer, or one that counts no more."""

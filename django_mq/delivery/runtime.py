@@ -9,8 +9,8 @@ A runtime lives as long as its session. After ``SessionLost`` the door retires i
 
 The fetcher says when to claim, and how much: because of hints, of due times, and of credit that comes back. A
 session with credit and a free slot registers as idle before it sleeps: then it may be notified of news. A session
-that is notified claims. If it cannot (no credit, no slot, told to be quiet), or cannot take everything, it hands the
-notification on. A session at work is not registered, or it would be notified in place of an idle one. The order
+that is notified claims. If it cannot (no credit, no slot, told to be quiet) or cannot take everything, it hands
+the notification on. A session at work is not registered, or it would be notified in place of an idle one. The order
 keeps messages from being slept through: register, look once if news was missed, sleep.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from django_mq.notifications.base import Listener, Registration
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Claimed, Instructions
+    from django_mq.stores.records import Claimed, WorkerCommand
 
 #: The wake's topic when credit came back: no reason to look if nothing was left behind.
 CREDIT = "credit"
@@ -64,7 +64,7 @@ class ConsumerRuntime:
                 driver,
                 queues=self._queues,
                 describe=self._describe,
-                obey=self._obey,
+                on_command=self._on_command,
                 came_back=self._came_back,
             ),
         )
@@ -98,8 +98,8 @@ class ConsumerRuntime:
             ),
         )
 
-    def _obey(self, told: Instructions) -> None:
-        self._driver.obey(told)
+    def _on_command(self, told: WorkerCommand) -> None:
+        self._driver.on_command(told)
         self.wake.set(CREDIT)
 
     def _priority(self) -> int:
@@ -266,7 +266,7 @@ class Fetcher:
     def came_back(self, seconds: float) -> None:
         """A message of this session was given back: claim when it is due, which may be now.
 
-        It stands where this session has been, and the keeper, who may have written it, claims nothing.
+        It stands where this session has been, and the heartbeat, who may have written it, claims nothing.
         """
         self._whole = True
         self._due_at = min(self._due_at, time.monotonic() + seconds)
@@ -424,7 +424,7 @@ def poll_seconds(store: Store, listener: Listener | None) -> float:
     if not hears and not store.features.notices_changes:
         return settings.POLL_SECONDS
     if store.features.looks_when_renewed and settings.SAFETY_POLL_SECONDS * RENEWALS >= settings.SESSION_SECONDS:
-        # The keeper looks in time (``Session.looked_at``); this is for when it cannot.
+        # The heartbeat looks in time (``Session.looked_at``); this is for when it cannot.
         return max(settings.SAFETY_POLL_SECONDS, settings.SESSION_SECONDS)
     return settings.SAFETY_POLL_SECONDS
 

@@ -4,7 +4,7 @@ Who decides: the session's row. As long as its deadline is renewed, its messages
 own, however long they run; when the deadline passes, any other worker gives them back.
 Which time: the database's clock for the deadline, this machine's only for sleeping.
 
-Two threads write: the driver (the worker's loop) claims and settles, the keeper renews, does upkeep, and writes
+Two threads write: the driver (the worker's loop) claims and settles, the heartbeat renews, does upkeep, and writes
 settlements that a blocked or stopped loop leaves behind. Each has a connection of its own.
 
     open ──> claims and settles ──> retired (settles only) ──> closed
@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING
 
 from django_mq import __version__
 from django_mq.delivery import settling
-from django_mq.delivery.heartbeat import Certainty, Keeper, now, revive
+from django_mq.delivery.heartbeat import Certainty, HeartbeatThread, now, revive
 from django_mq.delivery.settling import Settlements, SettlementWriter
-from django_mq.engine.conduct import Conduct
 from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict
+from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import SessionLost, StoreError
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
-from django_mq.stores.records import Exchange, Instructions, Lease, SessionInfo, Settlement
+from django_mq.stores.records import Exchange, Lease, SessionInfo, Settlement, WorkerCommand
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """What a session asks and tells the loop that drives it; called by the keeper's thread."""
+    """What a session asks and tells the loop that drives it. Called by the thread of the heartbeat."""
 
     #: The session's name; nothing for one made of host and process.
     name: Callable[[], str] = str
@@ -71,10 +71,10 @@ class Driver:
     queues: Callable[[], tuple[str, ...]] = tuple
     describe: Callable[[], Workload] = Workload
     #: Called when the session is told something else.
-    obey: Callable[[Instructions], object] = lambda told: told
+    on_command: Callable[[WorkerCommand], object] = lambda told: told
     #: Called when messages were given back to their places, the first of them for so many seconds.
     came_back: Callable[[float], object] = lambda seconds: seconds
-    #: Called in each round of the keeper, for what the driver may be too busy to see to.
+    #: Called in each round of the heartbeat, for what the driver may be too busy to see to.
     mind: Callable[[], object] = lambda: None
 
 
@@ -89,7 +89,7 @@ class Session:
         self.id: int | None = None
         self.settlements = Settlements()
         self.driver = driver
-        self.instructions = Instructions()
+        self.command = WorkerCommand()
         self.certainty = Certainty(self)
         self.lost = False
         self.retired = False
@@ -97,7 +97,7 @@ class Session:
         self._ruled = False
         # Claimed and not yet settled in the database.
         self._held: set[Receipt] = set()
-        self._keeper: Keeper | None = None
+        self._heartbeat: HeartbeatThread | None = None
         self._writer = SettlementWriter(self)
         self._closing = threading.Lock()
         self._reviving = threading.Lock()
@@ -240,14 +240,14 @@ class Session:
 
     @property
     def looked_at(self) -> float:
-        """When the keeper last looked for messages in vain, on the monotonic clock: the driver need not yet."""
-        keeper = self._keeper
-        return float("-inf") if keeper is None else keeper.looked_at
+        """When the heartbeat last looked for messages in vain, on the monotonic clock: the driver need not yet."""
+        heartbeat = self._heartbeat
+        return float("-inf") if heartbeat is None else heartbeat.looked_at
 
     @property
-    def keeper(self) -> Keeper | None:
+    def heartbeat(self) -> HeartbeatThread | None:
         """The heartbeat, None before the session opens and after it closes."""
-        return self._keeper
+        return self._heartbeat
 
     @property
     def hopeless(self) -> bool:
@@ -263,23 +263,21 @@ class Session:
     @property
     def quiet(self) -> bool:
         """Whether it is told to claim no more."""
-        return self.instructions.conduct is not Conduct.WORK
+        return self.command.mode is not WorkerMode.WORK
 
-    def instruct(self, instructions: Instructions) -> None:
+    def take_command(self, command: WorkerCommand) -> None:
         """Take what a renewal says, and tell the driver if it is news."""
-        if instructions != self.instructions:
-            logger.info(
-                "%r is told: %s, credit %s", self.name, instructions.conduct, instructions.credit or "its own"
-            )
-            self.instructions = instructions
-            self.driver.obey(instructions)
-            self.renew_soon()  # the operator sees that it obeys
+        if command != self.command:
+            logger.info("%r is told: %s, credit %s", self.name, command.mode, command.credit or "its own")
+            self.command = command
+            self.driver.on_command(command)
+            self.renew_soon()  # the operator sees that it follows
 
     def renew_soon(self) -> None:
         """Renew at once instead of in time: somebody has told us something."""
-        keeper = self._keeper
-        if keeper is not None:
-            keeper.renew_soon()
+        heartbeat = self._heartbeat
+        if heartbeat is not None:
+            heartbeat.renew_soon()
 
     def _ensure_open(self) -> None:
         if self.lost:
@@ -288,9 +286,9 @@ class Session:
             return
         self._close_former()
         self.certainty.confirmed_at = now()
-        keeper = Keeper(self)
-        self.id, self._keeper = keeper.open(self._info()), keeper
-        keeper.start()
+        heartbeat = HeartbeatThread(self)
+        self.id, self._heartbeat = heartbeat.open(self._info()), heartbeat
+        heartbeat.start()
         _live.add(self)
 
     def _info(self) -> SessionInfo:
@@ -315,11 +313,11 @@ class Session:
         return not self.lost
 
     def _revive(self) -> None:
-        session_id, keeper, held = self._id(), self._keeper, set(self._held)
+        session_id, heartbeat, held = self._id(), self._heartbeat, set(self._held)
         certainty = self.certainty
-        info = replace(self._info(), told=self.instructions)
+        info = replace(self._info(), told=self.command)
         was_unanswered, certainty.revival_unanswered = certainty.revival_unanswered, True
-        gone = revive(self.store if keeper is None else keeper.store, session_id, info, held)
+        gone = revive(self.store if heartbeat is None else heartbeat.store, session_id, info, held)
         certainty.revival_unanswered = False
         certainty.revivals += 1
         if gone is None and was_unanswered:
@@ -354,9 +352,9 @@ class Session:
     def forget(self) -> None:
         """Be nobody: in a forked child the session, its row and its thread are the parent's."""
         self.lost = True
-        if self._keeper is not None:
-            self._keeper.abandon()
-        self.id = self._keeper = None
+        if self._heartbeat is not None:
+            self._heartbeat.abandon()
+        self.id = self._heartbeat = None
         # A thread of the parent that held their locks does not exist here.
         self._writer, self._closing, self._reviving = SettlementWriter(self), threading.Lock(), threading.Lock()
 
@@ -380,10 +378,10 @@ class Session:
     def close(self) -> None:
         """Write what is waiting, give back everything else, forget the row. Never raises a StoreError."""
         with self._closing:
-            keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            keeper.stop()
-        # Only now: settlements that the keeper was writing need the session's id.
+            heartbeat, self._heartbeat = self._heartbeat, None
+        if heartbeat is not None:
+            heartbeat.stop()
+        # Only now: settlements that the heartbeat was writing need the session's id.
         with self._writer.stopped(), self._closing:
             session_id, self.id = self.id, None
         _live.discard(self)
@@ -391,9 +389,9 @@ class Session:
             self.store.close()
         else:
             self._close_row(session_id)
-        if keeper is not None:
+        if heartbeat is not None:
             # Last: a session whose connection has ended is not given long.
-            keeper.close()
+            heartbeat.close()
 
     def _close_row(self, session_id: int) -> None:
         self.store.close()  # it may be broken, and a new connection may not be

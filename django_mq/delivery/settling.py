@@ -133,7 +133,7 @@ class SettlementWriter:
         """Write what is waiting, without claiming; False if that must wait. Never raises a StoreError.
 
         Never waits for another flush either, which may be the very one that a signal's
-        handler has interrupted: what is added meanwhile is taken along by it, or by the keeper.
+        handler has interrupted: what is added meanwhile is taken along by it, or by the heartbeat.
         """
         if not self._flushing.acquire(blocking=False):
             return False
@@ -209,8 +209,8 @@ class SettlementWriter:
 
     def _write(self, batch: list[Settlement]) -> None:
         session = self._session
-        session_id, keeper = session.id, session.keeper
-        known = session.store if keeper is None else keeper.store
+        session_id, heartbeat = session.id, session.heartbeat
+        known = session.store if heartbeat is None else heartbeat.store
         if session_id is None:
             return
         if session.settlements.failing_seconds() < RECONNECT_SECONDS:

@@ -3,7 +3,7 @@
 It is done in every worker, and by ``mq_upkeep`` where none runs.
 
 Every duty is one or a few bounded statements that may run in many processes at once. They need
-not: the worker whose session is the eldest does it for all, and says so to nobody. The
+not: the worker whose session is the leader does it for all. The
 others look once in a while, in case that one cannot.
 """
 
@@ -39,7 +39,7 @@ logger = logging.getLogger("django_mq.delivery")
 PRUNE_EVERY = 60
 #: So long after its end a minute is summed up; the stores leave it alone before.
 MINUTE_SETTLES_SECONDS = 10
-#: A worker that is not the eldest does one round in so many.
+#: A worker that is not the leader does one round in so many.
 LOOK_EVERY = 12
 #: Messages handled by one statement of upkeep, and rows of the past deleted by one round.
 CHUNK = 1000
@@ -123,13 +123,13 @@ class Upkeep:
         self._pruning = False
         self._take_over = TakeOver(store.alias)
         #: Whether to do every round: nobody has said yet that somebody else does.
-        self.eldest = True
+        self.leader = True
 
-    def stand(self, *, eldest: bool) -> None:
-        """Take over, or hand over, the rounds. Whoever takes over begins at once: the elder may be dead."""
-        if eldest and not self.eldest:
+    def stand(self, *, leader: bool) -> None:
+        """Become the leader, or cease to be it. A new leader begins at once: the one before it may be dead."""
+        if leader and not self.leader:
             self._next_at = time.monotonic()
-        self.eldest = eldest
+        self.leader = leader
 
     def run_if_due(self, *, spare: int = 0) -> None:
         """Run a round if its time has come; it never reaps the session ``spare``. Raises StoreError."""
@@ -144,20 +144,20 @@ class Upkeep:
         number, self._rounds = self._rounds, self._rounds + 1
         if number == 0:
             declare_all(self._store)
-        if self.eldest or number % LOOK_EVERY == 0:
+        if self.leader or number % LOOK_EVERY == 0:
             self._run_round(now, spare)
-        if self.eldest and number % PRUNE_EVERY == 0:
+        if self.leader and number % PRUNE_EVERY == 0:
             self._prune()
 
     def _run_round(self, now: float, spare: int) -> None:
-        take_over = self._take_over.begin if self.eldest else None
+        take_over = self._take_over.begin if self.leader else None
         self._take_over.look_after()
         reap = now >= self._reap_from
         done = run_upkeep(self._store, reap=reap, prune=False, spare=spare, take_over=take_over)
         if done["hastened"]:
             # Counted from the end of the round: the deadline was set in the middle of it.
             self._next_at = min(self._next_at, time.monotonic() + HASTENED_SECONDS)
-        if self.eldest:
+        if self.leader:
             self._roll_up()
 
     def _prune(self) -> None:

@@ -20,7 +20,7 @@ from django_mq.delivery.pool import Pool
 from django_mq.delivery.prefetch import Dispatcher, prefetch_of
 from django_mq.delivery.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.session import Driver, Workload
-from django_mq.engine.conduct import Conduct
+from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.handlers import Handler
     from django_mq.delivery.session import Session
     from django_mq.notifications.base import Wake
-    from django_mq.stores.records import Claimed, Instructions, Settlement
+    from django_mq.stores.records import Claimed, Settlement, WorkerCommand
 
 logger = logging.getLogger("django_mq.delivery")
 
@@ -90,7 +90,7 @@ class Worker:
             self._alias,
             kind="native",
             queues=tuple(dict.fromkeys(handler.queue for handler in self._handlers)),
-            driver=Driver(name=lambda: self._name, describe=self._describe, obey=self._obey),
+            driver=Driver(name=lambda: self._name, describe=self._describe, on_command=self._on_command),
         )
         return Shift(runtime, self._handlers, self._policies)
 
@@ -119,10 +119,10 @@ class Worker:
             slots=self._pool.slots,
         )
 
-    def _obey(self, told: Instructions) -> None:
-        """Take what an operator says, in the keeper's thread; being quiet is seen to at each claim."""
+    def _on_command(self, told: WorkerCommand) -> None:
+        """Take what an operator says, in the heartbeat's thread; being quiet is seen to at each claim."""
         self._shift.dispatcher.resize(told.credit)
-        if told.conduct is Conduct.STOP:
+        if told.mode is WorkerMode.STOP:
             self.stop()
         self._pool.wake()
 

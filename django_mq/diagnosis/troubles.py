@@ -129,7 +129,7 @@ def _used_up(use: Use) -> bool:
 
 
 def _takes(worker: Worker) -> bool:
-    return not worker.stale and worker.conduct == WorkerSession.Conduct.WORK
+    return not worker.stale and worker.conduct == WorkerSession.Mode.WORK
 
 
 def _delivery(state: QueueState, awake: int) -> Kind | None:

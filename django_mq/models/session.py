@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.engine import conduct as engine
+from django_mq.engine import worker_mode as engine
 from django_mq.models.times import UTCDateTimeField
 
 
@@ -21,10 +21,10 @@ class WorkerSession(models.Model):
         CELERY = "celery", _("Celery worker")
         NATIVE = "native", _("mq_worker")
 
-    class Conduct(models.TextChoices):
-        WORK = engine.Conduct.WORK.value, _("work")
-        QUIET = engine.Conduct.QUIET.value, _("be quiet")
-        STOP = engine.Conduct.STOP.value, _("stop")
+    class Mode(models.TextChoices):
+        WORK = engine.WorkerMode.WORK.value, _("work")
+        QUIET = engine.WorkerMode.QUIET.value, _("be quiet")
+        STOP = engine.WorkerMode.STOP.value, _("stop")
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(_("name"), max_length=255)
@@ -63,9 +63,9 @@ class WorkerSession(models.Model):
     conduct = models.CharField(
         _("told to"),
         max_length=10,
-        choices=Conduct.choices,
-        default=Conduct.WORK,
-        db_default=Conduct.WORK,
+        choices=Mode.choices,
+        default=Mode.WORK,
+        db_default=Mode.WORK,
         help_text=_("What an operator has told it to do, as long as this session lasts."),
     )
     given_credit = models.PositiveIntegerField(

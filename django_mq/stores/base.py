@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
-    from django_mq.engine.conduct import Conduct
     from django_mq.engine.consumer import Consumer
+    from django_mq.engine.worker_mode import WorkerMode
     from django_mq.stores.records import (
         Browsed,
         ClaimRequest,
@@ -161,7 +161,7 @@ class Store(Protocol):
         """Whether the connection that stands for a session ended, as far as can be seen without asking."""
         return False
 
-    def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
+    def send_command(self, session_id: int, *, mode: WorkerMode | None = None, credit: int | None = None) -> bool:
         """Tell a session what to do, at its next heartbeat; None changes nothing. Return whether there is one.
 
         ``credit`` 0 gives its consumers their own again.

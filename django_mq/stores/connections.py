@@ -3,7 +3,7 @@
 A private connection is never in ``django.db.connections`` and never shared over a fork. Celery's Django fixup
 closes every registered connection around each task, and prefork children are forked again and again while the
 parent holds its sockets. A child must neither use nor close them: a driver's goodbye would end the parent's
-session. Each private connection has a lock that its store holds during an operation: a keeper and a driver may
+session. Each private connection has a lock that its store holds during an operation: a heartbeat and a driver may
 share a store, and a fork waits until no thread is inside a file-based database.
 
 A driver's error is translated once, at the boundary; the original stays as the cause.

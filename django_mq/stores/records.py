@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from django_mq.engine.claim import MOST_BYTES
-from django_mq.engine.conduct import Conduct
 from django_mq.engine.message import Message
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.verdict import Verdict
+from django_mq.engine.worker_mode import WorkerMode
 from django_mq.stores.values import headers_in, storable, told
 
 if TYPE_CHECKING:
@@ -266,15 +266,15 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Instructions:
+class WorkerCommand:
     """What an operator has told a session; ``credit``: of each of its consumers, None for their own."""
 
-    conduct: Conduct = Conduct.WORK
+    mode: WorkerMode = WorkerMode.WORK
     credit: int | None = None
 
 
 #: What a session is told that nobody has told anything.
-AS_EVER = Instructions()
+AS_EVER = WorkerCommand()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,7 +289,7 @@ class SessionInfo:
     queues: tuple[str, ...] = ()
     credit: int = 0
     #: What an operator had told it, when it is opened again.
-    told: Instructions = AS_EVER
+    told: WorkerCommand = AS_EVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,14 +324,14 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """The answer to a heartbeat: the session lives. The eldest one does everybody's upkeep.
+    """The answer to a heartbeat: the session lives. The leader does everybody's upkeep.
 
     ``ready`` is false where the store has looked and nothing waits in the session's queues.
     """
 
-    eldest: bool
+    leader: bool
     ready: bool = True
-    instructions: Instructions = AS_EVER
+    command: WorkerCommand = AS_EVER
 
 
 @dataclass(frozen=True, slots=True)

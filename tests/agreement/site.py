@@ -295,7 +295,7 @@ class Site:
             deadline_seconds=seconds, consumers=told, busy=busy, slots=None if busy is None else 1
         )
         renewal = self.workers[slot].renew(self._session(slot), heartbeat)
-        return renewal and (renewal.eldest, renewal.instructions)
+        return renewal and (renewal.leader, renewal.command)
 
     def _die(self, slot: int) -> Any:
         """The deadline passes; another worker notices."""

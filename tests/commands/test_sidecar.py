@@ -55,7 +55,7 @@ def workers(committed_database: str, shop: Shop, pipe: int) -> tuple[subprocess.
 
 
 def wait_until_kept(alias: str, deadlines: int) -> None:
-    """Return when the elder session lives for so many deadlines without its own heartbeat."""
+    """Return when the older session lives for so many deadlines without its own heartbeat."""
 
     def kept() -> bool:
         row = WorkerSession.objects.using(alias).order_by("id")[0]

@@ -29,13 +29,13 @@ def test_upkeep_says_what_it_did(committed_database: str, run: Run) -> None:
 
 def test_in_a_loop_it_goes_on_until_it_is_told_to_stop(committed_database: str, shop: Shop) -> None:
     declare(shared_store(committed_database), "here")
-    keeper = shop.start("--loop", command="mq_upkeep")
+    process = shop.start("--loop", command="mq_upkeep")
 
     for _ in range(2):
         publish("here", ttl=0)
         wait_until(lambda: not Message.objects.using(committed_database).exists())
-    keeper.send_signal(signal.SIGTERM)
-    said, _ = keeper.communicate(timeout=PATIENCE_SECONDS)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=PATIENCE_SECONDS)
 
-    assert keeper.returncode == 0, said
+    assert process.returncode == 0, said
     assert History.objects.using(committed_database).count() == 2

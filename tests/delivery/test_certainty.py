@@ -112,10 +112,10 @@ def test_the_heartbeat_of_a_lost_session_confirms_nothing_and_tells_its_worker_n
         before.renew_soon()
         wait_until(lambda: worker.session is not before)
         told: list[Any] = []
-        before.driver = replace(before.driver, obey=told.append)
+        before.driver = replace(before.driver, on_command=told.append)
 
-        assert before.keeper
-        before.keeper.renew()
+        assert before.heartbeat
+        before.heartbeat.renew()
         gate.is_open.set()
 
         assert told == []

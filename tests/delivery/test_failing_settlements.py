@@ -10,7 +10,7 @@ import pytest
 from django_mq import conf
 from django_mq.api import publish
 from django_mq.delivery import settling
-from django_mq.delivery.heartbeat import Keeper
+from django_mq.delivery.heartbeat import HeartbeatThread
 from django_mq.delivery.queues import declare
 from django_mq.delivery.session import Session
 from django_mq.engine.verdict import Verdict
@@ -102,8 +102,8 @@ def test_a_session_whose_connection_cannot_settle_settles_over_a_new_one(
 
 def spoil(session: Session) -> None:
     """Let the heartbeat's connection renew the session, and settle nothing."""
-    kept = session._keeper
-    assert isinstance(kept, Keeper)
+    kept = session._heartbeat
+    assert isinstance(kept, HeartbeatThread)
 
     class Spoilt(type(kept.store)):  # type: ignore[misc]
         def exchange(self, *_: Any) -> Any:
@@ -134,8 +134,8 @@ def test_a_session_that_can_settle_nothing_and_give_nothing_back_is_not_renewed(
     alias = hold_queues(settings, "default")
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2}
     with a_session(alias, "runs", "finished") as (session, [runs, finished]):
-        kept = session._keeper
-        assert isinstance(kept, Keeper)
+        kept = session._heartbeat
+        assert isinstance(kept, HeartbeatThread)
         with mislaid(alias, "django_mq_message"):
             session.accept(finished)
             wait_until(lambda: session.settlements.failing_seconds() > 0)

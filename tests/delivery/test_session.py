@@ -12,7 +12,7 @@ from django.core.management import call_command
 
 from django_mq.api import publish
 from django_mq.delivery import heartbeat
-from django_mq.delivery.heartbeat import Keeper
+from django_mq.delivery.heartbeat import HeartbeatThread
 from django_mq.delivery.queues import declare
 from django_mq.delivery.session import Driver, Session
 from django_mq.engine.verdict import Verdict
@@ -58,14 +58,14 @@ def open_session(alias: str) -> Iterator[Open]:
 
 
 @pytest.fixture
-def idle_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keeper writes nothing that the driver has left lying, however slow the driver."""
+def idle_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heartbeat writes nothing that the driver has left lying, however slow the driver."""
     monkeypatch.setattr(heartbeat, "STALE_SECONDS", PATIENCE_SECONDS)
 
 
 @pytest.fixture
-def absent_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keeper does nothing at all: whatever happens was done by the driver."""
+def absent_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heartbeat does nothing at all: whatever happens was done by the driver."""
     monkeypatch.setattr(heartbeat, "ROUND_SECONDS", PATIENCE_SECONDS)
 
 
@@ -86,7 +86,7 @@ def test_a_session_opens_with_its_first_claim(alias: str, open_session: Open) ->
     assert WorkerSession.objects.using(alias).get().name == session.name
 
 
-@pytest.mark.usefixtures("idle_keeper")
+@pytest.mark.usefixtures("idle_heartbeat")
 def test_what_is_claimed_is_held_until_it_is_settled(alias: str, open_session: Open) -> None:
     publish("orders", 1)
     session = open_session()
@@ -99,7 +99,7 @@ def test_what_is_claimed_is_held_until_it_is_settled(alias: str, open_session: O
     assert (session.held, states(alias)) == (0, [])
 
 
-@pytest.mark.usefixtures("idle_keeper")
+@pytest.mark.usefixtures("idle_heartbeat")
 def test_settlements_travel_with_the_next_claim(alias: str, open_session: Open) -> None:
     publish("orders", 1)
     session = open_session()
@@ -111,7 +111,7 @@ def test_settlements_travel_with_the_next_claim(alias: str, open_session: Open) 
     assert states(alias) == []
 
 
-def test_the_keeper_writes_what_the_driver_leaves_lying(alias: str, open_session: Open) -> None:
+def test_the_heartbeat_writes_what_the_driver_leaves_lying(alias: str, open_session: Open) -> None:
     publish("orders", 1)
     session = open_session()
     (message,) = claim(session)
@@ -157,7 +157,7 @@ def test_closing_twice_is_harmless(open_session: Open) -> None:
     session.close()
 
 
-@pytest.mark.usefixtures("idle_keeper")
+@pytest.mark.usefixtures("idle_heartbeat")
 def test_a_retired_session_claims_no_more_and_ends_with_its_last_message(alias: str, open_session: Open) -> None:
     publish("orders", "runs")
     publish("orders", "waits")
@@ -173,7 +173,7 @@ def test_a_retired_session_claims_no_more_and_ends_with_its_last_message(alias: 
     assert states(alias) == [STATUS.READY]
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_a_retired_session_that_holds_nothing_ends_at_once(alias: str, open_session: Open) -> None:
     session = open_session()
     claim(session)
@@ -183,7 +183,7 @@ def test_a_retired_session_that_holds_nothing_ends_at_once(alias: str, open_sess
     assert not WorkerSession.objects.using(alias).exists()
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_a_reaped_sessions_late_verdict_is_void(alias: str, open_session: Open) -> None:
     publish("orders", 1)
     slow, other = open_session(), open_session()
@@ -200,7 +200,7 @@ def test_a_reaped_sessions_late_verdict_is_void(alias: str, open_session: Open) 
     assert states(alias) == []
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_a_verdict_that_comes_after_the_session_was_reaped_counts(alias: str, open_session: Open) -> None:
     publish("orders", 1)
     slow = open_session()
@@ -213,7 +213,7 @@ def test_a_verdict_that_comes_after_the_session_was_reaped_counts(alias: str, op
     assert states(alias) == []
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_a_reaped_session_goes_on_with_what_nobody_else_has_claimed(alias: str, open_session: Open) -> None:
     publish("orders", 1)
     publish("orders", 2)
@@ -232,7 +232,7 @@ def test_a_reaped_session_goes_on_with_what_nobody_else_has_claimed(alias: str, 
     assert states(alias) == []
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_a_reaped_session_is_lost_when_another_has_claimed_its_messages(alias: str, open_session: Open) -> None:
     publish("orders", 1)
     publish("orders", 2)
@@ -253,7 +253,7 @@ def test_a_reaped_session_is_lost_when_another_has_claimed_its_messages(alias: s
     assert states(alias) == [STATUS.CLAIMED]
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_a_session_that_was_reaped_claims_at_once_as_it_was_asked_to(alias: str, open_session: Open) -> None:
     publish("orders", 1)
     session = open_session()
@@ -266,7 +266,7 @@ def test_a_session_that_was_reaped_claims_at_once_as_it_was_asked_to(alias: str,
     assert session._held == {(held.id, held.claim), (claimed.id, claimed.claim)}
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_nothing_that_others_have(
     alias: str, open_session: Open
 ) -> None:
@@ -282,8 +282,8 @@ def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_noth
             reap(alias, session)
             taken.extend(claim(open_session()))
             # The heartbeat wakes up before the driver has read the answer.
-            assert session.keeper
-            session.keeper.renew()
+            assert session.heartbeat
+            session.heartbeat.renew()
             return result
 
     whole = type(session.store)
@@ -294,7 +294,7 @@ def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_noth
     assert session.certainty.revivals == 1
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_a_reaped_session_begins_nothing_of_a_queue_whose_seat_is_another_sessions(
     alias: str, open_session: Open
 ) -> None:
@@ -314,7 +314,7 @@ def test_a_reaped_session_begins_nothing_of_a_queue_whose_seat_is_another_sessio
     assert states(alias) == [STATUS.READY, STATUS.CLAIMED]
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_a_session_whose_revival_had_no_answer_begins_nothing_that_others_have(
     alias: str, open_session: Open
 ) -> None:
@@ -323,8 +323,8 @@ def test_a_session_whose_revival_had_no_answer_begins_nothing_that_others_have(
     (held,) = claim(session)
     reap(alias, session)
     assert len(claim(other)) == 1
-    assert session.keeper
-    kept = session.keeper.store
+    assert session.heartbeat
+    kept = session.heartbeat.store
 
     class Breaking(type(kept)):  # type: ignore[misc]
         def revive(self, *args: Any, **more: Any) -> None:
@@ -334,16 +334,16 @@ def test_a_session_whose_revival_had_no_answer_begins_nothing_that_others_have(
     whole = type(kept)
     kept.__class__ = Breaking
     with pytest.raises(StoreUnavailable):
-        session.keeper.renew()
+        session.heartbeat.renew()
     kept.__class__ = whole
-    session.keeper.renew()
+    session.heartbeat.renew()
 
     assert session.lost
     session.retire([held])
     assert (session.held, states(alias)) == (0, [STATUS.CLAIMED])
 
 
-def test_the_keeper_notices_that_the_session_was_reaped(alias: str, open_session: Open, settings: Any) -> None:
+def test_the_heartbeat_notices_that_the_session_was_reaped(alias: str, open_session: Open, settings: Any) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2, "UPKEEP_SECONDS": 60}
     publish("orders", 1)
     session = open_session()
@@ -354,7 +354,7 @@ def test_the_keeper_notices_that_the_session_was_reaped(alias: str, open_session
     assert states(alias) == [STATUS.CLAIMED]
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_two_workers_share_no_session_though_the_tables_were_flushed(alias: str, open_session: Open) -> None:
     sessions = first, second = open_session(), open_session()
     for session in sessions:
@@ -367,7 +367,7 @@ def test_two_workers_share_no_session_though_the_tables_were_flushed(alias: str,
     assert set(WorkerSession.objects.using(alias).values_list("pk", flat=True)) == {first.id, second.id}
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_the_connection_stands_for_the_session_from_the_first_instant(alias: str, open_session: Open) -> None:
     session = open_session()
 
@@ -377,7 +377,7 @@ def test_the_connection_stands_for_the_session_from_the_first_instant(alias: str
     assert row.guarded is session.store.features.notices_ends
 
 
-def test_the_keeper_renews_the_session(alias: str, open_session: Open, settings: Any) -> None:
+def test_the_heartbeat_renews_the_session(alias: str, open_session: Open, settings: Any) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2}
     session = open_session()
     claim(session)
@@ -386,19 +386,19 @@ def test_the_keeper_renews_the_session(alias: str, open_session: Open, settings:
     wait_until(lambda: WorkerSession.objects.using(alias).get().deadline > first)
 
 
-def lapse_all(alias: str, session: Session) -> Keeper:
-    """Let every deadline pass; return the keeper of one session, which renews nobody before it reaps."""
+def lapse_all(alias: str, session: Session) -> HeartbeatThread:
+    """Let every deadline pass; return the heartbeat of one session, which renews nobody before it reaps."""
     WorkerSession.objects.using(alias).update(deadline="2001-01-01T00:00:00Z")
-    kept = session._keeper
-    assert isinstance(kept, Keeper)
+    kept = session._heartbeat
+    assert isinstance(kept, HeartbeatThread)
     kept._renew_at = float("inf")
     # A server that has just started grants every session a deadline of grace.
     kept.store.maintenance.grace_seconds = -1000.0  # type: ignore[attr-defined]
     return kept
 
 
-@pytest.mark.usefixtures("absent_keeper")
-def test_a_keeper_that_comes_late_reaps_the_others_and_never_its_own_session(
+@pytest.mark.usefixtures("absent_heartbeat")
+def test_a_heartbeat_that_comes_late_reaps_the_others_and_never_its_own_session(
     alias: str, open_session: Open
 ) -> None:
     mine, other = open_session(), open_session()
@@ -410,8 +410,8 @@ def test_a_keeper_that_comes_late_reaps_the_others_and_never_its_own_session(
     assert [row.pk for row in WorkerSession.objects.using(alias).all()] == [mine.id]
 
 
-@pytest.mark.usefixtures("absent_keeper")
-def test_a_keeper_that_has_overslept_says_so_and_reaps_nobody_for_a_while(
+@pytest.mark.usefixtures("absent_heartbeat")
+def test_a_heartbeat_that_has_overslept_says_so_and_reaps_nobody_for_a_while(
     alias: str, open_session: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     mine, other = open_session(), open_session()
@@ -427,8 +427,8 @@ def test_a_keeper_that_has_overslept_says_so_and_reaps_nobody_for_a_while(
     assert {row.pk for row in WorkerSession.objects.using(alias).all()} == {mine.id, other.id}
 
 
-@pytest.mark.usefixtures("absent_keeper")
-def test_a_keeper_whose_renewal_took_long_reaps_nobody_for_a_while(alias: str, open_session: Open) -> None:
+@pytest.mark.usefixtures("absent_heartbeat")
+def test_a_heartbeat_whose_renewal_took_long_reaps_nobody_for_a_while(alias: str, open_session: Open) -> None:
     mine, other = open_session(), open_session()
     claim(mine)
     claim(other)
@@ -471,7 +471,7 @@ def lost_on_the_way(session: Session) -> None:
     session.store.__class__ = whole
 
 
-@pytest.mark.usefixtures("idle_keeper")
+@pytest.mark.usefixtures("idle_heartbeat")
 def test_what_could_not_be_written_is_written_later(alias: str, open_session: Open) -> None:
     publish("orders", 1)
     session = open_session()
@@ -485,7 +485,7 @@ def test_what_could_not_be_written_is_written_later(alias: str, open_session: Op
     assert (states(alias), session.held) == ([], 0)
 
 
-def test_a_keeper_that_writes_while_the_session_closes_loses_nothing(alias: str, open_session: Open) -> None:
+def test_a_heartbeat_that_writes_while_the_session_closes_loses_nothing(alias: str, open_session: Open) -> None:
     for number in range(50):
         publish("orders", number)
     session = open_session()
@@ -502,15 +502,15 @@ def test_a_keeper_that_writes_while_the_session_closes_loses_nothing(alias: str,
     assert states(alias) == []
 
 
-@pytest.mark.usefixtures("absent_keeper")
+@pytest.mark.usefixtures("absent_heartbeat")
 def test_a_message_that_is_claimed_again_while_the_heartbeat_gives_it_back_is_held(
     alias: str, open_session: Open
 ) -> None:
     publish("orders", 1)
     session = open_session()
     (first,) = claim(session)
-    kept = session._keeper
-    assert isinstance(kept, Keeper)
+    kept = session._heartbeat
+    assert isinstance(kept, HeartbeatThread)
     again: list[Claimed] = []
 
     class Overtaken(type(kept.store)):  # type: ignore[misc]
@@ -527,18 +527,18 @@ def test_a_message_that_is_claimed_again_while_the_heartbeat_gives_it_back_is_he
     assert session.held == 1
 
 
-def test_a_keeper_survives_a_defect(alias: str, open_session: Open, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_heartbeat_survives_a_defect(alias: str, open_session: Open, caplog: pytest.LogCaptureFixture) -> None:
     session = open_session()
     claim(session)
-    thread = session._keeper
-    assert isinstance(thread, Keeper)
+    thread = session._heartbeat
+    assert isinstance(thread, HeartbeatThread)
 
     def broken() -> Any:
         raise ZeroDivisionError
 
     session.driver = Driver(describe=broken)
     thread._renew_at = 0.0
-    wait_until(lambda: "The keeper stumbled" in caplog.text)
+    wait_until(lambda: "The heartbeat failed, and goes on" in caplog.text)
     session.driver = Driver()
 
     first = WorkerSession.objects.using(alias).get().heartbeat_at
@@ -546,7 +546,7 @@ def test_a_keeper_survives_a_defect(alias: str, open_session: Open, caplog: pyte
 
 
 def reap(alias: str, session: Session) -> None:
-    """Give the session's messages back as somebody whose clock is ahead: its own keeper cannot come first."""
+    """Give the session's messages back as somebody whose clock is ahead: its own heartbeat cannot come first."""
     with closing(private_store(alias)) as store:
         store.clock_offset = timedelta(days=1)  # type: ignore[attr-defined]
         # A session that is just being renewed is left for the next look.

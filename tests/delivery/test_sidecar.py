@@ -73,9 +73,9 @@ def test_a_sidecar_that_was_killed_is_started_again() -> None:
 
 def test_a_forked_child_keeps_no_sidecar_of_its_parent_alive() -> None:
     with an_open_session() as session:
-        assert session.keeper is not None
-        assert session.keeper._sidecar is not None
-        process = session.keeper._sidecar._process
+        assert session.heartbeat is not None
+        assert session.heartbeat._sidecar is not None
+        process = session.heartbeat._sidecar._process
         assert process is not None
         assert process.stdin is not None
         pipe = process.stdin.fileno()

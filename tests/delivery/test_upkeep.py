@@ -170,7 +170,7 @@ def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog:
 def test_only_the_eldest_does_every_round(store: Any, orders: str) -> None:
     rounds = Upkeep(store, 1e-9, grace_seconds=15)
     rounds.run_if_due()
-    rounds.stand(eldest=False)
+    rounds.stand(leader=False)
     publish(orders, ttl=0)
 
     rounds.run_if_due()
@@ -201,7 +201,7 @@ def test_the_eldest_takes_operations_over_that_make_no_progress(
     rounds.run_if_due()
     assert len(begun) == 1
 
-    rounds.stand(eldest=False)
+    rounds.stand(leader=False)
     for _ in range(upkeep.LOOK_EVERY):
         rounds.run_if_due()
     assert len(begun) == 1
@@ -246,10 +246,10 @@ def test_a_program_that_embeds_python_starts_python(monkeypatch: pytest.MonkeyPa
 def test_whoever_becomes_the_eldest_begins_at_once(store: Any, orders: str) -> None:
     rounds = Upkeep(store, 3600, grace_seconds=15)
     rounds.run_if_due()
-    rounds.stand(eldest=False)
+    rounds.stand(leader=False)
     publish(orders, ttl=0)
 
-    rounds.stand(eldest=True)
+    rounds.stand(leader=True)
     rounds.run_if_due()
 
     assert store.counts()[orders].ready == 0

@@ -496,7 +496,7 @@ def test_a_driver_does_not_sleep_over_credit_that_came_back_before_it_lay_down(
     diary = Diary()
     publish_many([("orders", number) for number in range(4)])
     worker = Worker([a_handler(diary, credit=2)], threads=1, using=alias)
-    # Else the keeper might write them before anybody has looked.
+    # Else the heartbeat might write them before anybody has looked.
     monkeypatch.setattr(heartbeat, "STALE_SECONDS", PATIENCE_SECONDS)
 
     worker.turn()

@@ -82,7 +82,7 @@ def test_a_killed_workers_messages_come_back(site: Site) -> None:
 
 
 def test_a_killed_workers_messages_are_back_within_the_promise_at_worst() -> None:
-    """The last heartbeat, the deadline, another worker's own heartbeat, which makes it the eldest, its upkeep."""
+    """The last heartbeat, the deadline, another worker's own heartbeat, which makes it the leader, its upkeep."""
     usual = Settings()
     others_heartbeat = usual.SESSION_SECONDS / RENEWALS
     longest_round = usual.UPKEEP_SECONDS * 1.2

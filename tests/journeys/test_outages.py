@@ -104,7 +104,7 @@ def test_reconnecting_leaves_nothing_behind(on_postgresql: Site) -> None:
     site = on_postgresql
     with site.worker() as worker:
         settled(site, "warm")
-        # The keeper's connection belongs to it, too, and is there once the session has been renewed.
+        # The heartbeat's connection belongs to it, too, and is there once the session has been renewed.
         wait_until(lambda: any(session.heartbeat_at > session.started_at for session in site.sessions()))
         first = _belongings(worker.process)
 

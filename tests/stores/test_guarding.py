@@ -28,7 +28,7 @@ def a_store() -> PostgreSQLStore:
 
 @pytest.fixture
 def worker() -> Iterator[PostgreSQLStore]:
-    """The store of a worker's keeper."""
+    """The store of a worker's heartbeat."""
     store = a_store()
     yield store
     store.close()
@@ -168,12 +168,12 @@ def test_the_next_eldest_takes_over_when_the_eldest_ones_connection_has_ended(
 ) -> None:
     from tests.stores.conformance.test_sessions import ALIVE
 
-    eldest, next_one = open_session(worker), open_session(reaper)
-    guard(worker, eldest)
+    leader, next_one = open_session(worker), open_session(reaper)
+    guard(worker, leader)
     before = reaper.renew(next_one, ALIVE)
     cut(worker)
     after = reaper.renew(next_one, ALIVE)
 
     assert before is not None
     assert after is not None
-    assert (before.eldest, after.eldest) == (False, True)
+    assert (before.leader, after.leader) == (False, True)

@@ -184,7 +184,7 @@ class Handover:
             if self._waiting and not self._transport.session.certainty.holds:
                 return False  # the heartbeat confirms the lease, and then wakes the loop
             return self._transport.has_credit(self._waiting[0].queue_name)
-        except IndexError:  # the keeper, or a signal's handler, gives back at any moment
+        except IndexError:  # the heartbeat, or a signal's handler, gives back at any moment
             return False
 
     def queues(self) -> set[str]:
@@ -255,7 +255,7 @@ class Handover:
         while self._waiting:
             try:
                 claimed = self._waiting.popleft()
-            except IndexError:  # the keeper has just given it back
+            except IndexError:  # the heartbeat has just given it back
                 break
             if queue in (None, claimed.queue_name):
                 self._transport.session.release(claimed)
@@ -272,7 +272,7 @@ class Handover:
     def give_back_stale(self) -> None:
         """Give back what waits beyond the credit, where nothing moves: a slow task is in front.
 
-        Called by the keeper too, for a loop that is blocked by that task.
+        Called by the heartbeat too, for a loop that is blocked by that task.
         """
         if self.stale_seconds() != 0.0:
             return

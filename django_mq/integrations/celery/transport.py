@@ -26,7 +26,7 @@ from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.session import Driver, Workload
 from django_mq.engine.arbiter import MOST_AT_A_TIME
-from django_mq.engine.conduct import Conduct
+from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery.channel import Channel as MQChannel
 from django_mq.integrations.celery.publisher import Committing, Declarations, Publisher
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.session import Session
     from django_mq.integrations.celery.native import NativeConsumer
-    from django_mq.stores.records import Instructions
+    from django_mq.stores.records import WorkerCommand
 
 
 #: ``drain_events`` delivers for so long, in seconds, before its caller may look at the time.
@@ -57,9 +57,9 @@ class ServedWorker:
     name: str
     #: How many tasks the pool could start now.
     slots: Callable[[], int]
-    #: How many tasks run, and how many can; called by the keeper's thread.
+    #: How many tasks run, and how many can; called by the heartbeat's thread.
     measure: Callable[[], tuple[int | None, int | None]]
-    #: Ends the worker in order; called by the keeper's thread.
+    #: Ends the worker in order; called by the heartbeat's thread.
     end: Callable[[], None]
 
 
@@ -172,7 +172,7 @@ class Transport(virtual.Transport):
             driver = Driver(
                 name=lambda: "" if self._worker is None else self._worker.name,
                 describe=self._describe,
-                obey=self._obey,
+                on_command=self._on_command,
                 mind=self.handover.give_back_stale,  # the loop may be blocked
             )
             self._runtime = ConsumerRuntime(self.alias, kind="celery", driver=driver, listed=self._listed)
@@ -191,7 +191,7 @@ class Transport(virtual.Transport):
     @property
     def given_credit(self) -> int | None:
         """The credit that an operator has given each consumer, None for their own."""
-        return None if self._runtime is None else self._runtime.session.instructions.credit
+        return None if self._runtime is None else self._runtime.session.command.credit
 
     def _retire(self) -> None:
         runtime, self._runtime = self._runtime, None
@@ -259,9 +259,9 @@ class Transport(virtual.Transport):
         busy, slots = (None, None) if self._worker is None else self._worker.measure()
         return Workload(consumers=consumers, credit=self._window(), busy=busy, slots=slots)
 
-    def _obey(self, told: Instructions) -> None:
-        """End the worker in order where an operator says so, in the keeper's thread."""
-        if told.conduct is Conduct.STOP and self._worker is not None:
+    def _on_command(self, told: WorkerCommand) -> None:
+        """End the worker in order where an operator says so, in the heartbeat's thread."""
+        if told.mode is WorkerMode.STOP and self._worker is not None:
             self._worker.end()
 
     def callback(self, queue: str) -> Callable[[dict[str, Any]], Any] | None:

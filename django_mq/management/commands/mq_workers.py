@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.core.management.base import CommandError
 
-from django_mq.delivery.instructing import instruct
+from django_mq.delivery.commanding import send_command
 from django_mq.diagnosis.fleet import fleet
 from django_mq.diagnosis.naming import check_names
-from django_mq.engine.conduct import Conduct
+from django_mq.engine.worker_mode import WorkerMode
 from django_mq.management.arguments import UsageError, add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable, shortened, span, table
@@ -42,7 +42,7 @@ MEBIBYTE = 1024**2
 class Command(MQCommand):
     help = (
         "Show the worker sessions as of their last heartbeat: what they take from, hold and may hold. "
-        "Or tell some what to do, by their names or ids: they obey at once, or with their next heartbeat."
+        "Or tell some what to do, by their names or ids: they follow at once, or with their next heartbeat."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -86,7 +86,7 @@ class Command(MQCommand):
         names = [
             worker.name
             for worker in chosen
-            if instruct(worker.id, conduct=told.conduct, credit=told.credit, using=alias)
+            if send_command(worker.id, mode=told.mode, credit=told.credit, using=alias)
         ]
         if as_json:
             self.stdout.write(json.dumps({"told": names}))
@@ -98,15 +98,15 @@ class Told(NamedTuple):
     """What the command line tells whom."""
 
     names: list[str]
-    conduct: Conduct | None = None
+    mode: WorkerMode | None = None
     credit: int | None = None
 
 
 def _told(options: dict[str, Any]) -> Told | None:
     """Return what is to be told; None where the workers are only to be shown."""
-    for conduct in Conduct:
-        if names := options[conduct.value]:
-            return Told(names, conduct=conduct)
+    for mode in WorkerMode:
+        if names := options[mode.value]:
+            return Told(names, mode=mode)
     if not options["credit"]:
         return None
     number, *names = options["credit"]
@@ -140,7 +140,7 @@ def _row(worker: Worker) -> tuple[str, ...]:
 def _remark(worker: Worker) -> str:
     if worker.stale:
         return "stale"
-    words = [] if worker.conduct == Conduct.WORK else [f"told: {worker.conduct}"]
+    words = [] if worker.conduct == WorkerMode.WORK else [f"told: {worker.conduct}"]
     if worker.given_credit:
         words.append(f"credit {worker.given_credit:,} each")
     return ", ".join(words)

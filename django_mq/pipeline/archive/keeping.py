@@ -1,7 +1,7 @@
 """What happens to an archive over the years: small files become large, old days go, litter goes.
 
 Whoever does that is alone with the manifests meanwhile, and looks once more before anything
-counts or goes: no archive, restore or second keeper changes them at the same time.
+counts or goes: no archive, restore or second process changes them at the same time.
 """
 
 from __future__ import annotations

@@ -121,13 +121,13 @@ def _until(seconds: float) -> datetime:
 @contextmanager
 def _renewed(rows: QuerySet[ArchiveBatch], seconds: float, alias: str) -> Iterator[None]:
     over = threading.Event()
-    keeper = threading.Thread(target=_renew, args=(rows, seconds, over, alias), daemon=True)
-    keeper.start()
+    renewal = threading.Thread(target=_renew, args=(rows, seconds, over, alias), daemon=True)
+    renewal.start()
     try:
         yield
     finally:
         over.set()
-        keeper.join()
+        renewal.join()
         rows.update(lease_until=None)
 
 

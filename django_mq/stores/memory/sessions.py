@@ -9,16 +9,16 @@ from django_mq.engine.consumer import Consumer
 from django_mq.engine.credit import WindowCredit
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.memory.row import row_of
-from django_mq.stores.records import Instructions, Renewal
+from django_mq.stores.records import Renewal, WorkerCommand
 from django_mq.stores.values import later
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from django_mq.engine.conduct import Conduct
     from django_mq.engine.states import Fate
     from django_mq.engine.target import Target
+    from django_mq.engine.worker_mode import WorkerMode
     from django_mq.stores.memory.broker import BrokerQueue
     from django_mq.stores.memory.row import Row
     from django_mq.stores.records import Heartbeat, Receipt, SessionInfo
@@ -34,7 +34,7 @@ class WorkerSession:
         #: When its own worker renewed it last.
         self.heartbeat_at = opened_at
         self.heartbeat: Heartbeat | None = None
-        self.instructions = Instructions()
+        self.command = WorkerCommand()
         #: All of them, each with its queue; and those that take what a claim gives them.
         self._consumers: dict[Consumer, BrokerQueue] = {}
         self._own: dict[BrokerQueue, Consumer] = {}
@@ -169,7 +169,7 @@ class Sessions(Part):
             return None
         now = self.broker.now()
         session = WorkerSession(session_id, info, now, later(now, deadline_seconds))
-        session.instructions = info.told
+        session.command = info.told
         self.broker.sessions[session_id] = session
         carrying = [
             row for id_, claim in held if (row := self.broker.given_back(session_id, id_, claim)) is not None
@@ -191,8 +191,8 @@ class Sessions(Part):
             for number, other in self.broker.sessions.items()
             if other.deadline >= now and other.heartbeat_at >= renewed_since
         ]
-        eldest = session_id == min(living, default=session_id)
-        return Renewal(eldest=eldest, instructions=session.instructions)
+        leader = session_id == min(living, default=session_id)
+        return Renewal(leader=leader, command=session.command)
 
     def prolong(self, session_id: int, *, deadline_seconds: float) -> bool:
         session, now = self.broker.sessions.get(session_id), self.broker.now()
@@ -201,13 +201,13 @@ class Sessions(Part):
         session.deadline = later(now, deadline_seconds)
         return True
 
-    def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
+    def send_command(self, session_id: int, *, mode: WorkerMode | None = None, credit: int | None = None) -> bool:
         session = self.broker.sessions.get(session_id)
         if session is None:
             return False
-        told = session.instructions
-        session.instructions = Instructions(
-            told.conduct if conduct is None else conduct, told.credit if credit is None else credit or None
+        told = session.command
+        session.command = WorkerCommand(
+            told.mode if mode is None else mode, told.credit if credit is None else credit or None
         )
         return True
 

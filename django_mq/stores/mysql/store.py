@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django_mq.engine.claim import fitting, limit_of, merged, next_batch
-from django_mq.engine.conduct import Conduct
+from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
@@ -174,8 +174,8 @@ class MySQLSessions(Sessions):
     """Ask what a session was told: its renewal returns nothing."""
 
     def _answer(self, session_id: int, heartbeat: Heartbeat, _: tuple[Any, ...]) -> Renewal:
-        [instructions] = self.rows("told", session=session_id) or [(Conduct.WORK.value, None)]
-        return super()._answer(session_id, heartbeat, (session_id, *instructions))
+        [command] = self.rows("told", session=session_id) or [(WorkerMode.WORK.value, None)]
+        return super()._answer(session_id, heartbeat, (session_id, *command))
 
 
 class MySQLClaims(Claims):
@@ -374,7 +374,7 @@ class MySQLStore(SQLStore):
 
 #: What a dead-lock or a long wait may end, and is tried again.
 for _name in (
-    *("append", "append_many", "append_by_rules", "renew", "instruct", "revive", "close_session", "subscribe"),
+    *("append", "append_many", "append_by_rules", "renew", "send_command", "revive", "close_session", "subscribe"),
     *("exchange", "claim", "settle", "give_back", "resync", "promote", "reap", "expire", "trim", "prune"),
     "volatile_take",
 ):

@@ -88,8 +88,8 @@ class PostgreSQLSessions(Sessions):
         self._pooled: Any = None
 
     def _answer(self, session_id: int, heartbeat: Heartbeat, row: tuple[Any, ...]) -> Renewal:  # noqa: ARG002 - not asked apart
-        _, eldest, ready, conduct, credit = row
-        return Renewal(eldest=bool(eldest), ready=bool(ready), instructions=self._instructions(conduct, credit))
+        _, leader, ready, mode, credit = row
+        return Renewal(leader=bool(leader), ready=bool(ready), command=self._command(mode, credit))
 
     def revive(
         self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float

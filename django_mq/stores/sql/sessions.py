@@ -8,8 +8,8 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from django_mq.engine.conduct import Conduct
-from django_mq.stores.records import ConsumerInfo, Instructions, Renewal
+from django_mq.engine.worker_mode import WorkerMode
+from django_mq.stores.records import ConsumerInfo, Renewal, WorkerCommand
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import first_of
 from django_mq.stores.values import storable
@@ -33,7 +33,7 @@ class Sessions(Part):
         #: The session and the consumers that this store has written last.
         self._shown: tuple[int, tuple[ConsumerInfo, ...]] | None = None
         #: What the session was told last that this version understands, and a word that it does not.
-        self._conduct = Conduct.WORK
+        self._mode = WorkerMode.WORK
         self._unknown_word: str | None = None
 
     def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
@@ -66,7 +66,7 @@ class Sessions(Part):
                 queues=json.dumps(list(info.queues)),
                 credit=info.credit,
                 deadline_seconds=deadline_seconds,
-                conduct=info.told.conduct.value,
+                conduct=info.told.mode.value,
                 given_credit=info.told.credit,
             )
         )
@@ -93,23 +93,23 @@ class Sessions(Part):
         return self._answer(session_id, heartbeat, renewed[0]) if renewed else None
 
     def _answer(self, session_id: int, heartbeat: Heartbeat, row: tuple[Any, ...]) -> Renewal:
-        """Return what a renewal's row says; asked apart where it does not say who is the eldest."""
-        _, conduct, credit = row
-        eldest = not self.rows("elder", session=session_id, silent_seconds=-heartbeat.deadline_seconds)
-        return Renewal(eldest=eldest, instructions=self._instructions(conduct, credit))
+        """Return what a renewal's row says; asked apart where it does not say who is the leader."""
+        _, mode, credit = row
+        leader = not self.rows("older", session=session_id, silent_seconds=-heartbeat.deadline_seconds)
+        return Renewal(leader=leader, command=self._command(mode, credit))
 
-    def _instructions(self, word: str, credit: int | None) -> Instructions:
+    def _command(self, word: str, credit: int | None) -> WorkerCommand:
         """Return what an operator has told the session; a word of a newer version is ignored, and logged once."""
-        if word in set(Conduct):
-            self._conduct = Conduct(word)
+        if word in set(WorkerMode):
+            self._mode = WorkerMode(word)
         elif word != self._unknown_word:
             self._unknown_word = word
             logger.warning("This worker is told %r, which its version does not know: it goes on as before", word)
-        return Instructions(self._conduct, credit)
+        return WorkerCommand(self._mode, credit)
 
-    def instruct(self, session_id: int, *, conduct: Conduct | None = None, credit: int | None = None) -> bool:
-        word = None if conduct is None else conduct.value
-        return bool(self.rows("instruct", session=session_id, conduct=word, credit=credit))
+    def send_command(self, session_id: int, *, mode: WorkerMode | None = None, credit: int | None = None) -> bool:
+        word = None if mode is None else mode.value
+        return bool(self.rows("send_command", session=session_id, conduct=word, credit=credit))
 
     def _show_consumers(self, session_id: int, consumers: Iterable[ConsumerInfo]) -> None:
         self.rows("drop_consumers", sessions=[session_id])

@@ -29,7 +29,7 @@ def scheme() -> None:
 
 
 @pytest.fixture(autouse=True)
-def idle_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
+def idle_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program itself writes its verdicts: nobody else is in the middle of it when it closes and looks."""
     monkeypatch.setattr(heartbeat, "STALE_SECONDS", PATIENCE_SECONDS)
 

@@ -30,7 +30,7 @@ THINGS = Queue("things")
 
 
 @pytest.fixture(autouse=True)
-def absent_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
+def absent_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     """The heartbeat is the last to wake up after the pause."""
     monkeypatch.setattr(heartbeat, "ROUND_SECONDS", PATIENCE_SECONDS)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.engine.conduct import Conduct
+from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import SessionLost
 from django_mq.models import Consumer, WorkerSession
-from django_mq.stores.records import ConsumerInfo, Heartbeat, Instructions, Reaped, SessionInfo
+from django_mq.stores.records import ConsumerInfo, Heartbeat, Reaped, SessionInfo, WorkerCommand
 from tests.stores.builders import (
     DEADLINE_SECONDS,
     claim,
@@ -102,9 +102,9 @@ def test_the_eldest_session_that_lives_is_told_so(store: Store) -> None:
     for session in (first, second):
         store.renew(session, FOR_LONG)
 
-    assert [eldest(store, session) for session in (first, second)] == [True, False]
+    assert [leader(store, session) for session in (first, second)] == [True, False]
     store.close_session(first)
-    assert eldest(store, second)
+    assert leader(store, second)
 
 
 def test_a_session_that_has_lapsed_is_nobodys_elder(store: Store) -> None:
@@ -112,7 +112,7 @@ def test_a_session_that_has_lapsed_is_nobodys_elder(store: Store) -> None:
     young = open_session(store, "young", deadline_seconds=1000)
     pass_time(store, DEADLINE_SECONDS + 1)
 
-    assert eldest(store, young)
+    assert leader(store, young)
 
 
 def test_a_session_that_is_only_prolonged_is_nobodys_elder(store: Store) -> None:
@@ -121,11 +121,11 @@ def test_a_session_that_is_only_prolonged_is_nobodys_elder(store: Store) -> None
     young = open_session(store, "young", deadline_seconds=5000)
     pass_time(store, DEADLINE_SECONDS - 1)
     assert store.prolong(silent, deadline_seconds=5000)
-    assert not eldest(store, young)
+    assert not leader(store, young)
 
     pass_time(store, 1000)
 
-    assert eldest(store, young)
+    assert leader(store, young)
 
 
 def test_a_prolonged_session_lives_from_one_deadline_to_the_next(store: Store, session: int) -> None:
@@ -319,10 +319,10 @@ def test_a_renewal_says_whether_something_waits(store: Store, delay_seconds: flo
     assert ready(store, session, beat) is not looks
 
 
-def eldest(store: Store, session: int) -> bool:
+def leader(store: Store, session: int) -> bool:
     renewal = store.renew(session, FOR_LONG)
     assert renewal is not None
-    return renewal.eldest
+    return renewal.leader
 
 
 def ready(store: Store, session: int, beat: Heartbeat) -> bool:
@@ -334,33 +334,33 @@ def ready(store: Store, session: int, beat: Heartbeat) -> bool:
 def test_a_session_is_told_at_its_next_heartbeat_what_an_operator_wants(store: Store, session: int) -> None:
     before = store.renew(session, ALIVE)
 
-    assert store.instruct(session, conduct=Conduct.QUIET)
-    assert store.instruct(session, credit=7)
+    assert store.send_command(session, mode=WorkerMode.QUIET)
+    assert store.send_command(session, credit=7)
     quiet = store.renew(session, ALIVE)
-    assert store.instruct(session, conduct=Conduct.WORK, credit=0)
+    assert store.send_command(session, mode=WorkerMode.WORK, credit=0)
     after = store.renew(session, ALIVE)
 
     assert before
     assert quiet
     assert after
-    assert before.instructions == after.instructions == Instructions()
-    assert quiet.instructions == Instructions(Conduct.QUIET, 7)
+    assert before.command == after.command == WorkerCommand()
+    assert quiet.command == WorkerCommand(WorkerMode.QUIET, 7)
 
 
 def test_a_session_that_is_gone_is_told_nothing(store: Store, session: int) -> None:
     store.close_session(session)
 
-    assert not store.instruct(session, conduct=Conduct.STOP)
+    assert not store.send_command(session, mode=WorkerMode.STOP)
 
 
 def test_only_the_session_that_is_meant_is_told(store: Store, session: int) -> None:
     other = open_session(store, "other")
 
-    store.instruct(other, conduct=Conduct.STOP)
+    store.send_command(other, mode=WorkerMode.STOP)
 
     told = store.renew(session, ALIVE)
     assert told
-    assert told.instructions.conduct is Conduct.WORK
+    assert told.command.mode is WorkerMode.WORK
 
 
 def test_a_heartbeat_says_how_busy_the_worker_is(store: Store, session: int) -> None:
@@ -376,13 +376,13 @@ def test_a_word_of_a_newer_version_is_ignored_and_said_once(
     store: Store, session: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     needs_rows(store)
-    store.instruct(session, conduct=Conduct.QUIET, credit=3)
+    store.send_command(session, mode=WorkerMode.QUIET, credit=3)
     store.renew(session, ALIVE)
     WorkerSession.objects.using(store.alias).filter(pk=session).update(conduct="drain")
 
-    told = [renewed.instructions for _ in range(2) if (renewed := store.renew(session, ALIVE)) is not None]
+    told = [renewed.command for _ in range(2) if (renewed := store.renew(session, ALIVE)) is not None]
 
-    assert told == [Instructions(Conduct.QUIET, 3)] * 2
+    assert told == [WorkerCommand(WorkerMode.QUIET, 3)] * 2
     assert [record.message for record in caplog.records if "'drain'" in record.message] == [
         "This worker is told 'drain', which its version does not know: it goes on as before"
     ]

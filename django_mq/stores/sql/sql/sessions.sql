@@ -17,7 +17,7 @@ heartbeat_at = {now}, deadline = {ahead:deadline_seconds},
 -- was reaped.
 UPDATE django_mq_workersession SET {renewed} WHERE id = %(session)s {returning:id, conduct, given_credit}
 
--- name: instruct. Tells a session what to do at its next heartbeat; null leaves what it was told, credit 0 is none.
+-- name: send_command. Tells a session what to do at its next heartbeat; null leaves what it was told, credit 0 is none.
 -- Locks: the session's row. Index: the primary key. Returns: one row; none when there is no such session.
 UPDATE django_mq_workersession
 SET conduct = coalesce(%(conduct)s{as:text}, conduct),
@@ -31,7 +31,7 @@ UPDATE django_mq_workersession SET deadline = {ahead:deadline_seconds}
 WHERE id = %(session)s AND deadline >= {now}
 {returning:id}
 
--- name: elder. Asks whether there is an older session than this one that lives, and is renewed by its own worker.
+-- name: older. Asks whether there is an older session than this one that lives, and is renewed by its own worker.
 -- Locks: nothing. Index: the primary key. Returns: one row if so.
 SELECT 1 FROM django_mq_workersession
 WHERE id < %(session)s AND deadline >= {now} AND heartbeat_at >= {ahead:silent_seconds}

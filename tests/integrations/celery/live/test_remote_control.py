@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from celery.events import EventReceiver
 
-from django_mq.delivery.instructing import instruct
-from django_mq.engine.conduct import Conduct
+from django_mq.delivery.commanding import send_command
+from django_mq.engine.worker_mode import WorkerMode
 from django_mq.models import Consumer
 from tests.integrations.celery.live.hearing import publish_until
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -119,15 +119,15 @@ def test_a_worker_obeys_what_an_operator_tells_it(site: Site) -> None:
         site.send("note", "before")
         site.wait_for_diary(name="before")
         [session] = site.sessions()
-        assert instruct(session.pk, conduct=Conduct.QUIET, credit=7, using=site.alias)
+        assert send_command(session.pk, mode=WorkerMode.QUIET, credit=7, using=site.alias)
         wait_until(lambda: shown() == {("quiet", "stopping", 7)}, site.story)
 
         site.send("note", "meanwhile")
-        assert instruct(session.pk, conduct=Conduct.WORK, credit=0, using=site.alias)
+        assert send_command(session.pk, mode=WorkerMode.WORK, credit=0, using=site.alias)
         site.wait_for_diary(name="meanwhile")
         wait_until(lambda: {limit for _, _, limit in shown()} == {1}, site.story)
 
-        assert instruct(session.pk, conduct=Conduct.STOP, using=site.alias)
+        assert send_command(session.pk, mode=WorkerMode.STOP, using=site.alias)
         assert worker.wait() == 0
     site.wait_until_settled()
     assert site.sessions() == []
@@ -139,7 +139,7 @@ def test_a_quiet_worker_leaves_what_is_published_to_others(patient_site: Site) -
         site.send("note", "first")
         site.wait_for_diary(name="first")
         [session] = site.sessions()
-        instruct(session.pk, conduct=Conduct.QUIET, using=site.alias)
+        send_command(session.pk, mode=WorkerMode.QUIET, using=site.alias)
         consumers = Consumer.objects.using(site.alias)
         wait_until(lambda: consumers.filter(session=session, state="stopping").exists(), site.story)
         with site.worker(name="other") as other:

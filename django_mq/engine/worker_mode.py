@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Conduct(StrEnum):
+class WorkerMode(StrEnum):
     """Take messages; claim no more; end after what is held."""
 
     WORK = "work"

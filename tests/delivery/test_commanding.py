@@ -1,4 +1,4 @@
-"""What an operator tells a worker, and how it obeys while it works."""
+"""What an operator tells a worker, and how it follows while it works."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from uuid import uuid4
 import pytest
 
 from django_mq.api import publish, publish_many
+from django_mq.delivery.commanding import MOST_CREDIT, send_command
 from django_mq.delivery.hinting import tell_workers
-from django_mq.delivery.instructing import MOST_CREDIT, instruct
 from django_mq.delivery.queues import declare
 from django_mq.delivery.worker import Worker
-from django_mq.engine.conduct import Conduct
+from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import OutOfRange
 from django_mq.models import Consumer, Message, WorkerSession
 from django_mq.stores.registry import shared_store
@@ -59,9 +59,9 @@ def session_of(worker: Worker) -> int:
 
 def told(worker: Worker, **what: Any) -> None:
     """Tell the worker, and wait until it knows."""
-    before = worker.session.instructions
-    assert instruct(session_of(worker), using=worker.session.alias, **what)
-    wait_until(lambda: worker.session.instructions != before, lambda: "the worker to hear of it")
+    before = worker.session.command
+    assert send_command(session_of(worker), using=worker.session.alias, **what)
+    wait_until(lambda: worker.session.command != before, lambda: "the worker to hear of it")
 
 
 def test_a_quiet_worker_finishes_what_it_holds_and_claims_no_more_until_it_works_again(alias: str) -> None:
@@ -69,7 +69,7 @@ def test_a_quiet_worker_finishes_what_it_holds_and_claims_no_more_until_it_works
     with running(a_handler(gate, credit=1), using=alias, threads=1) as worker:
         publish("orders", "first")
         gate.wait_for(1)
-        told(worker, conduct=Conduct.QUIET)
+        told(worker, mode=WorkerMode.QUIET)
         publish("orders", "second")
         gate.opened.set()
         wait_until(lambda: not Message.objects.using(alias).filter(state=CLAIMED), lambda: "the first to end")
@@ -77,7 +77,7 @@ def test_a_quiet_worker_finishes_what_it_holds_and_claims_no_more_until_it_works
         rows = Message.objects.using(alias).values_list("state", flat=True)
         assert (list(rows), gate.begun) == ([Message.Status.READY], ["first"])
 
-        told(worker, conduct=Conduct.WORK)
+        told(worker, mode=WorkerMode.WORK)
         gate.wait_for(2)
 
 
@@ -89,8 +89,8 @@ def test_a_worker_that_is_told_to_stop_ends_after_what_runs(alias: str) -> None:
     try:
         publish_many([("orders", number) for number in range(3)])
         gate.wait_for(1)
-        told(worker, conduct=Conduct.STOP)
-        # It is known before it is obeyed: only what has been given back can begin no more.
+        told(worker, mode=WorkerMode.STOP)
+        # It is known before it is followed: only what has been given back can begin no more.
         ready = Message.objects.using(alias).filter(state=Message.Status.READY)
         wait_until(lambda: ready.count() == 2, lambda: "what had not begun to be given back")
     finally:
@@ -121,7 +121,7 @@ def test_a_given_credit_bounds_what_is_held_until_the_workers_own_comes_back(ali
 
 def test_the_row_says_what_the_consumers_of_a_quiet_worker_do(alias: str) -> None:
     with running(a_handler(), using=alias) as worker:
-        told(worker, conduct=Conduct.QUIET, credit=3)
+        told(worker, mode=WorkerMode.QUIET, credit=3)
         consumer = Consumer.objects.using(alias)
         wait_until(
             lambda: consumer.filter(state="stopping", credit_limit=3).exists(), lambda: str(consumer.values())
@@ -135,20 +135,20 @@ def test_a_worker_hears_through_redis_what_it_is_told(alias: str, settings: Sett
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "REDIS_URL": redis_url, "REDIS_PREFIX": f"test-{uuid4().hex}"}
 
     def hears(worker: Worker, **what: Any) -> None:
-        before = worker.session.instructions
-        assert instruct(session_of(worker), using=alias, **what)
+        before = worker.session.command
+        assert send_command(session_of(worker), using=alias, **what)
         wait_until(lambda: has_heard(worker, before), lambda: f"the worker to hear of {what}")
 
     def has_heard(worker: Worker, before: Any) -> bool:
         # A hint may be lost, as while the worker is still subscribing; hinted again it must come through.
         tell_workers(using=alias)
-        return worker.session.instructions != before
+        return worker.session.command != before
 
     with running(a_handler(), using=alias, threads=1) as worker:
-        hears(worker, conduct=Conduct.QUIET)
+        hears(worker, mode=WorkerMode.QUIET)
         hears(worker, credit=2)
-        hears(worker, conduct=Conduct.WORK)
-        hears(worker, conduct=Conduct.STOP)
+        hears(worker, mode=WorkerMode.WORK)
+        hears(worker, mode=WorkerMode.STOP)
         sessions = WorkerSession.objects.using(alias)
         wait_until(lambda: not sessions.exists(), lambda: "the worker to end")
 
@@ -156,4 +156,4 @@ def test_a_worker_hears_through_redis_what_it_is_told(alias: str, settings: Sett
 @pytest.mark.parametrize("credit", [-1, MOST_CREDIT + 1])
 def test_a_credit_out_of_range_is_refused_before_anything_is_written(credit: int) -> None:
     with pytest.raises(OutOfRange, match="give 0 to"):
-        instruct(1, credit=credit)
+        send_command(1, credit=credit)
