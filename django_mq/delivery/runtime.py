@@ -10,7 +10,7 @@ A runtime lives as long as its session. After ``SessionLost`` the door retires i
 The fetcher says when to claim, and how much: because of hints, of due times, and of credit that comes back. A
 session with credit and a free slot registers as idle before it sleeps: then it may be notified of news. A session
 that is notified claims. If it cannot (no credit, no slot, told to be quiet) or cannot take everything, it hands
-the notification on. A session at work is not registered, or it would be notified in place of an idle one. The order
+the notification on. A session at work is not registered: it would be notified in place of an idle one. The order
 keeps messages from being slept through: register, look once if news was missed, sleep.
 """
 
@@ -304,7 +304,7 @@ class Fetcher:
         # Where messages were left behind the next claim is near, and takes a crowd along.
         settlements = self.session.settlements
         if settlements.late() if self.backlog else settlements.pressing():
-            self.session.exchange(None)
+            self.session.settle_and_claim(None)
         return []
 
     def _notice(self, slots: int) -> None:
@@ -352,7 +352,7 @@ class Fetcher:
         self._whole = False
         begin = time.monotonic()
         try:
-            result = self.session.exchange(request)
+            result = self.session.settle_and_claim(request)
         except BaseException as error:
             self._promote = True
             self.look(whole=True)

@@ -31,7 +31,7 @@ from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import SessionLost, StoreError
 from django_mq.notifications.base import News
 from django_mq.notifications.registry import notifier
-from django_mq.stores.records import Exchange, Lease, SessionInfo, Settlement, WorkerCommand
+from django_mq.stores.records import ClaimResult, Lease, SessionInfo, Settlement, WorkerCommand
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Session:
 
     # Claiming and settling, by the driver.
 
-    def exchange(self, request: ClaimRequest | None) -> Exchange:
+    def settle_and_claim(self, request: ClaimRequest | None) -> ClaimResult:
         """Write what is waiting and claim, in one transaction.
 
         Raises SessionLost, or StoreUnavailable, after which it may simply be called again:
@@ -127,12 +127,12 @@ class Session:
         batch = self.settlements.take()
         try:
             self.resync(self.store)
-            result = self.store.exchange(self._id(), batch, request)
+            result = self.store.settle_and_claim(self._id(), batch, request)
         except SessionLost:
             self.settlements.put_back(batch)
             if not self.revive(revivals):
                 raise
-            return self.exchange(request)
+            return self.settle_and_claim(request)
         except BaseException:
             # A signal's handler may end the worker in the middle of this, too.
             self.settlements.put_back(batch)
@@ -142,7 +142,7 @@ class Session:
         self.written(batch, result.void)
         if result.claimed and not self._hold(result.claimed, revivals):
             self.certainty.miss_claim()
-            return self.exchange(request)
+            return self.settle_and_claim(request)
         if result.claimed:
             self._ruled = result.ruled
         return result

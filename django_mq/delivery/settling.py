@@ -214,11 +214,11 @@ class SettlementWriter:
         if session_id is None:
             return
         if session.settlements.failing_seconds() < RECONNECT_SECONDS:
-            void = known.exchange(session_id, batch, None).void
+            void = known.settle_and_claim(session_id, batch, None).void
         else:
             # The connection may be at fault, and still good enough to keep the session meanwhile.
             with closing(private_store(session.alias)) as store:
-                void = store.exchange(session_id, batch, None).void
+                void = store.settle_and_claim(session_id, batch, None).void
             known.close()
         session.written(batch, void)
 

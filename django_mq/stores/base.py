@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from django_mq.engine.verdict import Verdict
 from django_mq.stores import refusals
-from django_mq.stores.records import Chores, Exchange, Settlement
+from django_mq.stores.records import Chores, ClaimResult, Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -194,19 +194,19 @@ class Store(Protocol):
     def bound_lock_waits(self, seconds: float) -> None:
         """Wait for a lock only so long from the next connection on, where statements wait longer otherwise."""
 
-    def exchange(
+    def settle_and_claim(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
-    ) -> Exchange:
+    ) -> ClaimResult:
         """Settle, promote what is due and claim, in one transaction where the database allows it.
 
         After an error nothing of it happened, and it may be repeated.
         """
         void = self.settle(session_id, settlements) if settlements else frozenset()
-        result = self.claim(session_id, request) if request is not None else Exchange()
+        result = self.claim(session_id, request) if request is not None else ClaimResult()
         result.void = void
         return result
 
-    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+    def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
         """Promote what is due in these queues, then lease ready messages to the session, in strict order.
 
         A paused queue yields nothing. Raises SessionLost, and UnsupportedRule for a consumer where the store

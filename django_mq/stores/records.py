@@ -241,7 +241,7 @@ class ClaimRequest:
 
 
 @dataclass(slots=True)
-class Exchange:
+class ClaimResult:
     """What one round trip brought: claimed messages in order, and when to look again.
 
     ``left`` names the queues in which a claim that was cut short may have left something; others were empty at

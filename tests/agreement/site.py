@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Browsed, Claimed, Exchange
+    from django_mq.stores.records import Browsed, Claimed, ClaimResult
 
 #: A server that has just started gives every session a deadline of grace.
 HEAD_START = timedelta(hours=1)
@@ -381,7 +381,7 @@ class Site:
         self.past += [(number, message) for message in result.claimed]
         return self._exchanged(result, settlements)
 
-    def _exchanged(self, result: Exchange, settlements: list[Settlement]) -> dict[str, Any]:
+    def _exchanged(self, result: ClaimResult, settlements: list[Settlement]) -> dict[str, Any]:
         due = result.next_due_seconds
         return {
             "claimed": [self._claimed(item) for item in result.claimed],

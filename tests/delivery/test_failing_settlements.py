@@ -79,9 +79,9 @@ def test_a_connection_that_was_refused_often_can_still_commit() -> None:
         with locked("django_mq_history"):
             for _ in range(OFTEN):
                 with pytest.raises(StoreUnavailable, match="lock timeout"):
-                    store.exchange(session, accepted, None)
+                    store.settle_and_claim(session, accepted, None)
 
-        assert not store.exchange(session, accepted, None).void
+        assert not store.settle_and_claim(session, accepted, None).void
 
     assert not Message.objects.using("postgresql").exists()
 
@@ -106,7 +106,7 @@ def spoil(session: Session) -> None:
     assert isinstance(kept, HeartbeatThread)
 
     class Spoilt(type(kept.store)):  # type: ignore[misc]
-        def exchange(self, *_: Any) -> Any:
+        def settle_and_claim(self, *_: Any) -> Any:
             raise StoreUnavailable("this connection settles nothing")
 
     kept.store.__class__ = Spoilt

@@ -157,11 +157,11 @@ def test_a_full_disk_keeps_claimed_messages_where_they_are(on_sqlite: str) -> No
         cursor.execute(f"PRAGMA max_page_count = {cursor.fetchone()[0]}")
 
     with pytest.raises(StoreUnavailable, match="database or disk is full"):
-        store.exchange(session, [verdict], None)
+        store.settle_and_claim(session, [verdict], None)
     assert Message.objects.using(on_sqlite).get().state == Message.Status.CLAIMED
 
     store.close()  # a new connection has room again
-    assert store.exchange(session, [verdict], None).void == frozenset()
+    assert store.settle_and_claim(session, [verdict], None).void == frozenset()
     assert Message.objects.using(on_sqlite).get().attempts == 1
     store.close()
 

@@ -272,11 +272,11 @@ def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_noth
 ) -> None:
     publish("orders", 1)
     session = open_session()
-    session.exchange(None)
+    session.settle_and_claim(None)
     taken: list[Claimed] = []
 
     class Paused(type(session.store)):  # type: ignore[misc]
-        def exchange(self, *args: Any) -> Any:
+        def settle_and_claim(self, *args: Any) -> Any:
             result = super().exchange(*args)
             session.store.__class__ = whole
             reap(alias, session)
@@ -440,7 +440,7 @@ def test_a_heartbeat_whose_renewal_took_long_reaps_nobody_for_a_while(alias: str
     assert {row.pk for row in WorkerSession.objects.using(alias).all()} == {mine.id, other.id}
 
 
-def test_after_an_exchange_of_unknown_outcome_nothing_stays_claimed_by_nobody(
+def test_after_a_round_trip_of_unknown_outcome_nothing_stays_claimed_by_nobody(
     alias: str, open_session: Open
 ) -> None:
     publish("orders", 1)
@@ -450,7 +450,7 @@ def test_after_an_exchange_of_unknown_outcome_nothing_stays_claimed_by_nobody(
     lost_on_the_way(session)
     assert states(alias) == [STATUS.CLAIMED, STATUS.CLAIMED]
 
-    session.exchange(None)
+    session.settle_and_claim(None)
 
     assert states(alias) == [STATUS.CLAIMED, STATUS.READY]
     assert session.held == 1
@@ -460,7 +460,7 @@ def lost_on_the_way(session: Session) -> None:
     """Claim in the session's name on a connection that breaks after the commit, before the answer."""
 
     class Breaking(type(session.store)):  # type: ignore[misc]
-        def exchange(self, *args: Any) -> Any:
+        def settle_and_claim(self, *args: Any) -> Any:
             super().exchange(*args)
             raise StoreUnavailable("the connection broke")
 
@@ -480,7 +480,7 @@ def test_what_could_not_be_written_is_written_later(alias: str, open_session: Op
     lost_on_the_way(session)
     assert len(session.settlements) == 1
 
-    session.exchange(None)
+    session.settle_and_claim(None)
 
     assert (states(alias), session.held) == ([], 0)
 
@@ -514,7 +514,7 @@ def test_a_message_that_is_claimed_again_while_the_heartbeat_gives_it_back_is_he
     again: list[Claimed] = []
 
     class Overtaken(type(kept.store)):  # type: ignore[misc]
-        def exchange(self, *args: Any) -> Any:
+        def settle_and_claim(self, *args: Any) -> Any:
             result = super().exchange(*args)
             again.extend(claim(session))
             return result

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.verdict import Verdict
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Claimed, Exchange
+    from django_mq.stores.records import Claimed, ClaimResult
 
 DEADLINE_SECONDS = 15.0
 
@@ -50,7 +50,7 @@ def open_session(store: Store, name: str = "worker", *, deadline_seconds: float 
     return store.open_session(info, deadline_seconds=deadline_seconds)
 
 
-def look(store: Store, session: int, *queues: str, credit: int = 100, **given: Any) -> Exchange:
+def look(store: Store, session: int, *queues: str, credit: int = 100, **given: Any) -> ClaimResult:
     """Claim from the queues (``orders`` if none is named) and return all that came back."""
     return store.claim(session, ClaimRequest(queues=queues or ("orders",), credit=credit, **given))
 

@@ -79,7 +79,7 @@ def test_the_statements_of_an_exchange_are_planned_once():
     store = private_store("postgresql")
     session = open_session(store)
 
-    store.exchange(session, [], ClaimRequest(queues=("q",), credit=1))
+    store.settle_and_claim(session, [], ClaimRequest(queues=("q",), credit=1))
 
     with store.connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_prepared_statements")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django_mq.stores.base import Store
-    from django_mq.stores.records import Claimed, Exchange
+    from django_mq.stores.records import Claimed, ClaimResult
 
 QUEUE = "orders"
 PATIENCE_SECONDS = 120.0
@@ -140,12 +140,12 @@ def stores() -> Iterator[tuple[Store, Store]]:
 pytestmark = pytest.mark.django_db(databases=["postgresql"], transaction=True)
 
 
-def exchange(
+def settle_and_claim(
     store: Store, session: int, done: list[Claimed], *, credit: int = 100, whole: bool = False
-) -> Exchange:
+) -> ClaimResult:
     accepted = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in done]
     request = ClaimRequest(queues=(QUEUE,), credit=credit, promote=False, whole=whole)
-    return store.exchange(session, accepted, request)
+    return store.settle_and_claim(session, accepted, request)
 
 
 def move_on(store: Store, session: int, publisher: Store) -> list[int]:
@@ -154,9 +154,9 @@ def move_on(store: Store, session: int, publisher: Store) -> list[int]:
     while place_of(store.claims.pointers[QUEUE], 0) == START:  # type: ignore[attr-defined]
         assert time.monotonic() < end
         publisher.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
-        done = exchange(store, session, done).claimed
+        done = settle_and_claim(store, session, done).claimed
         found += ids(done)
-    exchange(store, session, done, credit=1)
+    settle_and_claim(store, session, done, credit=1)
     return found
 
 
@@ -176,10 +176,10 @@ def test_a_higher_level_is_first_also_for_a_session_that_has_come_far(stores: tu
     move_on(store, session, publisher)
     low, high = publish(publisher, QUEUE, priority=0), publish(publisher, QUEUE, priority=9)
 
-    result = exchange(store, session, [], credit=1)
+    result = settle_and_claim(store, session, [], credit=1)
 
     assert ids(result.claimed) == [high]
-    assert ids(exchange(store, session, [], credit=1).claimed) == [low]
+    assert ids(settle_and_claim(store, session, [], credit=1).claimed) == [low]
 
 
 def test_a_publisher_that_is_slow_to_commit_is_never_passed(stores: tuple[Store, Store]) -> None:
@@ -192,10 +192,10 @@ def test_a_publisher_that_is_slow_to_commit_is_never_passed(stores: tuple[Store,
             begin = time.monotonic()
             while not done or time.monotonic() < begin + 5 * STEP_SECONDS:
                 publisher.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
-                done = exchange(store, session, done).claimed
+                done = settle_and_claim(store, session, done).claimed
             assert place_of(store.claims.pointers[QUEUE], 0) < (0, late)  # type: ignore[attr-defined]
 
-        result = exchange(store, session, done, credit=1)
+        result = settle_and_claim(store, session, done, credit=1)
 
     assert ids(result.claimed) == [late]
 
@@ -212,7 +212,7 @@ def test_what_comes_back_is_found_at_once_by_whoever_is_told_and_soon_by_others(
     move_on(store, session, other)
 
     release(other, elsewhere, first)
-    assert ids(exchange(store, session, [], whole=True).claimed) == [first.id]
+    assert ids(settle_and_claim(store, session, [], whole=True).claimed) == [first.id]
 
     release(other, elsewhere, second)
     assert eventually(store, session) == [second.id]
@@ -226,7 +226,7 @@ def eventually(store: Store, session: int) -> list[int]:
     """Claim until something is found, or the store is sure that there is nothing."""
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
-        result = exchange(store, session, [])
+        result = settle_and_claim(store, session, [])
         if result.claimed or result.whole:
             return ids(result.claimed)
         assert result.next_due_seconds is not None
@@ -240,6 +240,6 @@ def test_what_a_session_gives_back_itself_is_found_by_its_next_claim(stores: tup
     [message] = claim(store, session, QUEUE)
     move_on(store, session, publisher)
 
-    store.exchange(session, [Settlement(message.id, message.claim, Verdict.RELEASE)], None)
+    store.settle_and_claim(session, [Settlement(message.id, message.claim, Verdict.RELEASE)], None)
 
-    assert ids(exchange(store, session, []).claimed) == [early]
+    assert ids(settle_and_claim(store, session, []).claimed) == [early]

@@ -112,7 +112,7 @@ def count_of_a_claim(store: SQLStore, session: int) -> int:
     claimed: list[int] = []
 
     def claim() -> None:
-        result = store.exchange(session, [], ClaimRequest(queues=("orders",), credit=2))
+        result = store.settle_and_claim(session, [], ClaimRequest(queues=("orders",), credit=2))
         claimed.extend(message.id for message in result.claimed)
 
     count = COUNTS[store.alias](store, claim)
@@ -124,10 +124,12 @@ def count_of_a_claim(store: SQLStore, session: int) -> int:
 def test_on_postgresql_settlements_travel_with_the_claim(store: SQLStore) -> None:
     [session, _] = consuming(store, "in flight", {"max_in_flight": 3})
     request = ClaimRequest(queues=("orders",), credit=2)
-    held = store.exchange(session, [], request).claimed
+    held = store.settle_and_claim(session, [], request).claimed
     given = [verdict(message, Verdict.ACCEPT) for message in held]
 
-    count = round_trips_to_postgresql(store, lambda: held.extend(store.exchange(session, given, request).claimed))
+    count = round_trips_to_postgresql(
+        store, lambda: held.extend(store.settle_and_claim(session, given, request).claimed)
+    )
 
     assert (len(held), count) == (4, 3)
 
@@ -142,5 +144,5 @@ def consuming(store: SQLStore, rule: str, options: dict[str, Any]) -> list[int]:
     for number in range(8):
         publish(store, group_key=str(number))
     # What a store prepares and remembers after its first claim is not asked again.
-    store.exchange(sessions[0], [], ClaimRequest(queues=("orders",), credit=1))
+    store.settle_and_claim(sessions[0], [], ClaimRequest(queues=("orders",), credit=1))
     return sessions

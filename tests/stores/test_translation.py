@@ -237,9 +237,9 @@ def test_a_connection_that_was_cut_in_an_exchange_is_unavailable_and_opens_anew(
         cursor.execute("SELECT pg_terminate_backend(%s)", [store.connection.connection.info.backend_pid])
 
     with pytest.raises(StoreUnavailable):
-        store.exchange(session, [], request)
+        store.settle_and_claim(session, [], request)
 
-    assert store.exchange(session, [], request).claimed == []
+    assert store.settle_and_claim(session, [], request).claimed == []
     store.close()
 
 
@@ -254,7 +254,7 @@ def test_a_connection_to_mariadb_that_was_cut_is_unavailable_and_opens_anew(exch
     session, request = open_session(store), ClaimRequest(queues=("orders",), credit=1)
 
     def use() -> list[Any]:
-        return store.exchange(session, [], request).claimed if exchanging else list(store.counts())
+        return store.settle_and_claim(session, [], request).claimed if exchanging else list(store.counts())
 
     with other.connection.cursor() as cursor:
         cursor.execute("KILL CONNECTION %s", [store.connection.connection.thread_id()])

@@ -46,7 +46,7 @@ def _of_a_claim(store: Any, name: str, count: Count) -> int:
     # What a store remembers after its first claim is not asked again.
     claim(store, other, name, credit=1)
     with count() as counted:
-        claimed = store.exchange(session, [], ClaimRequest(queues=(name,), credit=2)).claimed
+        claimed = store.settle_and_claim(session, [], ClaimRequest(queues=(name,), credit=2)).claimed
     assert len(claimed) == 2
     return counted[0]
 

@@ -337,7 +337,7 @@ class Transport(virtual.Transport):
         if queue in self.lane.queues:
             return next((_tagged(message) for _, message in self.lane.take([queue], limit=1)), None)
         request = ClaimRequest(queues=(queue,), credit=1)
-        while claimed := self.session.exchange(request).claimed:
+        while claimed := self.session.settle_and_claim(request).claimed:
             if self.handover.ends(claimed[0]):
                 continue
             self.declarations.refresh([queue])

@@ -15,7 +15,7 @@ from django_mq.errors import SessionLost
 from django_mq.stores import refusals
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.memory.row import row_of
-from django_mq.stores.records import Exchange
+from django_mq.stores.records import ClaimResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class Head(NamedTuple):
 
 
 class Claims(Part):
-    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+    def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
         claim, target = Claim(self.broker, self.claimant(session_id, request)), request.consumer
         if isinstance(target, Target):
             names = [queue.name for _, queue in claim.session.reading(target)]
@@ -60,7 +60,7 @@ class Claims(Part):
         times = [_seconds_until_due(queues, claim.now)]
         if claim.left:
             times.append(LEFT_SECONDS)
-        return Exchange(
+        return ClaimResult(
             claimed=claim.claimed,
             left=left_behind(request, [item.queue_name for item in claim.claimed], claim.seen),
             next_due_seconds=min((time for time in times if time is not None), default=None),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import timedelta
 
-    from django_mq.stores.records import ClaimRequest, Exchange, Settlement
+    from django_mq.stores.records import ClaimRequest, ClaimResult, Settlement
 
 
 @assembled(broker=Broker)
@@ -55,13 +55,13 @@ class MemoryStore(Store):
     browser = cached_property(Browser)
     volatile = cached_property(VolatileLane)
 
-    def exchange(
+    def settle_and_claim(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
-    ) -> Exchange:
+    ) -> ClaimResult:
         with self.broker.locked():
             if request is not None:  # nothing can be rolled back, so what fails is asked first
                 self.claims.claimant(session_id, request)
-            return super().exchange(session_id, settlements, request)
+            return super().settle_and_claim(session_id, settlements, request)
 
     # The transaction, and the clock.
 

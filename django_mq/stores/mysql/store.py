@@ -375,7 +375,7 @@ class MySQLStore(SQLStore):
 #: What a dead-lock or a long wait may end, and is tried again.
 for _name in (
     *("append", "append_many", "append_by_rules", "renew", "send_command", "revive", "close_session", "subscribe"),
-    *("exchange", "claim", "settle", "give_back", "resync", "promote", "reap", "expire", "trim", "prune"),
+    *("settle_and_claim", "claim", "settle", "give_back", "resync", "promote", "reap", "expire", "trim", "prune"),
     "volatile_take",
 ):
     setattr(MySQLStore, _name, retried(getattr(SQLStore, _name)))

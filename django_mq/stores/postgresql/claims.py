@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict
 from django_mq.errors import SessionLost
 from django_mq.stores.connections import translating
-from django_mq.stores.records import Exchange
+from django_mq.stores.records import ClaimResult
 from django_mq.stores.sql.claims import PROMOTE_LIMIT, Claims
 from django_mq.stores.sql.messages import ACCEPTED, fence, statements
 
@@ -163,9 +163,9 @@ class PostgreSQLClaims(Claims):
         """Begin at the head of each queue: what is given back stands at a place that was passed."""
         self.pointers.clear()
 
-    def exchange(
+    def settle_and_claim(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
-    ) -> Exchange | None:
+    ) -> ClaimResult | None:
         """Settle and claim on a connection of its own; None, and nothing done, for what takes several steps."""
         accepted = all(item.verdict is ACCEPT and item.failure is None for item in settlements)
         if not accepted and any(item.verdict is RELEASE for item in settlements):
@@ -199,7 +199,7 @@ class PostgreSQLClaims(Claims):
 
     def _one_statement(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest
-    ) -> Exchange:
+    ) -> ClaimResult:
         """Do what a busy worker does all the time; a statement alone is a transaction."""
         name, params = self._claim_statement(session_id, request)
         params["queues"] = list(request.queues)
@@ -210,18 +210,18 @@ class PostgreSQLClaims(Claims):
             return self._answered(name, params, request)
         return self._from_pointer(params, request)
 
-    def _answered(self, name: str, params: dict[str, Any], request: ClaimRequest) -> Exchange:
+    def _answered(self, name: str, params: dict[str, Any], request: ClaimRequest) -> ClaimResult:
         """Run a claim in the form that settles as well, if there is anything to settle. Raises SessionLost."""
         rows = self.database.prepared_rows(AT_ONCE[name]["ids" in params], params)
         alive, due, void = rows[0][:ANSWER_COLUMNS]
         if not alive:
             raise SessionLost
         found = [row[ANSWER_COLUMNS:] for row in rows if row[ANSWER_COLUMNS] is not None]
-        result = self._exchange_of(found, request, due)
+        result = self._result_of(found, request, due)
         result.void = frozenset(void or ())
         return result
 
-    def _from_pointer(self, params: dict[str, Any], request: ClaimRequest) -> Exchange:
+    def _from_pointer(self, params: dict[str, Any], request: ClaimRequest) -> ClaimResult:
         """Claim from where this session knows the ready messages to begin, or look at the whole queue."""
         pointer, begin = self.pointers[request.queues[0]], time.monotonic()
         if pointer.wants_step(begin):
@@ -241,7 +241,7 @@ class PostgreSQLClaims(Claims):
             result.next_due_seconds = soon if due is None else min(due, soon)
         return result
 
-    def _has_looked(self, request: ClaimRequest, result: Exchange, begin: float) -> None:
+    def _has_looked(self, request: ClaimRequest, result: ClaimResult, begin: float) -> None:
         end = time.monotonic()
         # A message that must travel alone, and found no slot, stands in front unseen.
         cut = result.more or (request.slots <= 0 and not result.claimed)
@@ -249,19 +249,19 @@ class PostgreSQLClaims(Claims):
 
     def _one_round_trip(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
-    ) -> Exchange:
+    ) -> ClaimResult:
         begin = time.monotonic()
         settling = list(statements(session_id, settlements))
         claiming = [] if request is None else self._claiming(session_id, request)
         with self.database.conversation() as ask:
             answers = ask(settling + claiming, is_last=True)
         done = {row[0] for rows in answers[: len(settling)] for row in rows}
-        result = Exchange()
+        result = ClaimResult()
         if request is not None:
             alive, _, rows, due = answers[len(settling) :]
             if not alive:
                 raise SessionLost
-            result = self._exchange_of(rows, request, due[0][0])
+            result = self._result_of(rows, request, due[0][0])
             if len(request.queues) == 1:
                 self._has_looked(request, result, begin)
         result.void = frozenset(item.id for item in settlements) - done

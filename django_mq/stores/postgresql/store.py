@@ -26,7 +26,7 @@ from django_mq.stores.sql.store import SQLStore
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.stores.records import ClaimRequest, Exchange, Heartbeat, Receipt, SessionInfo, Settlement
+    from django_mq.stores.records import ClaimRequest, ClaimResult, Heartbeat, Receipt, SessionInfo, Settlement
 
 
 class PostgreSQLOperations(Operations):
@@ -161,12 +161,12 @@ class PostgreSQLStore(SQLStore):
 
     # Consuming.
 
-    def exchange(
+    def settle_and_claim(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
-    ) -> Exchange:
+    ) -> ClaimResult:
         self.refuse_consumers(None if request is None else request.consumer, settlements)
-        result = self.claims.exchange(session_id, settlements, request)
-        return super().exchange(session_id, settlements, request) if result is None else result
+        result = self.claims.settle_and_claim(session_id, settlements, request)
+        return super().settle_and_claim(session_id, settlements, request) if result is None else result
 
     # The server.
 

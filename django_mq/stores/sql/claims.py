@@ -20,7 +20,7 @@ from django_mq.engine.options import QueueOptions
 from django_mq.engine.places import order_of
 from django_mq.errors import SessionLost, StoreError
 from django_mq.stores import refusals
-from django_mq.stores.records import Claimed, Exchange
+from django_mq.stores.records import Claimed, ClaimResult
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.queues import PAGE
 
@@ -58,7 +58,7 @@ class Chosen(NamedTuple):
 class Claim(NamedTuple):
     """What came of a claim, and the ids of what it chose if other transactions have locked too much of it."""
 
-    result: Exchange
+    result: ClaimResult
     missed: frozenset[int] = frozenset()
 
 
@@ -73,7 +73,7 @@ class Claims(Part):
         # Tokens start at the clock, so that two stores of one session never repeat each other's.
         self.tokens = count(time.time_ns())
 
-    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+    def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
         if self.store.queues.have_rules(request.queues):
             return self.by_rules(session_id, request)[0]
         with self.database.transaction():
@@ -83,7 +83,7 @@ class Claims(Part):
                 self.store.messages.promote_due(request.queues, PROMOTE_LIMIT)
             rows = self._claim_rows(session_id, request)
             due = self.rows("next_due", queues=list(request.queues))[0][0]
-        return self._exchange_of(rows, request, due)
+        return self._result_of(rows, request, due)
 
     def subscribe(self, session_id: int, name: str) -> None:
         with self.database.transaction():
@@ -125,7 +125,7 @@ class Claims(Part):
             "candidates": max(limits) * 4,
         }
 
-    def _exchange_of(self, rows: Rows, request: ClaimRequest, due: float | None) -> Exchange:
+    def _result_of(self, rows: Rows, request: ClaimRequest, due: float | None) -> ClaimResult:
         across = len(request.queues) > 1
         if across:
             rows.sort(key=lambda row: row[-1])
@@ -133,7 +133,7 @@ class Claims(Part):
         if not across:
             claimed.sort(key=lambda item: order_of(item.level, item.place, item.id))
         seen = rows[0][SEEN_COLUMN] if rows else 0
-        return Exchange(
+        return ClaimResult(
             claimed=claimed,
             left=left_behind(request, [item.queue_name for item in claimed], seen),
             next_due_seconds=None if due is None else max(0.0, float(due)),
@@ -146,7 +146,7 @@ class Claims(Part):
 
     def by_rules(
         self, session_id: int, request: ClaimRequest, settling: Sequence[Statement] = ()
-    ) -> tuple[Exchange, list[Rows]]:
+    ) -> tuple[ClaimResult, list[Rows]]:
         # In one order for all, or two claimers could wait for each other.
         turns = sorted(name for name in {*request.queues} if self.store.queues.is_ruled(name))
         with self.database.conversation() as ask:
@@ -242,7 +242,7 @@ class Claims(Part):
         line = [(by_id[id_][1].suspect, by_id[id_][1].size_bytes) for id_ in found]
         ids = found[: fitting(line, request.slots, request.max_bytes)]
         if not ids:
-            return Claim(Exchange(ruled=True))
+            return Claim(ClaimResult(ruled=True))
         chosen = [by_id[id_] for id_ in ids]
         rows = self._lease(ask, **self._lease_of(session_id, chosen))
         leased = {row[0]: self._claimed(row[1:]) for row in rows if row[1] is not None}
@@ -250,7 +250,7 @@ class Claims(Part):
         seen = request.credit if any(head.more for head in heads) else len(found)
         left = left_behind(request, [item.queue_name for item in claimed], seen)
         missed = frozenset(ids) - {row[0] for row in rows} if not claimed else frozenset()
-        return Claim(Exchange(claimed=claimed, left=left, ruled=True), missed)
+        return Claim(ClaimResult(claimed=claimed, left=left, ruled=True), missed)
 
     def _lease_of(self, session_id: int, chosen: Sequence[tuple[Chosen, Ready]]) -> dict[str, Any]:
         firsts: dict[str, int] = {}

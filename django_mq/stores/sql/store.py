@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from django_mq.engine.consumer import Consumer
     from django_mq.engine.target import Target
-    from django_mq.stores.records import ClaimRequest, Exchange, Settlement
+    from django_mq.stores.records import ClaimRequest, ClaimResult, Settlement
     from django_mq.stores.sql.database import Rows
 
 
@@ -70,16 +70,16 @@ class SQLStore(Store):
         self.refuse_consumers(consumer)
         self.claims.subscribe(session_id, name)
 
-    def exchange(
+    def settle_and_claim(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
-    ) -> Exchange:
+    ) -> ClaimResult:
         if request is not None and not settlements:
             self.refuse_consumers(request.consumer)
             return self.claims.claim(session_id, request)
         with self.database.transaction():
-            return super().exchange(session_id, settlements, request)
+            return super().settle_and_claim(session_id, settlements, request)
 
-    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+    def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
         self.refuse_consumers(request.consumer)
         return self.claims.claim(session_id, request)
 

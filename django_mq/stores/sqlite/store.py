@@ -28,7 +28,7 @@ from django_mq.stores.values import time_or_none
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from django_mq.stores.records import ClaimRequest, Exchange, NewMessage, Reaped
+    from django_mq.stores.records import ClaimRequest, ClaimResult, NewMessage, Reaped
     from django_mq.stores.sql.database import Rows, Statement
 
 
@@ -91,16 +91,16 @@ class SQLiteClaims(Claims):
 
     database: SQLiteDatabase
 
-    def claim(self, session_id: int, request: ClaimRequest) -> Exchange:
+    def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
         return self._idle(session_id, request) or super().claim(session_id, request)
 
-    def _idle(self, session_id: int, request: ClaimRequest) -> Exchange | None:
+    def _idle(self, session_id: int, request: ClaimRequest) -> ClaimResult | None:
         """Look, without a lock, whether there is anything to claim; an idle worker stops here."""
         queues = {"queues": list(request.queues)}
         rows = self.database.rows
         if rows("claimable", **queues) or not rows("session_alive", session=session_id):
             return None
-        return self._exchange_of([], request, rows("next_due", **queues)[0][0])
+        return self._result_of([], request, rows("next_due", **queues)[0][0])
 
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
         name, params = self._claim_statement(session_id, request)

@@ -20,7 +20,7 @@ from tests.benchmarks.store.child import children
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Set
 
-    from django_mq.stores.records import ClaimRequest, Exchange
+    from django_mq.stores.records import ClaimRequest, ClaimResult
     from tests.benchmarks.store.ground import Ground
 
 SESSIONS = 16
@@ -71,7 +71,7 @@ class CountingWorker(Worker):
         shift = super()._new_shift()
         exchange, hear = shift.session.exchange, shift.runtime.hear
 
-        def counted(request: ClaimRequest | None) -> Exchange:
+        def counted(request: ClaimRequest | None) -> ClaimResult:
             self.claims += request is not None
             return exchange(request)
 

@@ -96,7 +96,7 @@ def test_each_queue_gives_as_much_as_its_limit_allows(
         request = ClaimRequest(
             queues=queues, credit=credit, limits=dict(zip(queues, limits, strict=True)), promote=promote
         )
-        result = store.exchange(session, [], request)
+        result = store.settle_and_claim(session, [], request)
         return Counter(message.queue_name for message in result.claimed), result.more
 
     assert brought(8, 1, 3, 4) == ({"a": 1, "b": 3, "c": 1}, True)

@@ -66,7 +66,7 @@ def test_a_settlement_and_the_next_of_the_group_travel_together(store: Store, se
     while held:
         seen += ids(held)
         settled = [verdict(message, Verdict.ACCEPT) for message in held]
-        held = store.exchange(session, settled, ClaimRequest(queues=("orders",), credit=5)).claimed
+        held = store.settle_and_claim(session, settled, ClaimRequest(queues=("orders",), credit=5)).claimed
 
     assert seen == published
 

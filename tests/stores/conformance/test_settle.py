@@ -309,7 +309,7 @@ def test_a_late_verdict_with_another_claim_s_token_is_void(store: Store, session
 def test_a_late_verdict_travels_with_others_in_one_exchange(store: Store, session: int, held: Claimed) -> None:
     lose_worker(store, session)
 
-    result = store.exchange(session, [verdict(held, Verdict.ACCEPT)], None)
+    result = store.settle_and_claim(session, [verdict(held, Verdict.ACCEPT)], None)
 
     assert result.void == frozenset()
     assert store.counts()["orders"].total == 0
