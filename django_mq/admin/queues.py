@@ -165,7 +165,7 @@ class QueueAdmin(ActingAdmin):
     def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
         """Return what belongs to which worker, where anything does, with the address of the worker's page."""
         options = queue.options
-        if options.seats is None and not options.has_groups:
+        if options.slots is None and not options.has_groups:
             return []
         if not self.may(request, "view_message"):
             return []

@@ -349,7 +349,7 @@ class Patience:
         return min(pause, left)
 
 
-def waiting_for_room(store: Store, ruled: Mapping[str, QueueRecord], write: Callable[[], object]) -> None:
+def waiting_for_room(store: Store, constrained: Mapping[str, QueueRecord], write: Callable[[], object]) -> None:
     """Write, if need be again and again until a full queue that lets its publishers wait has room.
 
     Raises QueueFull when that takes longer than the queue's ``wait_seconds``; at once in a transaction, which
@@ -362,7 +362,7 @@ def waiting_for_room(store: Store, ruled: Mapping[str, QueueRecord], write: Call
         except QueueFull as error:
             if store.in_transaction or works_for_event_loop():
                 raise
-            pause = patience.pause_seconds(error, ruled.get(error.queue))
+            pause = patience.pause_seconds(error, constrained.get(error.queue))
         else:
             return
         time.sleep(pause)
@@ -398,9 +398,9 @@ def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bo
         store.append(messages[0], again=again)  # by far the most frequent
         return
     names = {message.queue_name for message in messages}
-    ruled = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
-    if ruled or any(message.dedup_id is not None for message in messages):
-        waiting_for_room(store, ruled, lambda: store.append_by_rules(messages, again=again))
+    constrained = {name: rules for name in names if (rules := rules_of(store, name)) is not None}
+    if constrained or any(message.dedup_id is not None for message in messages):
+        waiting_for_room(store, constrained, lambda: store.append_by_rules(messages, again=again))
     elif messages:
         store.append_many(messages, again=again)
 

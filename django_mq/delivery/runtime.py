@@ -257,9 +257,9 @@ class Fetcher:
         # The last claim had no free slot to offer, which suspect messages wait for.
         self._slotless = False
         #: Whether the last claim was from queues with rules, where each settlement may make others ready.
-        self.ruled = False
+        self.constrained = False
         #: Whether that claim brought nothing: what is ready there may be for others.
-        self.ruled_out = False
+        self.found_none = False
         # A claim that did not arrive in time is repeated with fewer bytes.
         self._bytes = ClaimBytes()
 
@@ -316,7 +316,7 @@ class Fetcher:
         if self._slotless and slots > 0:
             self._slotless = False
             self.look()
-        if self.ruled and self.session.settlements:
+        if self.constrained and self.session.settlements:
             self.look()
 
     def _wants_claim(self, credit: int, slots: int, refill: int | Mapping[str, int]) -> bool:
@@ -367,8 +367,8 @@ class Fetcher:
             self._served = result.claimed[-1].queue_name
         self._left.difference_update(queues)
         self._left |= result.left
-        self.ruled = result.ruled
-        self.ruled_out = result.ruled and not result.claimed
+        self.constrained = result.constrained
+        self.found_none = result.constrained and not result.claimed
         self._slotless = slots <= 0 and not result.claimed
         due = result.next_due_seconds
         self._due_at = NEVER if due is None else time.monotonic() + due
@@ -487,7 +487,7 @@ class IdleRegistration:
         able = able and bool(queues) and not self._fetcher.session.retired
         if self._notified and (self._fetcher.backlog or self._fetcher.looking):
             self._hand_on(self._notified)
-        if self._notified and self._fetcher.ruled_out:
+        if self._notified and self._fetcher.found_none:
             self._pass_on(self._notified)
         if self._is_late() and not able:
             self._hand_on(self._armed)

@@ -94,7 +94,7 @@ class Session:
         self.lost = False
         self.retired = False
         # Whether what was claimed last may keep messages of its queue from others until it is settled.
-        self._ruled = False
+        self._constrained = False
         # Claimed and not yet settled in the database.
         self._held: set[Receipt] = set()
         self._heartbeat: HeartbeatThread | None = None
@@ -144,7 +144,7 @@ class Session:
             self.certainty.miss_claim()
             return self.settle_and_claim(request)
         if result.claimed:
-            self._ruled = result.ruled
+            self._constrained = result.constrained
         return result
 
     def _hold(self, claimed: Iterable[Claimed], revivals: int) -> bool:
@@ -171,7 +171,7 @@ class Session:
             self.subscribe(queue)
 
     def resync(self, store: Store) -> None:
-        """Give back what an exchange of unknown outcome may have claimed. Raises StoreError."""
+        """Give back what a round trip of unknown outcome may have claimed. Raises StoreError."""
         due = self.certainty.resync_due()
         if due is None:
             return
@@ -219,10 +219,10 @@ class Session:
         given_back = [item.delay_seconds for item in batch if item.verdict is RELEASE and item.id not in void]
         if given_back:
             self.driver.came_back(min(given_back))
-        if given_back or (batch and self._ruled):
+        if given_back or (batch and self._constrained):
             later = [seconds for seconds in given_back if seconds > 0]
             # Where a queue has rules, each settlement may let others go on.
-            ready = len(batch) if self._ruled else len(given_back) - len(later)
+            ready = len(batch) if self._constrained else len(given_back) - len(later)
             self._tell_others(News(ready, min(later, default=None), back=True))
         if void:
             logger.warning(
@@ -325,9 +325,9 @@ class Session:
         elif gone is None:
             gone, self.id = held, None  # it names another session now
         self._held -= gone
-        # Where a queue has rules, the seat, or a group, may be another session's by now: what runs may be settled,
-        # and nothing begins any more.
-        self.lost = self.lost or bool(gone) or self.id is None or (self._ruled and bool(held))
+        # Where a queue has rules, a consumer slot or a group may be another session's by now: what runs may be
+        # settled, and nothing begins any more.
+        self.lost = self.lost or bool(gone) or self.id is None or (self._constrained and bool(held))
         self.wake.set()
         self.renew_soon()
 
@@ -399,7 +399,7 @@ class Session:
             while batch := self.settlements.take():
                 self.written(batch, self.store.settle(session_id, batch))
             released = self.store.close_session(session_id)
-            if released or self._ruled:
+            if released or self._constrained:
                 self._tell_others(News(messages=max(1, released), back=True))
         except StoreError as error:
             _unclosed.add((self.alias, session_id))

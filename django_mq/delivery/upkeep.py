@@ -81,7 +81,7 @@ def run_upkeep(
     done["pruned"] = store.prune() if prune else 0
     if chores.take_over and take_over is not None:
         take_over()
-    # A session that held nothing may have kept a group, or a seat, from others.
+    # A session that held nothing may have kept a group, or a consumer slot, from others.
     # What has expired here may be ready elsewhere.
     if done["reaped"] or done["promoted"] or done["expired"]:
         _announce(store)

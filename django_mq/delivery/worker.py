@@ -143,7 +143,7 @@ class Worker:
         # Waking costs a system call: only a driver that sleeps needs it, and only for a batch.
         # Of a group, or where few may be in flight, the next one waits for this very settlement.
         if self._waiting and (
-            self.runtime.fetcher.ruled or len(self.session.settlements) >= self._refill_of(attempt)
+            self.runtime.fetcher.constrained or len(self.session.settlements) >= self._refill_of(attempt)
         ):
             self.wake.set(CREDIT)
 

@@ -23,7 +23,7 @@ MOST = 50
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group; ``key`` is None for a seat in the queue itself, which a worker has where few may receive."""
+    """One group. ``key`` is None for a consumer slot of a queue that limits its consumers."""
 
     key: str | None
     ready: int
@@ -34,7 +34,7 @@ class Group:
 
 
 def groups(queue_id: int, *, using: str) -> list[Group]:
-    """Return the seats, then the groups, those with the most messages that wait first; four statements."""
+    """Return the consumer slots, then the groups, those with most waiting messages first. Four statements."""
     ready = Counter(key for key, _ in _first(queue_id, Message.Status.READY, using) if key)
     held = [(key, session) for key, session in _first(queue_id, Message.Status.CLAIMED, using) if key]
     claimed = Counter(key for key, _ in held)
@@ -42,10 +42,10 @@ def groups(queue_id: int, *, using: str) -> list[Group]:
     owners = list(owned.values_list("group_key", "session_id")[:SAMPLE])
     of = dict(held) | {key: session for key, session in owners if key is not None}
     keys = sorted({*ready, *claimed, *of}, key=lambda key: (-ready[key], -claimed[key], key))[:MOST]
-    seats = [session for key, session in owners if key is None][:MOST]
-    names = _names([*seats, *(of[key] for key in keys if key in of)], using)
+    slots = [session for key, session in owners if key is None][:MOST]
+    names = _names([*slots, *(of[key] for key in keys if key in of)], using)
     return [
-        *(Group(None, 0, 0, session, names.get(session, "")) for session in seats),
+        *(Group(None, 0, 0, session, names.get(session, "")) for session in slots),
         *(Group(key, ready[key], claimed[key], of.get(key), names.get(of.get(key), "")) for key in keys),
     ]
 

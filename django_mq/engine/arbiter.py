@@ -155,7 +155,7 @@ def situation_of(
 ) -> Situation:
     """Return the situation of a claim from the queue's options and the facts; ``claimed`` are in flight."""
     return Situation(
-        slots=queue.seats,
+        slots=queue.slots,
         in_slots=in_slots,
         in_flight=None if queue.max_in_flight is None else queue.max_in_flight - claimed,
         grouped=queue.has_groups,

@@ -331,7 +331,7 @@ class QueueOptions:
         )
 
     @property
-    def seats(self) -> int | None:
+    def slots(self) -> int | None:
         """How many sessions may receive at a time; None if all may."""
         return 1 if self.exclusive or self.grouping == "sole" else self.max_consumers
 
@@ -348,7 +348,7 @@ class QueueOptions:
     @property
     def is_constrained(self) -> bool:
         """Whether a claim must know what other sessions have."""
-        limited = self.seats is not None or self.max_in_flight is not None
+        limited = self.slots is not None or self.max_in_flight is not None
         return self.has_groups or self.strict or limited
 
     @property

@@ -106,7 +106,7 @@ class Rules:
             auto_delete=options.auto_delete,
             nondestructive=options.nondestructive,
             groups=AssignedGroups if options.groups_stay else None,
-            max_live=options.seats,
+            max_live=options.slots,
         )
 
     @property

@@ -141,11 +141,11 @@ class Turn(models.Model):
 
 
 class Ownership(models.Model):
-    """A group, or without one a seat in the queue itself, that belongs to a session while it lives."""
+    """A group, or without one a consumer slot of the queue itself, that belongs to a session while it lives."""
 
     id = models.BigAutoField(primary_key=True)
     queue_id = models.BigIntegerField(_("queue"))
-    group_key = models.CharField(_("group key"), max_length=255, null=True, blank=True)  # noqa: DJ001 - null is a seat
+    group_key = models.CharField(_("group key"), max_length=255, null=True, blank=True)  # noqa: DJ001 - null is a slot
     session_id = models.BigIntegerField(_("worker session"))
 
     class Meta:

@@ -135,8 +135,8 @@ class Store(Protocol):
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
         """As ``append_many``, by the rules of the queues; 0 stands for a message that was dropped.
 
-        Raises QueueFull. Publishers into one ruled queue wait here for each other's transactions, so that they
-        cannot overshoot together.
+        Raises QueueFull. Publishers into one such queue wait here for each other's transactions, so that together
+        they stay within its limits.
         """
 
     # Sessions.
@@ -239,7 +239,7 @@ class Store(Protocol):
     def resync(self, session_id: int, held: Sequence[int]) -> int:
         """Give back, uncounted, what the session holds but not among the row ids it knows of; return how many.
 
-        For after an exchange whose commit was ambiguous.
+        Call it after a round trip whose commit is unknown.
         """
 
     # Upkeep: safe to run in every worker, at any time, twice.

@@ -247,9 +247,9 @@ class ClaimResult:
     ``left`` names the queues in which a claim that was cut short may have left something; others were empty at
     that moment. ``next_due_seconds`` is the time until the earliest scheduled message, None if there is none.
     ``whole`` is false when the claim did not begin at the head, and so may have passed what has come back:
-    ``next_due_seconds`` is then no later than the time for a whole look. ``void`` holds the row ids of
-    settlements whose lease was lost: they changed nothing. With ``ruled`` a settlement may make others ready, of
-    the same group for example: look again after each.
+    ``next_due_seconds`` is then no later than the time for a full scan. ``void`` holds the row ids of
+    settlements whose lease was lost: they changed nothing. With ``constrained`` a settlement may make others
+    ready, of the same group for example: look again after each.
     """
 
     claimed: list[Claimed] = field(default_factory=list)
@@ -257,7 +257,7 @@ class ClaimResult:
     next_due_seconds: float | None = None
     whole: bool = True
     void: frozenset[int] = frozenset()
-    ruled: bool = False
+    constrained: bool = False
 
     @property
     def more(self) -> bool:

@@ -54,7 +54,7 @@ def test_a_seat_in_the_queue_is_shown(site: str, browse: Client, make: Make) -> 
     Ownership.objects.create(queue_id=queue.pk, session_id=worker.pk)
 
     assert shown(browse, queue) == [(None, 0, 0, "worker@host")]
-    assert "a seat in the queue" in browse.get(page_of(queue)).content.decode()
+    assert "a consumer slot of the queue" in browse.get(page_of(queue)).content.decode()
 
 
 @pytest.mark.django_db

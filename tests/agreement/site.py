@@ -390,7 +390,7 @@ class Site:
             "due": due if due is None or due < 1 else -(-due // TOLD.total_seconds()),
             "whole": result.whole,
             "void": [item.id in result.void for item in settlements],
-            "ruled": result.ruled if result.claimed else None,
+            "constrained": result.constrained if result.claimed else None,
         }
 
     def _claimed(self, item: Claimed) -> dict[str, Any]:

@@ -58,7 +58,7 @@ ONLY = {
     "finishing": "as above",
     "see_unfinished": "only MariaDB and MySQL show what is not committed; PostgreSQL names who writes",
     "see_committed": "as above",
-    "take_turn": "SQLite's one write lock is turn enough",
+    "lock_claims": "SQLite's one write lock is turn enough",
     "remember_finished": "the first half of settle_finished, or of drop_messages",
     "remember_removed": "the first half of remove, or of drop_messages",
     "give_back_lapsed": "the second half of release_lapsed",

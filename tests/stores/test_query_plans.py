@@ -76,7 +76,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "settle_dead": ({**MANY, "reason": ["", ""], "session": 1}, "pkey"),
     "record_attempts": ({**MANY, **TEXTS, "worker": "w"} | {"claims": [1, 1]}, "pkey"),
     "move_dead": ({"ids": [1, 2], "expired": False}, "pkey"),
-    "ruled_targets": ({"ids": [1, 2], "expired": False}, "pkey"),
+    "constrained_targets": ({"ids": [1, 2], "expired": False}, "pkey"),
     "coming": ({"ids": [1, 2], "queue_id": 10**6}, "pkey"),
     "moved_here": ({"message_ids": ["0" * 32], "queue_id": 10**6}, "once"),
     "values_among": ({"ids": [1, 2]}, "pkey"),
@@ -346,7 +346,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
         *("prioritise", "deliver_now", "reschedule", "retry_dead", "release_held"),
         *("measure_queue", "newest_in_queue", "overfull_rings", "lowest_level", "evictable"),
         *("older_values", "set_value_key", "mark_replaced"),
-        *("ruled_targets", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),
+        *("constrained_targets", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),
         *("page", "arrivals"),
         *("held_replaced", "bury"),
     )

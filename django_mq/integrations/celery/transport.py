@@ -304,7 +304,7 @@ class Transport(virtual.Transport):
 
     def _may_claim_ahead(self, runtime: ConsumerRuntime) -> bool:
         """Whether one window is all that limits what is held: no handler, queue or operator does, too."""
-        limited = self.native or runtime.fetcher.ruled or self.given_credit is not None
+        limited = self.native or runtime.fetcher.constrained or self.given_credit is not None
         return len(self._consuming) == 1 and not limited
 
     def _settled(self) -> int:

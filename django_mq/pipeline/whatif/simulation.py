@@ -76,8 +76,8 @@ class Simulation:
         # Without jitter, so that two scenarios differ only by their settings.
         rules = replace(Rules.of(options), duplicates=0, backoff=replace(options.backoff, jitter=0.0))
         #: Whether messages may fail, expire or find no room. To ask for it takes as long as all the rest.
-        self._ruled = scenario.failures > 0 or options.is_limited or rules.lifetime != UNBOUNDED
-        self.broker = Broker(listener=self if self._ruled else None)
+        self._constrained = scenario.failures > 0 or options.is_limited or rules.lifetime != UNBOUNDED
+        self.broker = Broker(listener=self if self._constrained else None)
         for name in filter(None, {options.dead_letter_queue, options.expiry_queue}):
             self.broker.declare(name)
         # No other queue can have this name.
@@ -143,7 +143,7 @@ class Simulation:
     def _next_time(self) -> float | None:
         """Return when something happens next by itself; what is overdue, as a message that came back, now."""
         done_at = self.ends[0][0] if self.ends else None
-        due_at = self.broker.next_time() if self._ruled else None
+        due_at = self.broker.next_time() if self._constrained else None
         if due_at is None:
             return done_at
         due_at = max(due_at, self._passed)

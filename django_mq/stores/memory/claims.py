@@ -64,7 +64,7 @@ class Claims(Part):
             claimed=claim.claimed,
             left=left_behind(request, [item.queue_name for item in claim.claimed], claim.seen),
             next_due_seconds=min((time for time in times if time is not None), default=None),
-            ruled=any(self.broker.record_of(queue).has_rules for queue in queues),
+            constrained=any(self.broker.record_of(queue).has_rules for queue in queues),
         )
 
     def claimant(self, session_id: int, request: ClaimRequest) -> WorkerSession:
@@ -129,8 +129,8 @@ class Claim:
         before = len(self.claimed)
         opened = {queue: each for queue, each in consumers.items() if not queue.engine.paused}
         records = {queue: self.broker.record_of(queue) for queue in opened}
-        ruled = any(records[queue].has_rules and not each.browser for queue, each in opened.items())
-        if request.consumer is None or ruled:
+        constrained = any(records[queue].has_rules and not each.browser for queue, each in opened.items())
+        if request.consumer is None or constrained:
             heads = [self._head(queue, records[queue], each, request) for queue, each in opened.items()]
             self._award(heads, request)
         else:

@@ -113,21 +113,23 @@ class Publications(Part):
         return next(iter(self.append_many([message], again=again)), 0)
 
     def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        entered = self._append(messages, again=again, is_ruled=False)
+        entered = self._append(messages, again=again, is_constrained=False)
         return [] if entered is None else [entered[at].arrival for at in sorted(entered)]
 
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        entered = self._append(messages, again=again, is_ruled=True)
+        entered = self._append(messages, again=again, is_constrained=True)
         places = range(len(messages))
         return [] if entered is None else [entered[at].arrival if at in entered else 0 for at in places]
 
-    def _append(self, messages: Sequence[NewMessage], *, again: bool, is_ruled: bool) -> dict[int, Entry] | None:
+    def _append(
+        self, messages: Sequence[NewMessage], *, again: bool, is_constrained: bool
+    ) -> dict[int, Entry] | None:
         """Return the entries of what came in now, by position; None if all had been written before."""
-        if again and all(map(self._was_written if is_ruled else self._is_here, messages)):
+        if again and all(map(self._was_written if is_constrained else self._is_here, messages)):
             return None
         now = self.broker.now()
-        arriving = admitted = self._arriving(messages, now, is_ruled=is_ruled)
-        if is_ruled:
+        arriving = admitted = self._arriving(messages, now, is_constrained=is_constrained)
+        if is_constrained:
             admitted = {queue: _admitted(queue, mine, now) for queue, mine in arriving.items()}
         kept = [messages[at] for mine in admitted.values() for at in mine]
         if again and kept and all(self._is_here(message) for message in kept):
@@ -137,7 +139,7 @@ class Publications(Part):
         for queue, mine in admitted.items():
             queue.dropped += len(arriving[queue]) - len(mine)
         entered = self._enter(admitted, now)
-        for queue, mine in admitted.items() if is_ruled and entered else ():
+        for queue, mine in admitted.items() if is_constrained and entered else ():
             if mine:
                 queue.engine.entered(entered[max(mine)])
         return entered
@@ -153,12 +155,12 @@ class Publications(Part):
         user = queue.engine.duplicate_ids.user_of(message.dedup_id)
         return self._is_here(message) or user == str(message.message_id)
 
-    def _arriving(self, messages: Sequence[NewMessage], now: datetime, *, is_ruled: bool) -> Coming:
+    def _arriving(self, messages: Sequence[NewMessage], now: datetime, *, is_constrained: bool) -> Coming:
         """Return the engine's messages of each queue. Raises UnknownQueue or QueueClosed."""
         found: Coming = {self._open_queue(name): {} for name in sorted({each.queue_name for each in messages})}
         for at, message in enumerate(messages):
             queue = self.broker.queues[message.queue_name]
-            found[queue][at] = engine_message(message, now, is_ruled=is_ruled)
+            found[queue][at] = engine_message(message, now, is_constrained=is_constrained)
         return found
 
     def _open_queue(self, name: str) -> BrokerQueue:

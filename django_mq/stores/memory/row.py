@@ -164,8 +164,8 @@ def row_of(entry: Entry) -> Row:
     return cast("Row", entry.message.body)
 
 
-def engine_message(message: NewMessage, now: datetime, *, is_ruled: bool) -> Message:
-    """Return a new message as the engine has it, with its row; a duplicate id counts where it ``is_ruled``."""
+def engine_message(message: NewMessage, now: datetime, *, is_constrained: bool) -> Message:
+    """Return a new message of the engine, with its row. Its duplicate id counts if it ``is_constrained``."""
     deliver_at = _time(message.deliver_at, message.delay_seconds, now)
     expires_at = _time(message.expires_at, message.ttl_seconds, now)
     headers = headers_in(message.headers)
@@ -180,7 +180,7 @@ def engine_message(message: NewMessage, now: datetime, *, is_ruled: bool) -> Mes
         type=message.type,
         content_type=message.content_type,
         correlation_id=message.correlation_id,
-        duplicate_id=message.dedup_id if is_ruled else None,
+        duplicate_id=message.dedup_id if is_constrained else None,
         published_at=now.timestamp(),
         deliver_at=None if deliver_at is None else deliver_at.timestamp(),
         expires_at=None if expires_at is None else expires_at.timestamp(),

@@ -172,11 +172,11 @@ class PostgreSQLClaims(Claims):
             self.look_again()
         # Verdicts that write more than the message's own row need answers in between.
         plain = accepted or all(item.verdict not in ASKING and item.failure is None for item in settlements)
-        ruled = request is not None and self.store.queues.have_rules(request.queues, idle=not settlements)
+        constrained = request is not None and self.store.queues.have_rules(request.queues, idle=not settlements)
         if not (self.database.private and plain):
             return None
         with self.database.alone(), translating(self.database.connection):
-            if ruled and request is not None:
+            if constrained and request is not None:
                 settling = list(statements(session_id, settlements))
                 result, answers = self.by_rules(session_id, request, settling)
                 done = {row[0] for rows in answers for row in rows}

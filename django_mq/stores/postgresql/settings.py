@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: Seconds until a silent connection is probed, between two probes, and until it is given up.
 KEEPALIVE_IDLE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 3
 CONNECT_SECONDS = 10
-#: Runs after which a statement is prepared on a worker's connection. Those of an exchange are
+#: Runs after which a statement is prepared on a worker's connection. Those of a round trip are
 #: prepared at once: planning them takes longer than running them.
 PREPARE_THRESHOLD = 5
 #: One plan for any values and any number of rows: it is made while a queue is empty, perhaps, and

@@ -1,4 +1,4 @@
-"""PostgreSQL: rows locked one by one, and a whole exchange in one round trip."""
+"""PostgreSQL: rows locked one by one, and settle_and_claim in one round trip."""
 
 from __future__ import annotations
 

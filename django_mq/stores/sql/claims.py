@@ -148,7 +148,7 @@ class Claims(Part):
         self, session_id: int, request: ClaimRequest, settling: Sequence[Statement] = ()
     ) -> tuple[ClaimResult, list[Rows]]:
         # In one order for all, or two claimers could wait for each other.
-        turns = sorted(name for name in {*request.queues} if self.store.queues.is_ruled(name))
+        turns = sorted(name for name in {*request.queues} if self.store.queues.is_constrained(name))
         with self.database.conversation() as ask:
             claim, settled = self._claim_steps(ask, session_id, request, turns, settling=settling)
         passed = claim.missed
@@ -242,7 +242,7 @@ class Claims(Part):
         line = [(by_id[id_][1].suspect, by_id[id_][1].size_bytes) for id_ in found]
         ids = found[: fitting(line, request.slots, request.max_bytes)]
         if not ids:
-            return Claim(ClaimResult(ruled=True))
+            return Claim(ClaimResult(constrained=True))
         chosen = [by_id[id_] for id_ in ids]
         rows = self._lease(ask, **self._lease_of(session_id, chosen))
         leased = {row[0]: self._claimed(row[1:]) for row in rows if row[1] is not None}
@@ -250,7 +250,7 @@ class Claims(Part):
         seen = request.credit if any(head.more for head in heads) else len(found)
         left = left_behind(request, [item.queue_name for item in claimed], seen)
         missed = frozenset(ids) - {row[0] for row in rows} if not claimed else frozenset()
-        return Claim(ClaimResult(claimed=claimed, left=left, ruled=True), missed)
+        return Claim(ClaimResult(claimed=claimed, left=left, constrained=True), missed)
 
     def _lease_of(self, session_id: int, chosen: Sequence[tuple[Chosen, Ready]]) -> dict[str, Any]:
         firsts: dict[str, int] = {}
@@ -270,7 +270,7 @@ class Claims(Part):
 
     def _locking(self, names: Sequence[str]) -> list[Statement]:
         """Return what waits for other claims from the queues, and keeps them out until the transaction ends."""
-        return [("take_turn", {"queue": name}) for name in names]
+        return [("lock_claims", {"queue": name}) for name in names]
 
     def _facts_of(self, rows: Rows, page_size: int) -> Facts:
         return Facts.of(rows, page_size)

@@ -126,14 +126,14 @@ class Moves(Part):
 
     def move_dead(self, ids: Sequence[int], *, expired: bool = False) -> int:
         """Send what is dead, or has expired, where its queue says; what finds no room stays as it is."""
-        ruled: dict[str, list[int]] = {}
-        for id_, name in self.rows("ruled_targets", ids=list(ids), expired=expired):
-            ruled.setdefault(name, []).append(id_)
-        others = set(ids).difference(*ruled.values())
+        constrained: dict[str, list[int]] = {}
+        for id_, name in self.rows("constrained_targets", ids=list(ids), expired=expired):
+            constrained.setdefault(name, []).append(id_)
+        others = set(ids).difference(*constrained.values())
         moved = self._move_dead([id_ for id_ in ids if id_ in others], expired=expired)
-        for name, room in self.store.capacity.rooms(ruled).items():
+        for name, room in self.store.capacity.rooms(constrained).items():
             # By arrival, as where no rule is.
-            fitting = self._fitting(sorted(self._coming(ruled[name], room)), room)
+            fitting = self._fitting(sorted(self._coming(constrained[name], room)), room)
             moved += self._enter(fitting, room, lambda chosen: self._move_dead(chosen, expired=expired))
         return moved
 

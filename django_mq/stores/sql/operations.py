@@ -39,7 +39,7 @@ class Operations(Part):
             self._wait_for_publishers()
             if self.rows("count_up_to", queue=name, limit=1)[0][0]:
                 raise refusals.not_empty(name, claimed=force)
-            for statement in ("drop_turn", "drop_bindings", "drop_duplicates", "drop_queue"):
+            for statement in ("drop_claim_lock", "drop_bindings", "drop_duplicates", "drop_queue"):
                 self.rows(statement, queue=name)
         return removed
 

@@ -121,7 +121,7 @@ class Publications(Part):
         return bool(self.rows("message_taken", **row))
 
 
-class RuledPublications(Part):
+class ConstrainedPublications(Part):
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
         written, ids = self.store.publications, self.store.duplicate_ids
         if again and all(written.is_taken(message) or ids.is_used_by(message) for message in messages):

@@ -88,9 +88,9 @@ class Queues(Part):
 
     def have_rules(self, names: Iterable[str], *, idle: bool = False) -> bool:
         """Whether one of the queues has rules, as of a few seconds ago; of more, if the worker is ``idle``."""
-        return any(self.is_ruled(name, IDLE_SECONDS if idle else REMEMBER_SECONDS) for name in names)
+        return any(self.is_constrained(name, IDLE_SECONDS if idle else REMEMBER_SECONDS) for name in names)
 
-    def is_ruled(self, name: str, within_seconds: float = REMEMBER_SECONDS) -> bool:
+    def is_constrained(self, name: str, within_seconds: float = REMEMBER_SECONDS) -> bool:
         """Whether the queue has rules, as of so many seconds ago at most."""
         known = self._rules.get(name)
         if known is not None and time.monotonic() - known[0] < within_seconds:
@@ -98,7 +98,7 @@ class Queues(Part):
         try:
             record = self.queue(name)
         except BaseException:
-            # As after any failed exchange of a worker: the next one opens another connection.
+            # As after any failed statement of a worker: the next one opens another connection.
             if self.database.private and not self.database.begun:
                 self.database.connection.close()
             raise

@@ -15,7 +15,7 @@ from django_mq.stores.sql.database import Database
 from django_mq.stores.sql.maintenance import Maintenance, Rollups
 from django_mq.stores.sql.messages import Messages, Moves, Settlements
 from django_mq.stores.sql.operations import Operations
-from django_mq.stores.sql.publications import Publications, RuledPublications
+from django_mq.stores.sql.publications import ConstrainedPublications, Publications
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.volatile import VolatileLane
@@ -50,7 +50,7 @@ class SQLStore(Store):
     queues = cached_property(Queues)
     messages = cached_property(Messages)
     publications = cached_property(Publications)
-    ruled_publications = cached_property(RuledPublications)
+    constrained_publications = cached_property(ConstrainedPublications)
     capacity = cached_property(Capacity)
     last_values = cached_property(LastValues)
     duplicate_ids = cached_property(DuplicateIds)

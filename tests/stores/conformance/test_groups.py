@@ -223,14 +223,14 @@ def test_without_grouping_the_group_key_means_nothing(store: Store, orders: str,
 
     result = look(store, session)
 
-    assert (ids(result.claimed), result.ruled) == (published, False)
+    assert (ids(result.claimed), result.constrained) == (published, False)
 
 
 def test_a_claim_from_a_queue_with_groups_says_so(store: Store, session: int) -> None:
     declare(store, grouping="shared")
     publish(store)
 
-    assert look(store, session).ruled
+    assert look(store, session).constrained
 
 
 def test_a_suspect_of_a_group_travels_alone(store: Store, session: int) -> None:

@@ -343,4 +343,4 @@ def test_a_queue_can_be_given_rules(store: Store, session: int, edit_queue: Edit
 
     assert record is not None
     assert (record.grouping, record.max_in_flight, record.max_consumers) == ("shared", 7, 2)
-    assert (record.strict, record.exclusive, record.seats) == (True, True, 1)
+    assert (record.strict, record.exclusive, record.slots) == (True, True, 1)

@@ -61,7 +61,7 @@ SELECT {claimed_columns} FROM django_mq_message m WHERE m.id IN %(ids)s AND m.st
 -- Locks: nothing; the messages are locked. Index: the primary key. Returns: ids and bodies.
 SELECT id, body FROM django_mq_message WHERE id IN %(ids)s
 
--- name: take_turn. Makes claimers of a queue with rules wait for each other.
+-- name: lock_claims. Makes claimers of a queue with rules wait for each other.
 -- Locks: the queue's turn, until the transaction ends. Index: the primary key. Returns: nothing that is used.
 INSERT INTO django_mq_turn (queue_id)
 SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s

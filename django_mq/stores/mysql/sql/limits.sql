@@ -1,4 +1,4 @@
--- name: _ruled. Locks the row alone: its entry in the index of names is what publishers share, see stays.
+-- name: _constrained. Locks the row alone: its entry in the index of names is what publishers share, see stays.
 SELECT
     id, max_messages, max_bytes, overflow, last_value_key, held_messages, held_bytes,
     coalesce(counted_at > {now} - INTERVAL 1 MINUTE, false)

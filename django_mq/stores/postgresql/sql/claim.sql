@@ -263,7 +263,7 @@ WITH {first_apart}, claimed AS ({leased_apart})
 WITH {onward}, claimed AS ({leased})
 {answer_alone}
 
--- name: take_turn. Makes claimers of a queue with rules wait for each other. The condition keeps the row as it is: it
+-- name: lock_claims. Makes claimers of a queue with rules wait for each other. The condition keeps the row as it is: it
 -- is locked all the same, and no version of it is left behind.
 -- Locks: the queue's turn, until the transaction ends. Index: the primary key. Returns: nothing that is used.
 INSERT INTO django_mq_turn (queue_id)

@@ -1,4 +1,4 @@
--- name: _ruled
+-- name: _constrained
 SELECT
     id, max_messages, max_bytes, overflow, last_value_key, held_messages, held_bytes,
     coalesce(counted_at > {ago:1 minute}, false)

@@ -1,12 +1,12 @@
 -- name: lock_queue. Makes publishers into a queue with rules wait for each other, so that they cannot overshoot.
 -- Locks: the queue's row until the transaction ends; nothing of a queue without rules. Index: its unique name. Returns:
 -- id, limits, overflow, key of last values, what it holds at most, and whether that figure is fresh.
-{ruled}
+{constrained}
 
 -- name: lock_free_queue. As lock_queue, but leaves a locked queue alone: the publisher that holds it makes room itself.
 -- Locks: the queue's row until the transaction ends, skipping a locked one; nothing of a queue without rules. Index:
 -- its unique name. Returns: what lock_queue returns; no row if the queue is locked.
-{ruled:SKIP LOCKED}
+{constrained:SKIP LOCKED}
 
 -- name: note_held. Writes down what a limited queue holds at most, and when that was counted.
 -- Locks: the queue's row, which lock_queue has locked. Index: the primary key. Returns: nothing.

@@ -65,7 +65,7 @@ SELECT id, name FROM django_mq_workersession
 WHERE deadline < {now} AND id <> %(spare)s AND {past_grace}
 ORDER BY id {skip_locked}
 
--- name: drop_ownerships. Frees what belongs to sessions: their groups and seats.
+-- name: drop_ownerships. Frees what belongs to sessions: their groups and consumer slots.
 -- Locks: the rows it deletes. Index: django_mq_ownership_session. Returns: nothing that is used.
 DELETE FROM django_mq_ownership WHERE session_id {in:sessions}
 

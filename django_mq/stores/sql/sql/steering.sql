@@ -94,7 +94,7 @@ SELECT
     q.id, 1, {level:n.priority}, 0, n.priority, 0, false, false, n.message_id, n.type, n.correlation_id, n.group_key, {now},
     {queue_expiry}, n.dead_reason, n.content_type, n.content_encoding, {with_origin}, n.properties, n.body
 
--- name: ruled_targets. Finds dead or expired messages that are to go to a queue with rules. To ask for the state would
+-- name: constrained_targets. Finds dead or expired messages that are to go to a queue with rules. To ask for the state would
 -- invite the planner to walk the index of the dead.
 -- Locks: nothing. Index: the primary key. Returns: id and the queue's name.
 SELECT n.id, q.name

@@ -1,4 +1,4 @@
--- name: _ruled
+-- name: _constrained
 UPDATE django_mq_queue AS q SET name = name
 WHERE q.name = %(queue)s AND {has_publish_rules}
 RETURNING
