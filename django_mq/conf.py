@@ -60,8 +60,8 @@ class Settings:
     SAFETY_POLL_SECONDS: float = 7.0
     #: Time between two looks of an idle worker that hears no hints.
     POLL_SECONDS: float = 0.25
-    #: Time between two rounds of upkeep (reap, expire, prune) in each worker.
-    UPKEEP_SECONDS: float = 5.0
+    #: Time between two rounds of maintenance (reap, expire, prune) in each worker.
+    MAINTENANCE_SECONDS: float = 5.0
     #: Whether Celery workers on django-mq:// also run the handlers of native queues.
     CELERY_HANDLERS: bool = True
     #: Longest time one statement of a worker's own connection may take (PostgreSQL), in seconds.

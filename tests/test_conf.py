@@ -55,8 +55,8 @@ def test_every_misspelt_name_is_named(settings: Settings) -> None:
 
 
 def test_every_problem_is_named_in_one_error(settings: Settings) -> None:
-    with pytest.raises(ConfigurationError, match=r"POLL_SECONDS.*UPKEEP_SECONDS"):
-        load(settings, POLL_SECONDS=-1, UPKEEP_SECONDS=0)
+    with pytest.raises(ConfigurationError, match=r"POLL_SECONDS.*MAINTENANCE_SECONDS"):
+        load(settings, POLL_SECONDS=-1, MAINTENANCE_SECONDS=0)
 
 
 @pytest.mark.parametrize("given", [["orders"], "orders", None])

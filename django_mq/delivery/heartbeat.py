@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django_mq import conf
+from django_mq.delivery.maintenance import Maintenance
 from django_mq.delivery.sidecar import Sidecar
-from django_mq.delivery.upkeep import Upkeep
 from django_mq.engine.claim import is_certain
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import LOOK
@@ -45,7 +45,7 @@ GUARD_SECONDS = 0.3
 
 
 class HeartbeatThread:
-    """Renews a session before its deadline, at once if its connection has ended, and does upkeep in between."""
+    """Renews a session before its deadline, at once if its connection has ended. Does maintenance in between."""
 
     def __init__(self, session: Session) -> None:
         settings = conf.load()
@@ -54,7 +54,9 @@ class HeartbeatThread:
         self.store = private_store(session.alias)
         # A settlement that waits for a lock must not keep the session from being renewed.
         self.store.bound_lock_waits(settings.SESSION_SECONDS / LOCK_WAITS)
-        self._upkeep = Upkeep(self.store, settings.UPKEEP_SECONDS, grace_seconds=settings.SESSION_SECONDS)
+        self._maintenance = Maintenance(
+            self.store, settings.MAINTENANCE_SECONDS, grace_seconds=settings.SESSION_SECONDS
+        )
         self._renew_at = 0.0
         #: When it has looked for messages in the driver's place, on the monotonic clock, and there were none.
         self.looked_at = float("-inf")
@@ -101,14 +103,14 @@ class HeartbeatThread:
 
     def close(self) -> None:
         """Close the connection: from now on the session is on its own."""
-        self._upkeep.close()
+        self._maintenance.close()
         if self._sidecar is not None:
             self._sidecar.close()
         self.store.close()
 
     def abandon(self) -> None:
         """Leave everything to the parent, in a forked child."""
-        self._upkeep.abandon()
+        self._maintenance.abandon()
         if self._sidecar is not None:
             self._sidecar.abandon()
 
@@ -128,9 +130,9 @@ class HeartbeatThread:
                 self.store.close()
                 pause = min(pause * 2, OUTAGE_CAP_SECONDS)
                 if isinstance(error, StoreUnavailable):
-                    self._upkeep.pause_after_outage()
+                    self._maintenance.pause_after_outage()
             except Exception:
-                # The heartbeat must outlive any defect: without it the session lapses and its work is done twice.
+                # The heartbeat must outlive any defect: without it the session expires and its work is done twice.
                 logger.exception("The heartbeat failed, and goes on")
 
     def _sleep(self, seconds: float) -> bool:
@@ -153,7 +155,7 @@ class HeartbeatThread:
                 late,
                 self._deadline_seconds,
             )
-            self._upkeep.pause_after_outage()
+            self._maintenance.pause_after_outage()
 
     def _round(self) -> None:
         session, begun_at = self._session, time.monotonic()
@@ -168,7 +170,7 @@ class HeartbeatThread:
             session.close()
             return
         self._reap_later_if_late(begun_at)
-        self._upkeep.run_if_due(spare=session.id or 0)
+        self._maintenance.run_if_due(spare=session.id or 0)
 
     def _look(self, *, ready: bool) -> None:
         """Wake the driver if something waits; otherwise it has been looked for."""
@@ -203,7 +205,7 @@ class HeartbeatThread:
             return
         session.certainty.confirm(begun_at)
         session.take_command(renewal.command)
-        self._upkeep.stand(leader=renewal.leader)
+        self._maintenance.stand(leader=renewal.leader)
         if self.store.features.looks_when_renewed:
             self._look(ready=renewal.ready)
         if not self.store.guard(session.id, deadline_seconds=self._deadline_seconds):

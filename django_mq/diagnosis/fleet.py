@@ -52,7 +52,7 @@ class Worker:
     given_credit: int | None
     up_seconds: float
     heartbeat_seconds: float
-    #: Past its deadline: what it held is given back by the next upkeep.
+    #: Past its deadline: what it held is given back by the next maintenance.
     stale: bool
     consumers: tuple[Subscription, ...]
 

@@ -24,7 +24,7 @@ def overdue(*, limit: int, using: str) -> dict[str, int]:
 
 
 def over(alias: str) -> Q:
-    """Return what is true of the rows of the history that ``mq_prune`` would delete; upkeep does by and by."""
+    """Return the filter for the rows of the history that ``mq_prune`` deletes, and maintenance by and by."""
     keep = dict(Queue.objects.using(alias).values_list("name", "history_days"))
     found = ~Q(queue_name__in=keep) & _before("finished_at", ORPHANED_HISTORY_DAYS)
     for days in set(keep.values()):

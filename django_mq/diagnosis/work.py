@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: So long after its last progress an operation has been taken over, if a worker can.
 TAKEN_OVER_SECONDS = 5 * STALLED_SECONDS
-START_UPKEEP = "Start a worker, or run manage.py mq_upkeep: it gives their messages back."
+START_MAINTENANCE = "Start a worker, or run manage.py mq_maintenance: it gives their messages back."
 
 
 def look_at_leases(alias: str) -> Iterator[Finding]:
@@ -38,12 +38,14 @@ def look_at_leases(alias: str) -> Iterator[Finding]:
     names = [session.name for session in lapsed[:5]]
     if names:
         number = lapsed.count()
-        yield problem("leases", f"{number} dead worker sessions are not reaped: {', '.join(names)}.", START_UPKEEP)
+        yield problem(
+            "leases", f"{number} dead worker sessions are not reaped: {', '.join(names)}.", START_MAINTENANCE
+        )
     holders = sessions.filter(pk=OuterRef("session_id"))
     claimed = Message.objects.using(alias).filter(in_state(Message.Status.CLAIMED))
     unheld = _up_to_limit(claimed.filter(~Exists(holders)))
     if unheld:
-        yield problem("leases", f"{unheld} messages are claimed by sessions that are no more.", START_UPKEEP)
+        yield problem("leases", f"{unheld} messages are claimed by sessions that are no more.", START_MAINTENANCE)
     if not names and not unheld:
         yield ok("leases", f"{sessions.count()} worker sessions are alive, and every claim has its session.")
 

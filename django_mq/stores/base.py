@@ -242,7 +242,7 @@ class Store(Protocol):
         Call it after a round trip whose commit is unknown.
         """
 
-    # Upkeep: safe to run in every worker, at any time, twice.
+    # Maintenance: safe to run in every worker, at any time, twice.
 
     def chores(self) -> Chores:
         """Say which duties have something to do, so that the others need not be tried; one statement."""

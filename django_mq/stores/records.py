@@ -324,7 +324,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """The answer to a heartbeat: the session lives. The leader does everybody's upkeep.
+    """The answer to a heartbeat: the session lives. The leader does everybody's maintenance.
 
     ``ready`` is false where the store has looked and nothing waits in the session's queues.
     """
@@ -410,7 +410,7 @@ class Browsed:
 
 @dataclass(frozen=True, slots=True)
 class Chores:
-    """Which duties of upkeep have something to do now."""
+    """Which duties of maintenance have something to do now."""
 
     reap: bool = True
     promote: bool = True

@@ -297,7 +297,7 @@ class _Author:
     def _reap(self) -> dict[str, Any]:
         return {"spare": self._maybe(0.2, self._slot)}
 
-    def _upkeep(self) -> dict[str, Any]:
+    def _maintenance(self) -> dict[str, Any]:
         return {"duty": self._random.choice(["promote", "expire", "expire", "trim", "prune", "prune", "roll_up"])}
 
     def _steer(self) -> dict[str, Any]:
@@ -362,7 +362,7 @@ KINDS = {
     "settle_late": 2,
     "give_back": 1,
     "reap": 3,
-    "upkeep": 4,
+    "maintenance": 4,
     "steer": 4,
     "move": 3,
     "prioritise": 2,

@@ -424,9 +424,9 @@ class Site:
             self.store.expire()
         self.held[self._number(slot)] = [item for index, item in enumerate(held) if index not in chosen]
 
-    # Upkeep and steering.
+    # Maintenance and steering.
 
-    def _upkeep(self, duty: str) -> Any:
+    def _maintenance(self, duty: str) -> Any:
         done = getattr(self.store, duty)()
         return done if duty in {"trim", "prune"} else None
 

@@ -64,7 +64,7 @@ class Shop:
                 "SHOP_DIARY": str(self.diary),
                 "SHOP_GATE": str(self.gate),
                 "SHOP_PIPE": str(self.pipe),
-                "SHOP_MQ": json.dumps({"SESSION_SECONDS": 2, "UPKEEP_SECONDS": 0.3, **settings}),
+                "SHOP_MQ": json.dumps({"SESSION_SECONDS": 2, "MAINTENANCE_SECONDS": 0.3, **settings}),
                 "PYTHONUNBUFFERED": "1",
             },
             stdout=subprocess.PIPE,

@@ -124,7 +124,7 @@ def test_a_dead_worker_that_nobody_reaps_is_a_problem(run: Run, database: str, o
     assert findings.code == 1
     found = findings.about("leases", "problem")
     assert "dead-worker" in found["sentence"]
-    assert "mq_upkeep" in found["mend"]
+    assert "mq_maintenance" in found["mend"]
 
 
 def test_a_claim_of_nobody_is_a_problem(run: Run, database: str, orders: str) -> None:

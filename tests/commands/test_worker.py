@@ -147,7 +147,9 @@ def test_what_makes_no_sense_is_refused_with_a_sentence(run: Run, arguments: lis
         run("mq_worker", *arguments)
 
 
-@pytest.mark.parametrize("command", ["mq_worker --queues=gated --threads=1", "mq_upkeep --loop", "mq_upkeep"])
+@pytest.mark.parametrize(
+    "command", ["mq_worker --queues=gated --threads=1", "mq_maintenance --loop", "mq_maintenance"]
+)
 def test_what_a_web_process_has_left_is_done_beside_the_handlers(
     committed_database: str, shop: Shop, command: str
 ) -> None:

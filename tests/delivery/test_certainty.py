@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def alias(committed_database: str, settings: Settings) -> str:
     """A database with two messages in the queue ``orders``."""
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "UPKEEP_SECONDS": 3600}
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAINTENANCE_SECONDS": 3600}
     declare(shared_store(committed_database), "orders")
     publish_many([("orders", "runs"), ("orders", "waits")])
     return committed_database

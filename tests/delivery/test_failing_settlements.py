@@ -153,7 +153,7 @@ def test_a_session_that_can_settle_nothing_and_give_nothing_back_is_not_renewed(
 @on_postgresql
 def test_a_session_is_renewed_while_its_settlements_wait_for_a_lock(settings: Settings) -> None:
     alias = hold_queues(settings, "postgresql")
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2, "UPKEEP_SECONDS": 3600}
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2, "MAINTENANCE_SECONDS": 3600}
     with a_session(alias, "runs", "finished") as (session, [_, finished]), locked("django_mq_history"):
         session.accept(finished)
         wait_until(

@@ -344,7 +344,7 @@ def test_a_session_whose_revival_had_no_answer_begins_nothing_that_others_have(
 
 
 def test_the_heartbeat_notices_that_the_session_was_reaped(alias: str, open_session: Open, settings: Any) -> None:
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2, "UPKEEP_SECONDS": 60}
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2, "MAINTENANCE_SECONDS": 60}
     publish("orders", 1)
     session = open_session()
     claim(session)

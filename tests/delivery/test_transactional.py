@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def alias(committed_database: str, settings: Settings) -> str:
     """A database with the queue ``orders``, whose failures are repeated at once."""
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 0.05, "UPKEEP_SECONDS": 0.2}
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 0.05, "MAINTENANCE_SECONDS": 0.2}
     declare(shared_store(committed_database), "orders")
     Queue.objects.using(committed_database).update(backoff_seconds=0, backoff_jitter=0)
     return committed_database

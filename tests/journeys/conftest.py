@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Sites = Callable[..., AbstractContextManager[Site]]
 
 #: Deadline of the sessions whose workers are killed: seconds that a test has to wait.
-SHORT = {"SESSION_SECONDS": 3, "UPKEEP_SECONDS": 0.5, "SAFETY_POLL_SECONDS": 1}
+SHORT = {"SESSION_SECONDS": 3, "MAINTENANCE_SECONDS": 0.5, "SAFETY_POLL_SECONDS": 1}
 #: Where none is killed, and one of several that stood still for some seconds would be given up.
 LONGER = SHORT | {"SESSION_SECONDS": 9}
 

@@ -82,10 +82,10 @@ def test_a_killed_workers_messages_come_back(site: Site) -> None:
 
 
 def test_a_killed_workers_messages_are_back_within_the_promise_at_worst() -> None:
-    """The last heartbeat, the deadline, another worker's own heartbeat, which makes it the leader, its upkeep."""
+    """The last heartbeat, the deadline, another worker's heartbeat, which makes it the leader; its maintenance."""
     usual = Settings()
     others_heartbeat = usual.SESSION_SECONDS / RENEWALS
-    longest_round = usual.UPKEEP_SECONDS * 1.2
+    longest_round = usual.MAINTENANCE_SECONDS * 1.2
 
     assert usual.SESSION_SECONDS + others_heartbeat + longest_round < RECOVERY_SECONDS
 

@@ -158,7 +158,7 @@ class TestOnOneDatabase:
 
         compute(spark, "default", old, new)
 
-        # Upkeep has deleted the failed attempts of a day so long ago: what is known of it stays.
+        # Maintenance has deleted the failed attempts of a day so long ago: what is known of it stays.
         found = {(row.day, row.dead, row.reason) for row in InsightCause.objects.all()}
         assert found == {(new, False, "KeyError"), (old, False, "known")}
 

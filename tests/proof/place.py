@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 #: Short deadlines: what a killed worker held must come back while somebody waits for it.
-SHORT = {"SESSION_SECONDS": 2, "UPKEEP_SECONDS": 0.2, "SAFETY_POLL_SECONDS": 0.5, "POLL_SECONDS": 0.05}
+SHORT = {"SESSION_SECONDS": 2, "MAINTENANCE_SECONDS": 0.2, "SAFETY_POLL_SECONDS": 0.5, "POLL_SECONDS": 0.05}
 
 
 class Nursery:

@@ -17,7 +17,7 @@ from django.test import override_settings
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery.handlers import Handler
-from django_mq.delivery.upkeep import keep_up
+from django_mq.delivery.maintenance import keep_up
 from django_mq.delivery.worker import Worker
 from django_mq.errors import StoreError
 from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLMaintenance
@@ -129,7 +129,7 @@ def _raise(flag: str) -> None:
 
 
 def tidy(*, clock: float = 0.0) -> None:
-    """Do upkeep for ever."""
+    """Do maintenance for ever."""
     store = private_store("default")
     store.clock_offset = timedelta(seconds=clock)  # type: ignore[attr-defined]
     keep_up(store, threading.Event())

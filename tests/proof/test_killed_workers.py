@@ -50,7 +50,7 @@ def refill(place: Place) -> None:
 
 
 def kill_at_random(place: Place, chance: random.Random, kills: int, **options: object) -> None:
-    """Keep two workers, a publisher and an upkeep busy, and kill one of them again and again.
+    """Keep two workers, a publisher and an maintenance busy, and kill one of them again and again.
 
     There is always work: a worker that waits for a message has nothing to lose.
     """
@@ -164,7 +164,7 @@ def freeze_at_work(place: Place, child: Child) -> bool:
     return False
 
 
-def test_upkeep_killed_midway_leaves_nothing_half_done(place: Place) -> None:
+def test_maintenance_killed_midway_leaves_nothing_half_done(place: Place) -> None:
     chance = random.Random(8)
     place.declare(max_attempts=1)
     for _ in range(10):

@@ -243,7 +243,7 @@ def test_a_publisher_into_a_limited_queue_keeps_no_claim_with_rules_waiting(
         assert ids(claim(second, session, "both")) == [published]
 
 
-def test_upkeep_leaves_a_ring_to_a_publisher_that_has_locked_it(first: SQLStore, second: SQLStore) -> None:
+def test_maintenance_leaves_a_ring_to_a_publisher_that_has_locked_it(first: SQLStore, second: SQLStore) -> None:
     declare(first, "ring", max_messages=1, overflow="ring")
     session = open_session(first)
     first.append_by_rules([a_message("ring")])

@@ -40,7 +40,7 @@ def a_site_on(url: str, settings: Settings, blocker: DjangoDbBlocker) -> Iterato
         settings.DJANGO_MQ = {
             **settings.DJANGO_MQ,
             "POLL_SECONDS": 0.05,
-            "UPKEEP_SECONDS": 0.2,
+            "MAINTENANCE_SECONDS": 0.2,
             "SESSION_SECONDS": 5,
         }
         call_command("migrate", "django_mq", database=alias, verbosity=0)

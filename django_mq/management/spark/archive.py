@@ -131,7 +131,7 @@ def restore(command: Any, alias: str, options: dict[str, Any]) -> None:
     names = passing(alias, options["day"])
     if names:
         command.stderr.write(
-            f"Upkeep will soon delete those of {', '.join(names)} again, and the archive no longer has them: "
+            f"Maintenance will soon delete those of {', '.join(names)} again, and the archive no longer has them: "
             "raise the queues' history_days, or archive once more."
         )
 

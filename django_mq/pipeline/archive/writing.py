@@ -44,7 +44,7 @@ def write(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -
 
 
 def _is_empty(batch: ArchiveBatch, alias: str) -> bool:
-    """Whether upkeep has deleted all of it since it was planned. Of nothing, Spark writes no file."""
+    """Whether maintenance has deleted all of it since it was planned. Of nothing, Spark writes no file."""
     rows = History.objects.using(alias).filter(id__gte=batch.first_id, id__lte=batch.last_id)
     return not rows.filter(finished_at__lt=batch.cutoff).exists()
 

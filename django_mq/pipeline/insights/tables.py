@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Rows of one upsert.
 CHUNK = 500
-#: Upkeep deletes failed attempts that are older: of such days the causes that are known stay as they are.
+#: Maintenance deletes failed attempts that are older: of such days the causes that are known stay as they are.
 ATTEMPTS_STAY_DAYS = 30
 #: Queue, day, whether it was a dead letter or else a failed attempt, and reason.
 Cause = tuple[str, date, bool, str]

@@ -187,7 +187,7 @@ def test_credit_and_slots_say_how_busy_workers_are(database: str, registry: Coll
     assert (value(registry, "busy_slots"), value(registry, "slots")) == (2, 4)
 
 
-def test_the_last_minute_summed_up_shows_that_upkeep_runs(database: str, registry: CollectorRegistry) -> None:
+def test_the_last_minute_summed_up_shows_that_maintenance_runs(database: str, registry: CollectorRegistry) -> None:
     rollups = Rollup.objects.using(database)
     rollups.update(minute=F("minute") - timedelta(hours=2))
 

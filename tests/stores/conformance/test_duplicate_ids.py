@@ -71,7 +71,7 @@ def test_an_id_is_as_good_as_new_after_its_time(store: Store) -> None:
         put(store, "a")
 
 
-def test_upkeep_forgets_what_is_over_its_time(store: Store) -> None:
+def test_maintenance_forgets_what_is_over_its_time(store: Store) -> None:
     declare(store, dedup_seconds=60.0)
     declare(store, "for ever")
     put(store, "a", "b")
@@ -84,7 +84,7 @@ def test_upkeep_forgets_what_is_over_its_time(store: Store) -> None:
         put(store, "c", queue="for ever")
 
 
-def test_upkeep_forgets_all_but_the_last_so_many(store: Store) -> None:
+def test_maintenance_forgets_all_but_the_last_so_many(store: Store) -> None:
     declare(store, dedup_count=2)
     for each in ("a", "b", "c", "d"):
         put(store, each)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.delivery.upkeep import run_upkeep
+from django_mq.delivery.maintenance import run_maintenance
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueClosed, QueueFull, UnknownQueue
 from tests.stores.builders import (
@@ -137,7 +137,7 @@ def test_a_policy_of_a_later_version_refuses_and_stops_nothing_else(store: Store
     edit_queue("target", overflow="tomorrow")
     pass_time(store, 1)
 
-    run_upkeep(store)
+    run_maintenance(store)
 
     assert (store.counts()["orders"].total, store.counts()["others"].total) == (0, 0)
     with pytest.raises(QueueFull):
@@ -295,7 +295,7 @@ def lapse(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
 
 @pytest.mark.parametrize("come_back", [release, steer, resync, close, lapse])
 @pytest.mark.parametrize("limit", [{"max_messages": 2}, {"max_bytes": 6}], ids=str)
-def test_one_round_of_upkeep_trims_a_ring_that_is_too_full_of_what_came_back(
+def test_one_round_of_maintenance_trims_a_ring_that_is_too_full_of_what_came_back(
     store: Store,
     session: int,
     finished: Callable[[], list[History]],
@@ -308,24 +308,24 @@ def test_one_round_of_upkeep_trims_a_ring_that_is_too_full_of_what_came_back(
     _, newest = [*add(store, body=b"123"), *add(store, body=b"123")]
     come_back(store, session, claimed)
 
-    trimmed = [run_upkeep(store)["trimmed"] for _ in range(2)]
+    trimmed = [run_maintenance(store)["trimmed"] for _ in range(2)]
 
     assert (trimmed, present(store)) == ([1, 0], [held[1], newest])
     assert [row.outcome for row in finished()] == [5, 5]  # replaced
 
 
-def test_upkeep_leaves_a_ring_the_newest_message_and_what_is_held(store: Store, session: int) -> None:
+def test_maintenance_leaves_a_ring_the_newest_message_and_what_is_held(store: Store, session: int) -> None:
     declare(store, max_messages=1, overflow="ring")
     [held] = add(store)
     claim(store, session)
     [newest] = add(store, priority=0)
 
-    assert run_upkeep(store)["trimmed"] == 0
+    assert run_maintenance(store)["trimmed"] == 0
 
     assert (present(store), ids(store.browse("orders", states=[CLAIMED]))) == ([newest], [held])
 
 
-def test_upkeep_takes_from_a_ring_the_lowest_level_first(store: Store, session: int) -> None:
+def test_maintenance_takes_from_a_ring_the_lowest_level_first(store: Store, session: int) -> None:
     declare(store, max_messages=2, overflow="ring")
     [high] = add(store, priority=9)
     add(store, priority=1)
@@ -333,27 +333,27 @@ def test_upkeep_takes_from_a_ring_the_lowest_level_first(store: Store, session: 
     [newest] = add(store, priority=0)
     release(store, session, claimed)
 
-    run_upkeep(store)
+    run_maintenance(store)
 
     assert present(store) == [high, newest]
 
 
 @pytest.mark.parametrize("overflow", ["reject", "drop", "flow"])
-def test_upkeep_trims_rings_alone(store: Store, edit_queue: EditQueue, overflow: str) -> None:
+def test_maintenance_trims_rings_alone(store: Store, edit_queue: EditQueue, overflow: str) -> None:
     declare(store, max_messages=3, overflow=overflow)
     added = add(store, 3)
     edit_queue("orders", max_messages=1)
 
-    assert run_upkeep(store)["trimmed"] == 0
+    assert run_maintenance(store)["trimmed"] == 0
     assert present(store) == added
 
 
-def test_upkeep_trims_a_ring_that_was_made_smaller(store: Store, edit_queue: EditQueue) -> None:
+def test_maintenance_trims_a_ring_that_was_made_smaller(store: Store, edit_queue: EditQueue) -> None:
     declare(store, max_messages=50, overflow="ring")
     added = add(store, 50)
     edit_queue("orders", max_messages=2)
 
-    assert run_upkeep(store)["trimmed"] == 48
+    assert run_maintenance(store)["trimmed"] == 48
     assert present(store) == added[-2:]
 
 

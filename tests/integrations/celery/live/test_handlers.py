@@ -41,7 +41,7 @@ CHOSEN = ("well", "release", "reject", "retry")
 @pytest.fixture
 def shop(sites: Sites, redis_url: str) -> Iterator[Site]:
     """A site whose handlers' failures are repeated at once, twice in all."""
-    with sites("postgresql", SESSION_SECONDS=3, UPKEEP_SECONDS=0.5, REDIS_URL=redis_url) as site:
+    with sites("postgresql", SESSION_SECONDS=3, MAINTENANCE_SECONDS=0.5, REDIS_URL=redis_url) as site:
         for queue in ("orders", "slow", "mails"):
             site.declare(queue, max_attempts=2, backoff_seconds=0, backoff_jitter=0)
         yield site

@@ -15,7 +15,7 @@ MOVED = CELERY_BROKER_URL.startswith("django-mq")
 
 INSTALLED_APPS = ALL_APPS if MOVED else [app for app in ALL_APPS if app != "django_mq"]
 DATABASES = {"default": from_url(os.environ["DATABASE_URL"])}
-DJANGO_MQ = {"REDIS_URL": os.environ.get("SHOP_REDIS"), "SESSION_SECONDS": 3, "UPKEEP_SECONDS": 0.5}
+DJANGO_MQ = {"REDIS_URL": os.environ.get("SHOP_REDIS"), "SESSION_SECONDS": 3, "MAINTENANCE_SECONDS": 0.5}
 
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 43200,

@@ -1,4 +1,4 @@
-"""mq_upkeep: once, or until it is told to stop."""
+"""mq_maintenance: once, or until it is told to stop."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from tests.commands.conftest import Run, Shop
 
 
-def test_upkeep_says_what_it_did(committed_database: str, run: Run) -> None:
+def test_maintenance_says_what_it_did(committed_database: str, run: Run) -> None:
     declare(shared_store(committed_database), "here")
     publish("here", ttl=0)
 
-    printed = run("mq_upkeep", "--json")
+    printed = run("mq_maintenance", "--json")
 
     assert json.loads(printed)["expired"] == 1
     assert History.objects.using(committed_database).get().outcome == History.Outcome.EXPIRED
-    assert "0 expired" in run("mq_upkeep")
+    assert "0 expired" in run("mq_maintenance")
 
 
 def test_in_a_loop_it_goes_on_until_it_is_told_to_stop(committed_database: str, shop: Shop) -> None:
     declare(shared_store(committed_database), "here")
-    process = shop.start("--loop", command="mq_upkeep")
+    process = shop.start("--loop", command="mq_maintenance")
 
     for _ in range(2):
         publish("here", ttl=0)

@@ -1,4 +1,4 @@
-"""Upkeep: what is due becomes ready, what has expired goes; twice does no harm."""
+"""Maintenance: what is due becomes ready, what has expired goes; twice does no harm."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Upkeep: promote, reap, expire, trim, prune, sum up, take operations over.
+"""Maintenance: promote, reap, expire, trim, prune, sum up, take operations over.
 
-It is done in every worker, and by ``mq_upkeep`` where none runs.
+It is done in every worker, and by ``mq_maintenance`` where none runs.
 
 Every duty is one or a few bounded statements that may run in many processes at once. They need
 not: the worker whose session is the leader does it for all. The
@@ -41,7 +41,7 @@ PRUNE_EVERY = 60
 MINUTE_SETTLES_SECONDS = 10
 #: A worker that is not the leader does one round in so many.
 LOOK_EVERY = 12
-#: Messages handled by one statement of upkeep, and rows of the past deleted by one round.
+#: Messages handled by one statement of maintenance, and rows of the past deleted by one round.
 CHUNK = 1000
 #: So many workers of a queue are woken at most when rows have changed hands.
 CROWD = 100
@@ -50,7 +50,7 @@ PRUNE_CHUNK = 5000
 HASTENED_SECONDS = 2.6
 
 
-def run_upkeep(
+def run_maintenance(
     store: Store,
     *,
     reap: bool = True,
@@ -88,11 +88,11 @@ def run_upkeep(
     return done
 
 
-def run_upkeep_to_the_end(store: Store) -> dict[str, int]:
+def run_maintenance_to_the_end(store: Store) -> dict[str, int]:
     """Run the duties until none of them leaves anything behind; return how many rows changed in all."""
     total: Counter[str] = Counter()
     while True:
-        done = run_upkeep(store)
+        done = run_maintenance(store)
         total.update(done)
         # A duty that stopped short of its chunk has found all there was.
         if max(done["promoted"], done["expired"], done["pruned"]) < CHUNK:
@@ -108,8 +108,8 @@ def _announce(store: Store) -> None:
         notifier().announce(ready)
 
 
-class Upkeep:
-    """Upkeep of one worker, at its own pace."""
+class Maintenance:
+    """Maintenance of one worker, at its own pace."""
 
     def __init__(self, store: Store, every_seconds: float, *, grace_seconds: float) -> None:
         self._store = store
@@ -153,7 +153,7 @@ class Upkeep:
         take_over = self._take_over.begin if self.leader else None
         self._take_over.look_after()
         reap = now >= self._reap_from
-        done = run_upkeep(self._store, reap=reap, prune=False, spare=spare, take_over=take_over)
+        done = run_maintenance(self._store, reap=reap, prune=False, spare=spare, take_over=take_over)
         if done["hastened"]:
             # Counted from the end of the round: the deadline was set in the middle of it.
             self._next_at = min(self._next_at, time.monotonic() + HASTENED_SECONDS)
@@ -184,18 +184,18 @@ class Upkeep:
 
 
 def keep_up(store: Store, stopping: threading.Event) -> None:
-    """Do upkeep at a worker's pace until told to stop; an outage of the database is waited out."""
+    """Do maintenance at a worker's pace until told to stop; an outage of the database is waited out."""
     settings = conf.load()
-    upkeep = Upkeep(store, settings.UPKEEP_SECONDS, grace_seconds=settings.SESSION_SECONDS)
+    maintenance = Maintenance(store, settings.MAINTENANCE_SECONDS, grace_seconds=settings.SESSION_SECONDS)
     while not stopping.is_set():
         try:
-            upkeep.run_if_due()
+            maintenance.run_if_due()
         except StoreError as error:
-            logger.warning("Upkeep cannot be done, trying again: %s", error)
+            logger.warning("Maintenance cannot be done, trying again: %s", error)
             store.close()
-            upkeep.pause_after_outage()
-        stopping.wait(settings.UPKEEP_SECONDS / 2)
-    upkeep.close()
+            maintenance.pause_after_outage()
+        stopping.wait(settings.MAINTENANCE_SECONDS / 2)
+    maintenance.close()
 
 
 # Operations in the background: go on with one that has stalled.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.upkeep import keep_up, run_upkeep_to_the_end
+from django_mq.delivery.maintenance import keep_up, run_maintenance_to_the_end
 from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.operations import take_over
@@ -33,7 +33,7 @@ class Command(MQCommand):
             if options["loop"]:
                 keep_up(store, until_told())
             else:
-                done = run_upkeep_to_the_end(store)
+                done = run_maintenance_to_the_end(store)
                 taken, _ = take_over(alias)
                 self._say(done | {"taken_over": taken}, as_json=options["json"])
         finally:

@@ -1,4 +1,4 @@
-"""Upkeep: what is due, dead, expired or old is seen to, by whoever comes first."""
+"""Maintenance: what is due, dead, expired or old is seen to, by whoever comes first."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import publish
-from django_mq.delivery import sidecar, upkeep
-from django_mq.delivery.upkeep import TakeOver, Upkeep, keep_up, run_upkeep, run_upkeep_to_the_end
+from django_mq.delivery import maintenance, sidecar
+from django_mq.delivery.maintenance import (
+    Maintenance,
+    TakeOver,
+    keep_up,
+    run_maintenance,
+    run_maintenance_to_the_end,
+)
 from django_mq.engine.claim import STALLED_SECONDS
 from django_mq.engine.states import State
 from django_mq.errors import StoreUnavailable
@@ -40,7 +46,7 @@ def test_a_dead_workers_messages_are_given_back_and_hinted_at(store: Any, orders
     assert ear.heard <= {"q:orders"}
     store.clock_offset = LATER
 
-    done = run_upkeep(store)
+    done = run_maintenance(store)
 
     assert (done["reaped"], done["released"]) == (1, 1)
     assert ear.heard == {"q:orders"}
@@ -48,10 +54,10 @@ def test_a_dead_workers_messages_are_given_back_and_hinted_at(store: Any, orders
 
 def test_due_messages_are_made_ready_and_hinted_at(store: Any, database: str, orders: str, ear: Ear) -> None:
     publish(orders, delay=60)
-    assert run_upkeep(store)["promoted"] == 0
+    assert run_maintenance(store)["promoted"] == 0
     store.clock_offset = LATER
 
-    assert run_upkeep(store)["promoted"] == 1
+    assert run_maintenance(store)["promoted"] == 1
 
     assert Message.objects.using(database).get().state == State.READY
     assert ear.heard == {"q:orders"}
@@ -61,7 +67,7 @@ def test_expired_messages_are_finished_as_expired(store: Any, database: str, ord
     publish(orders, ttl=60)
     store.clock_offset = LATER
 
-    assert run_upkeep(store)["expired"] == 1
+    assert run_maintenance(store)["expired"] == 1
 
     assert History.objects.using(database).get().outcome == History.Outcome.EXPIRED
 
@@ -69,14 +75,14 @@ def test_expired_messages_are_finished_as_expired(store: Any, database: str, ord
 def test_minutes_that_are_over_are_summed_up_once_a_minute(
     store: Any, database: str, orders: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rounds = Upkeep(store, 0, grace_seconds=1)
+    rounds = Maintenance(store, 0, grace_seconds=1)
     asked = []
     roll_up = store.roll_up
     monkeypatch.setattr(store, "roll_up", lambda: asked.append(roll_up()))
 
     rounds.run_if_due()
     assert Rollup.objects.using(database).filter(queue_name="").count() == asked[0] == 10
-    monkeypatch.setattr(upkeep, "MINUTE_SETTLES_SECONDS", upkeep.MINUTE_SETTLES_SECONDS - 60)
+    monkeypatch.setattr(maintenance, "MINUTE_SETTLES_SECONDS", maintenance.MINUTE_SETTLES_SECONDS - 60)
     rounds.run_if_due()
     rounds.run_if_due()
 
@@ -85,41 +91,41 @@ def test_minutes_that_are_over_are_summed_up_once_a_minute(
 
 def test_old_history_is_pruned(store: Any, database: str, orders: str) -> None:
     publish(orders, ttl=0)
-    run_upkeep(store)
+    run_maintenance(store)
     History.objects.using(database).update(finished_at=datetime(2001, 1, 1, tzinfo=UTC))
 
-    assert run_upkeep(store, prune=False)["pruned"] == 0
-    assert run_upkeep(store)["pruned"] == 1
+    assert run_maintenance(store, prune=False)["pruned"] == 0
+    assert run_maintenance(store)["pruned"] == 1
 
 
 def test_nothing_to_do_wakes_nobody(store: Store, orders: str, ear: Ear) -> None:
     publish(orders)
     ear.heard  # noqa: B018 - the publisher's own hint, if it is out already
 
-    assert set(run_upkeep(store).values()) == {0}
+    assert set(run_maintenance(store).values()) == {0}
     assert ear.heard == set()
 
 
 def test_to_the_end_means_more_than_one_chunk(store: Any, orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "CHUNK", 2)
+    monkeypatch.setattr(maintenance, "CHUNK", 2)
     for _ in range(5):
         publish(orders, ttl=1)
     store.clock_offset = LATER
 
-    assert run_upkeep_to_the_end(store)["expired"] == 5
+    assert run_maintenance_to_the_end(store)["expired"] == 5
 
 
 def test_the_first_round_declares_the_queues_of_the_settings(store: Store, database: str, settings: Any) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"declared": {}}}
 
-    Upkeep(store, 60, grace_seconds=15).run_if_due()
+    Maintenance(store, 60, grace_seconds=15).run_if_due()
 
     assert Queue.objects.using(database).get().name == "declared"
 
 
 def test_a_round_waits_for_its_time(store: Any, orders: str) -> None:
     publish(orders, ttl=60)
-    rounds = Upkeep(store, 3600, grace_seconds=15)
+    rounds = Maintenance(store, 3600, grace_seconds=15)
     rounds.run_if_due()
     store.clock_offset = LATER
 
@@ -131,16 +137,16 @@ def test_a_round_waits_for_its_time(store: Any, orders: str) -> None:
 def test_after_an_outage_nobody_is_reaped_for_one_deadline(store: Any) -> None:
     store.open_session(INFO, deadline_seconds=15)
     store.clock_offset = LATER
-    rounds = Upkeep(store, 0, grace_seconds=3600)
+    rounds = Maintenance(store, 0, grace_seconds=3600)
 
     rounds.pause_after_outage()
     rounds.run_if_due()
 
-    assert run_upkeep(store)["reaped"] == 1
+    assert run_maintenance(store)["reaped"] == 1
 
 
 def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog: pytest.LogCaptureFixture) -> None:
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "UPKEEP_SECONDS": 0.01}
+    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MAINTENANCE_SECONDS": 0.01}
     publish(orders, ttl=0)
     whole, stopping = type(store), threading.Event()
 
@@ -168,14 +174,14 @@ def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog:
 
 
 def test_only_the_eldest_does_every_round(store: Any, orders: str) -> None:
-    rounds = Upkeep(store, 1e-9, grace_seconds=15)
+    rounds = Maintenance(store, 1e-9, grace_seconds=15)
     rounds.run_if_due()
     rounds.stand(leader=False)
     publish(orders, ttl=0)
 
     rounds.run_if_due()
     left = store.counts()[orders].ready
-    for _ in range(upkeep.LOOK_EVERY):
+    for _ in range(maintenance.LOOK_EVERY):
         rounds.run_if_due()
 
     assert (left, store.counts()[orders].ready) == (1, 0)
@@ -193,7 +199,7 @@ def test_the_eldest_takes_operations_over_that_make_no_progress(
     now = datetime.now(UTC)
     for status in ("running", "done"):
         Operation.objects.using(database).create(status=status, newest=9, created_at=now, beat_at=now)
-    rounds = Upkeep(store, 1e-9, grace_seconds=15)
+    rounds = Maintenance(store, 1e-9, grace_seconds=15)
 
     rounds.run_if_due()
     assert not begun
@@ -202,7 +208,7 @@ def test_the_eldest_takes_operations_over_that_make_no_progress(
     assert len(begun) == 1
 
     rounds.stand(leader=False)
-    for _ in range(upkeep.LOOK_EVERY):
+    for _ in range(maintenance.LOOK_EVERY):
         rounds.run_if_due()
     assert len(begun) == 1
 
@@ -244,7 +250,7 @@ def test_a_program_that_embeds_python_starts_python(monkeypatch: pytest.MonkeyPa
 
 
 def test_whoever_becomes_the_eldest_begins_at_once(store: Any, orders: str) -> None:
-    rounds = Upkeep(store, 3600, grace_seconds=15)
+    rounds = Maintenance(store, 3600, grace_seconds=15)
     rounds.run_if_due()
     rounds.stand(leader=False)
     publish(orders, ttl=0)
@@ -258,12 +264,12 @@ def test_whoever_becomes_the_eldest_begins_at_once(store: Any, orders: str) -> N
 def test_old_history_goes_batch_by_batch_with_heartbeats_in_between(
     store: Any, database: str, orders: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "PRUNE_CHUNK", 2)
+    monkeypatch.setattr(maintenance, "PRUNE_CHUNK", 2)
     for _ in range(5):
         publish(orders, ttl=0)
-    run_upkeep(store, prune=False)
+    run_maintenance(store, prune=False)
     History.objects.using(database).update(finished_at=datetime(2001, 1, 1, tzinfo=UTC))
-    rounds, left = Upkeep(store, 3600, grace_seconds=15), []
+    rounds, left = Maintenance(store, 3600, grace_seconds=15), []
 
     for _ in range(4):
         rounds.run_if_due()
@@ -273,7 +279,7 @@ def test_old_history_goes_batch_by_batch_with_heartbeats_in_between(
 
 
 def test_a_quiet_round_asks_what_there_is_to_do_and_nothing_else(store: Any, orders: str, database: str) -> None:
-    rounds = Upkeep(store, 1e-9, grace_seconds=15)
+    rounds = Maintenance(store, 1e-9, grace_seconds=15)
     rounds.run_if_due()
 
     with CaptureQueriesContext(connections[database]) as asked:
