@@ -41,7 +41,7 @@ RENEWALS = 2.25
 #: So many waits for a lock fit into a deadline.
 LOCK_WAITS = 5
 #: Time between two tries to have the connection stand for the session, in seconds.
-GUARD_SECONDS = 0.3
+LIVENESS_LOCK_SECONDS = 0.3
 
 
 class HeartbeatThread:
@@ -73,7 +73,7 @@ class HeartbeatThread:
         try:
             with self.store.transaction():
                 session_id = self.store.open_session(info, deadline_seconds=self._deadline_seconds)
-                self.store.guard(session_id, deadline_seconds=self._deadline_seconds)
+                self.store.hold_liveness_lock(session_id, deadline_seconds=self._deadline_seconds)
         except BaseException:
             self.store.close()
             raise
@@ -208,8 +208,8 @@ class HeartbeatThread:
         self._maintenance.stand(leader=renewal.leader)
         if self.store.features.looks_when_renewed:
             self._look(ready=renewal.ready)
-        if not self.store.guard(session.id, deadline_seconds=self._deadline_seconds):
-            self._renew_at = time.monotonic() + GUARD_SECONDS
+        if not self.store.hold_liveness_lock(session.id, deadline_seconds=self._deadline_seconds):
+            self._renew_at = time.monotonic() + LIVENESS_LOCK_SECONDS
 
 
 # How much memory this process takes, where the system says so.

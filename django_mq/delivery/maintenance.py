@@ -46,7 +46,7 @@ CHUNK = 1000
 #: So many workers of a queue are woken at most when rows have changed hands.
 CROWD = 100
 PRUNE_CHUNK = 5000
-#: Time until a session whose deadline was shortened has lapsed, if its worker does not come back.
+#: Time until a session whose deadline was shortened has expired, if its worker does not come back.
 HASTENED_SECONDS = 2.6
 
 
@@ -62,10 +62,10 @@ def run_maintenance(
 
     ``take_over`` is called where an operation has stalled.
     """
-    done = {"hastened": 0, "reaped": 0, "released": 0}
+    done = {"shortened": 0, "reaped": 0, "released": 0}
     chores = store.chores()
     if reap and chores.reap:
-        done["hastened"] = store.hasten()
+        done["shortened"] = store.shorten_deadlines()
         for session in store.reap(spare=spare):
             logger.warning(
                 "Session %s (%r) is dead: %s messages given back",
@@ -154,7 +154,7 @@ class Maintenance:
         self._take_over.look_after()
         reap = now >= self._reap_from
         done = run_maintenance(self._store, reap=reap, prune=False, spare=spare, take_over=take_over)
-        if done["hastened"]:
+        if done["shortened"]:
             # Counted from the end of the round: the deadline was set in the middle of it.
             self._next_at = min(self._next_at, time.monotonic() + HASTENED_SECONDS)
         if self.leader:

@@ -246,7 +246,7 @@ class Fetcher:
         self._left: set[str] = set()
         self._news: set[str] = set(queues)
         # Whether something came back, so that the next claim begins at the head.
-        self._whole = True
+        self._full_scan = True
         #: Whether the last claim began there: what it did not find was not there.
         self.sure = False
         # Whether something may be due now; the answer to each claim says when the next one is.
@@ -268,13 +268,13 @@ class Fetcher:
 
         It stands where this session has been, and the heartbeat, who may have written it, claims nothing.
         """
-        self._whole = True
+        self._full_scan = True
         self._due_at = min(self._due_at, time.monotonic() + seconds)
 
-    def look(self, *, whole: bool = False) -> None:
-        """Claim at the next chance: there may be something, with ``whole`` even where this session has been."""
+    def look(self, *, full_scan: bool = False) -> None:
+        """Claim at the next chance. With ``full_scan``, look even where this session has been."""
         self._news.update(self.consumed, self.queues)
-        self._whole = self._whole or whole
+        self._full_scan = self._full_scan or full_scan
 
     def consume(self, queues: tuple[str, ...]) -> None:
         """Claim from these queues from now on."""
@@ -343,26 +343,26 @@ class Fetcher:
             slots=max(slots, 0),
             listed=self.listed,
             promote=self._promote,
-            whole=self._whole,
+            full_scan=self._full_scan,
             max_bytes=self._bytes.amount,
             limits=self._limits,
         )
         # Cleared before asking: a hint that arrives while the database answers must survive.
         self._news.difference_update(queues)
-        self._whole = False
+        self._full_scan = False
         begin = time.monotonic()
         try:
             result = self.session.settle_and_claim(request)
         except BaseException as error:
             self._promote = True
-            self.look(whole=True)
+            self.look(full_scan=True)
             if isinstance(error, StoreUnavailable):
                 self._bytes.failed()
             raise
         if self._bytes.is_reduced:
             size_bytes = sum(len(message.body) for message in result.claimed)
             self._bytes.brought(size_bytes, time.monotonic() - begin, conf.load().STATEMENT_TIMEOUT_SECONDS)
-        self._promote, self.sure = False, result.whole
+        self._promote, self.sure = False, result.full_scan
         if result.claimed:
             self._served = result.claimed[-1].queue_name
         self._left.difference_update(queues)
@@ -478,9 +478,9 @@ class IdleRegistration:
             self._queues = ()  # notified once, or cut off: no longer registered
         self._notified.update(map(queue_of, notifications))
         # What came back, or was steered by hand, may stand where this session has been.
-        whole = ANY in topics or any(topic[:2] in {"b:", "q:"} for topic in topics)
-        if notifications or whole or LOOK in topics:
-            self._fetcher.look(whole=whole)
+        full_scan = ANY in topics or any(topic[:2] in {"b:", "q:"} for topic in topics)
+        if notifications or full_scan or LOOK in topics:
+            self._fetcher.look(full_scan=full_scan)
 
     def settle_down(self, queues: tuple[str, ...], *, able: bool) -> bool:
         """Register before the driver waits, if ``able`` to claim at once. Return False if it must look first."""

@@ -4,8 +4,8 @@ Who decides: the session's row. As long as its deadline is renewed, its messages
 own, however long they run; when the deadline passes, any other worker gives them back.
 Which time: the database's clock for the deadline, this machine's only for sleeping.
 
-Two threads write, each on a connection of its own. The driver (the worker's loop) claims and settles. The heartbeat
-renews, does maintenance, and writes settlements that a blocked or stopped loop leaves behind.
+Two threads write, each on a connection of its own. The driver (the worker's loop) claims and settles. The
+heartbeat renews, does maintenance, and writes settlements that a blocked or stopped loop leaves behind.
 
     open ──> claims and settles ──> retired (settles only) ──> closed
                   └── renewal refused ──> lost: a verdict counts only if nothing has become of its message since

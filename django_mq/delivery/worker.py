@@ -185,7 +185,7 @@ class Worker:
                         if until_empty and self._idle() and not self.session.quiet:
                             if self.runtime.fetcher.sure:
                                 break
-                            self.runtime.fetcher.look(whole=True)
+                            self.runtime.fetcher.look(full_scan=True)
                         else:
                             self._wait()
                     pause, has_worked = FIRST_PAUSE_SECONDS, True

@@ -34,10 +34,10 @@ START_MAINTENANCE = "Start a worker, or run manage.py mq_maintenance: it gives t
 def look_at_leases(alias: str) -> Iterator[Finding]:
     """Find sessions past their deadline that nobody reaps, and messages held by nobody."""
     sessions = WorkerSession.objects.using(alias)
-    lapsed = sessions.filter(deadline__lt=UTCNow())
-    names = [session.name for session in lapsed[:5]]
+    expired = sessions.filter(deadline__lt=UTCNow())
+    names = [session.name for session in expired[:5]]
     if names:
-        number = lapsed.count()
+        number = expired.count()
         yield problem(
             "leases", f"{number} dead worker sessions are not reaped: {', '.join(names)}.", START_MAINTENANCE
         )

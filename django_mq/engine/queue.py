@@ -825,8 +825,10 @@ class Queue:
             self._now = self._now if now is None else now
             return self._bury(entry, consumer, claim_number, reason, counted=counted, stays=stays)
 
-    def lapse(self, entry: Entry, consumer: Consumer, claim_number: int | None = None, *, now: float) -> Fate:
-        """Expired, as the consumer has found: sent to the expiry queue, or gone. The attempt does not count."""
+    def report_expired(
+        self, entry: Entry, consumer: Consumer, claim_number: int | None = None, *, now: float
+    ) -> Fate:
+        """Send a message that has expired in the consumer's hands to the expiry queue, or drop it, uncounted."""
         with self.lock:
             self._now = now
             held = consumer.queue is self and entry.owner is consumer and entry in consumer.unsettled

@@ -52,7 +52,7 @@ class Features:
     concurrent_claims: bool
     #: Does a message survive the process?
     durable: bool = True
-    #: Can the database notice at once that a worker's connection has ended? (see Store.guard)
+    #: Can the database notice at once that a worker's connection has ended? (see Store.hold_liveness_lock)
     notices_ends: bool = False
     #: Can another process's commit be noticed without a query? (see Store.change_marker)
     notices_changes: bool = False
@@ -150,8 +150,8 @@ class Store(Protocol):
     def prolong(self, session_id: int, *, deadline_seconds: float) -> bool:
         """Move the deadline of a silent worker; False where it has passed, or the connection has ended."""
 
-    def guard(self, session_id: int, *, deadline_seconds: float) -> bool:
-        """Move the deadline, and let this connection stand for the session: ``hasten`` looks for its end.
+    def hold_liveness_lock(self, session_id: int, *, deadline_seconds: float) -> bool:
+        """Move the deadline, and take the liveness lock of the session, which ends with this connection.
 
         False asks to be called again soon, because the session's former connection is not quite gone.
         """
@@ -248,10 +248,10 @@ class Store(Protocol):
         """Say which duties have something to do, so that the others need not be tried; one statement."""
         return Chores()
 
-    def hasten(self) -> int:
-        """Shorten the deadline of every session whose guarding connection has ended; return how many.
+    def shorten_deadlines(self) -> int:
+        """Shorten the deadline of each session whose liveness lock has ended; return how many.
 
-        A worker that only lost its connection has the time to come back and guard again.
+        A worker that only lost its connection has the time to come back and take the lock again.
         """
         return 0
 

@@ -222,7 +222,7 @@ class ClaimRequest:
     of the list strict instead. A suspect message is claimed only when ``slots`` is positive, alone in its batch,
     and that claim counts an attempt. ``promote=False`` says that nothing is due now, which spares the database
     the question; the answer's ``next_due_seconds`` is 0 if that was wrong. A store may begin where the session
-    has come to in a queue; ``whole`` makes it begin at the head. The bodies have at most ``max_bytes`` bytes
+    has come to in a queue; ``full_scan`` makes it begin at the head. The bodies have at most ``max_bytes`` bytes
     together, unless the first one alone has more.
 
     A claim for a ``consumer`` names one queue, and brings what the consumer wants and has credit for: see
@@ -234,7 +234,7 @@ class ClaimRequest:
     slots: int = 1
     listed: bool = False
     promote: bool = True
-    whole: bool = False
+    full_scan: bool = False
     max_bytes: int = MOST_BYTES
     limits: Mapping[str, int] = field(default_factory=dict)
     consumer: Consumer | Target | None = None
@@ -246,7 +246,7 @@ class ClaimResult:
 
     ``left`` names the queues in which a claim that was cut short may have left something; others were empty at
     that moment. ``next_due_seconds`` is the time until the earliest scheduled message, None if there is none.
-    ``whole`` is false when the claim did not begin at the head, and so may have passed what has come back:
+    ``full_scan`` is false when the claim did not begin at the head, and so may have passed what has come back:
     ``next_due_seconds`` is then no later than the time for a full scan. ``void`` holds the row ids of
     settlements whose lease was lost: they changed nothing. With ``constrained`` a settlement may make others
     ready, of the same group for example: look again after each.
@@ -255,7 +255,7 @@ class ClaimResult:
     claimed: list[Claimed] = field(default_factory=list)
     left: frozenset[str] = frozenset()
     next_due_seconds: float | None = None
-    whole: bool = True
+    full_scan: bool = True
     void: frozenset[int] = frozenset()
     constrained: bool = False
 

@@ -95,9 +95,9 @@ FAULTS = (
     ),
     fault(
         "what a dead worker held is not suspect",
-        ("give_back_lapsed", "suspect = 1", "suspect = 0"),
-        postgresql=("release_lapsed", "suspect = true", "suspect = false"),
-        mysql=("release_lapsed", "suspect = true", "suspect = false"),
+        ("give_back_held_by_expired", "suspect = 1", "suspect = 0"),
+        postgresql=("release_held_by_expired", "suspect = true", "suspect = false"),
+        mysql=("release_held_by_expired", "suspect = true", "suspect = false"),
     ),
     fault(
         "a suspect's attempt is not counted",
@@ -226,9 +226,9 @@ FAULTS = (
     ),
     fault(
         "one attempt too many",
-        ("release_lapsed", "q.max_attempts", "q.max_attempts + (q.max_attempts > 0)"),
-        mysql=("lock_lapsed", "q.max_attempts", "q.max_attempts + (q.max_attempts > 0)"),
-        postgresql=("release_lapsed", "q.max_attempts", "q.max_attempts + sign(q.max_attempts)::int"),
+        ("release_held_by_expired", "q.max_attempts", "q.max_attempts + (q.max_attempts > 0)"),
+        mysql=("lock_held_by_expired", "q.max_attempts", "q.max_attempts + (q.max_attempts > 0)"),
+        postgresql=("release_held_by_expired", "q.max_attempts", "q.max_attempts + sign(q.max_attempts)::int"),
     ),
     fault("a last value keeps the old one", ("older_values", "state < 3", "state = 2")),
     fault("due messages do not come first", ("_place", "q.due_order = 'keep_place'", "q.due_order <> ''")),

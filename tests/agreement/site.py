@@ -349,7 +349,7 @@ class Site:
             slots=given.get("slots", 1),
             listed=given.get("listed", False),
             promote=not given.get("promoted"),
-            whole=True,
+            full_scan=True,
             max_bytes=given.get("max_bytes", MOST_BYTES),
             limits=given.get("limits", {}),
         )
@@ -371,7 +371,7 @@ class Site:
         if not settlements and request is None:
             return None
         try:
-            result = worker.exchange(self._session(slot), settlements, request)
+            result = worker.settle_and_claim(self._session(slot), settlements, request)
         finally:
             if request is not None:
                 # A store that finds nothing to claim may leave what is due in a paused queue as it is, and one
@@ -388,7 +388,7 @@ class Site:
             "left": sorted(result.left),
             # Half a second: when to look for what was left to better consumers.
             "due": due if due is None or due < 1 else -(-due // TOLD.total_seconds()),
-            "whole": result.whole,
+            "whole": result.full_scan,
             "void": [item.id in result.void for item in settlements],
             "constrained": result.constrained if result.claimed else None,
         }

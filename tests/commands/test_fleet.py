@@ -54,11 +54,11 @@ def test_a_worker_has_a_line_with_what_it_holds(database: str, run: Run) -> None
 def test_a_worker_past_its_deadline_is_stale(database: str, run: Run) -> None:
     store = shared_store(database)
     store.open_session(WORKER, deadline_seconds=60)
-    lapsed = store.open_session(WORKER, deadline_seconds=0)
+    expired = store.open_session(WORKER, deadline_seconds=0)
 
     (line,) = run("mq_workers", "--stale").splitlines()[1:]
 
-    assert line.split()[0] == str(lapsed)
+    assert line.split()[0] == str(expired)
     assert line.endswith("stale")
 
 

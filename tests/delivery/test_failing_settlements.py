@@ -45,7 +45,7 @@ def a_session(alias: str, *bodies: Any) -> Iterator[tuple[Session, list[Any]]]:
     wake = Wake()
     session = Session(alias, kind="celery", wake=wake)
     try:
-        yield session, session.exchange(ClaimRequest(queues=("orders",), credit=len(bodies))).claimed
+        yield session, session.settle_and_claim(ClaimRequest(queues=("orders",), credit=len(bodies))).claimed
     finally:
         session.close()
         session.store.close()

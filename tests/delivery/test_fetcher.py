@@ -158,7 +158,7 @@ def test_what_is_shown_of_the_session_is_not_restricted(fetcher: Fetcher) -> Non
 def test_an_outage_is_a_reason_to_look_again(fetcher: Fetcher) -> None:
     publish("orders", 1)
     fetcher.session.store.__class__, whole = (
-        type("Away", (type(fetcher.session.store),), {"exchange": away}),
+        type("Away", (type(fetcher.session.store),), {"settle_and_claim": away}),
         type(fetcher.session.store),
     )
     with pytest.raises(StoreUnavailable):

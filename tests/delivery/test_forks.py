@@ -35,7 +35,7 @@ def child_is_well(act):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 session = Session("default", kind="native", wake=Wake())
-[held] = session.exchange(ClaimRequest(queues=("orders",), credit=1)).claimed
+[held] = session.settle_and_claim(ClaimRequest(queues=("orders",), credit=1)).claimed
 """
 
 CLOSE_IN_CHILD = """

@@ -70,7 +70,7 @@ def absent_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def claim(session: Session, credit: int = 10, slots: int = 1) -> list[Claimed]:
-    return session.exchange(ClaimRequest(queues=("orders",), credit=credit, slots=slots)).claimed
+    return session.settle_and_claim(ClaimRequest(queues=("orders",), credit=credit, slots=slots)).claimed
 
 
 def states(alias: str) -> list[int]:
@@ -277,7 +277,7 @@ def test_a_claim_whose_session_was_reaped_before_its_answer_was_read_brings_noth
 
     class Paused(type(session.store)):  # type: ignore[misc]
         def settle_and_claim(self, *args: Any) -> Any:
-            result = super().exchange(*args)
+            result = super().settle_and_claim(*args)
             session.store.__class__ = whole
             reap(alias, session)
             taken.extend(claim(open_session()))
@@ -386,7 +386,7 @@ def test_the_heartbeat_renews_the_session(alias: str, open_session: Open, settin
     wait_until(lambda: WorkerSession.objects.using(alias).get().deadline > first)
 
 
-def lapse_all(alias: str, session: Session) -> HeartbeatThread:
+def expire_all(alias: str, session: Session) -> HeartbeatThread:
     """Let every deadline pass; return the heartbeat of one session, which renews nobody before it reaps."""
     WorkerSession.objects.using(alias).update(deadline="2001-01-01T00:00:00Z")
     kept = session._heartbeat
@@ -405,19 +405,19 @@ def test_a_heartbeat_that_comes_late_reaps_the_others_and_never_its_own_session(
     claim(mine)
     claim(other)
 
-    lapse_all(alias, mine)._round()
+    expire_all(alias, mine)._round()
 
     assert [row.pk for row in WorkerSession.objects.using(alias).all()] == [mine.id]
 
 
 @pytest.mark.usefixtures("absent_heartbeat")
-def test_a_heartbeat_that_has_overslept_says_so_and_reaps_nobody_for_a_while(
+def test_a_heartbeat_that_wakes_late_says_so_and_reaps_nobody_for_a_while(
     alias: str, open_session: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     mine, other = open_session(), open_session()
     claim(mine)
     claim(other)
-    kept = lapse_all(alias, mine)
+    kept = expire_all(alias, mine)
     kept._deadline_seconds = -1.0  # half of it is over after any sleep
 
     kept._sleep(0)
@@ -432,7 +432,7 @@ def test_a_heartbeat_whose_renewal_took_long_reaps_nobody_for_a_while(alias: str
     mine, other = open_session(), open_session()
     claim(mine)
     claim(other)
-    kept = lapse_all(alias, mine)
+    kept = expire_all(alias, mine)
     kept._deadline_seconds = -1.0  # half of it is over after any renewal
 
     kept._round()
@@ -461,7 +461,7 @@ def lost_on_the_way(session: Session) -> None:
 
     class Breaking(type(session.store)):  # type: ignore[misc]
         def settle_and_claim(self, *args: Any) -> Any:
-            super().exchange(*args)
+            super().settle_and_claim(*args)
             raise StoreUnavailable("the connection broke")
 
     whole = type(session.store)
@@ -515,7 +515,7 @@ def test_a_message_that_is_claimed_again_while_the_heartbeat_gives_it_back_is_he
 
     class Overtaken(type(kept.store)):  # type: ignore[misc]
         def settle_and_claim(self, *args: Any) -> Any:
-            result = super().exchange(*args)
+            result = super().settle_and_claim(*args)
             again.extend(claim(session))
             return result
 

@@ -41,7 +41,7 @@ def an_open_session() -> Iterator[Session]:
     wake = Wake()
     session = Session("default", kind="native", wake=wake)
     try:
-        session.exchange(ClaimRequest(queues=("orders",), credit=1))
+        session.settle_and_claim(ClaimRequest(queues=("orders",), credit=1))
         yield session
     finally:
         session.close()

@@ -172,7 +172,7 @@ def test_maintenance_killed_midway_leaves_nothing_half_done(place: Place) -> Non
         doomed = place.start("consume", credit=200)
         wait_until(lambda: is_at_work(place), place.story)
         doomed.kill()
-        # By its clock every session has lapsed: two of them reap at once, and die at it.
+        # By its clock every session has expired: two of them reap at once, and die at it.
         reapers = [place.start("tidy", clock=1000.0) for _ in range(2)]
         live_for(chance.uniform(0, SHORTEST_LONGEST))
         for reaper in reapers:

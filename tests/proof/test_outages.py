@@ -167,7 +167,7 @@ def test_serialisation_errors_lose_nothing(places: Places) -> None:
             cursor.execute(f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'")
         place.send(500)
         workers = [place.start("consume") for _ in range(3)]
-        # By their clocks every session has lapsed. On a slow machine nobody would get anything done beside them.
+        # By their clocks every session has expired. On a slow machine nobody would get anything done beside them.
         for _ in range(10):
             reapers = [place.start("tidy", clock=1000.0) for _ in range(2)]
             reaped = place.said.count("is dead")

@@ -113,7 +113,7 @@ def test_a_worker_s_transaction_that_fails_leaves_nothing_behind(site: Store, wo
     broken = ClaimRequest(queues=("orders",), credit="many")  # type: ignore[arg-type]
 
     with pytest.raises((StoreError, TypeError)):  # MariaDB's store reckons with the credit before it claims
-        worker.exchange(session, [verdict(first, Verdict.ACCEPT)], broken)
+        worker.settle_and_claim(session, [verdict(first, Verdict.ACCEPT)], broken)
 
     assert worker.settle(session, [verdict(first, Verdict.RELEASE)]) == frozenset()
     assert ids(claim(worker, session)) == published

@@ -333,10 +333,10 @@ def test_settlements_that_a_claim_has_written_are_not_void_after_its_next_try_fa
     with holding_open(first):
         first.cancel(others)
         try:
-            result = second.exchange(session, settled, request)
+            result = second.settle_and_claim(session, settled, request)
         except StoreError:
             leases.clear()
-            result = second.exchange(session, settled, None)
+            result = second.settle_and_claim(session, settled, None)
 
     assert result.void == frozenset()
 
@@ -445,7 +445,7 @@ def test_the_reaper_leaves_what_another_session_has_claimed_since_it_began(
     publish(first)
     frozen, other = open_session(first), open_session(first)
     [held] = claim(first, frozen)
-    text = second.database.text("release_lapsed")
+    text = second.database.text("release_held_by_expired")
     # The statement has begun, and waits before it reads the first row.
     slow = text.replace("WHERE held.state", "WHERE (SELECT pg_advisory_lock(5) IS NOT NULL) AND held.state", 1)
 

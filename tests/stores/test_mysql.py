@@ -137,7 +137,7 @@ def test_an_exchange_is_tried_as_often_as_a_claim(two: Any) -> None:
 
     two[0].database.text = failing
     with pytest.raises(StoreUnavailable):
-        two[0].exchange(session, [], ClaimRequest(queues=("orders",), credit=1))
+        two[0].settle_and_claim(session, [], ClaimRequest(queues=("orders",), credit=1))
 
     assert len(tries) == TRIES
 

@@ -167,7 +167,7 @@ def test_workers_share_the_connection_with_publishers(
             taken += [message.id for message in claimed]
             done = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in claimed]
             following = ClaimRequest(queues=("orders",), credit=5, promote=turn % 2 == 0)
-            assert worker.exchange(session, done, following).void == frozenset()
+            assert worker.settle_and_claim(session, done, following).void == frozenset()
     for worker, session in zip(workers, sessions, strict=True):
         worker.close_session(session)
         worker.close()

@@ -68,7 +68,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "evictable": ({"queue_id": 10**6, "level": 4, "spared": 1, "limit": 10}, "ready"),
     "browse": ({"queue": "q1", "states": [1], **PAGE}, "ready"),
     "release_session": ({"session": 1}, "claimed"),
-    "release_lapsed": ({"sessions": [1]}, "claimed"),
+    "release_held_by_expired": ({"sessions": [1]}, "claimed"),
     "release_unknown": ({"session": 1, "held": [1, 2]}, "claimed"),
     "settle_finished": ({"ids": [1, 2], "claims": [1, 1], "session": 1, "outcome": 1}, "pkey"),
     "settle_released": ({**MANY, "delay_seconds": [0.0, 1.0], "session": 1}, "pkey"),
@@ -115,11 +115,11 @@ PREPARED = {
     "settle_and_claim",
     "settle_and_claim_across",
     "settle_and_claim_across_apart",
-    "settle_and_claim_onward",
+    "settle_and_claim_from_cursor",
     "claim_alone",
     "claim_alone_across",
     "claim_alone_across_apart",
-    "claim_alone_onward",
+    "claim_alone_from_cursor",
 }
 #: PostgreSQL's own.
 PLACES = {"levels": [4, 0], "places": [0, 0], "passed": [5, 5]}
@@ -132,12 +132,12 @@ IN_ONE_STATEMENT: dict[str, tuple[dict[str, Any], str]] = {
     "settle_and_claim": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]}, "ready"),
     "settle_and_claim_across": (PLANS["claim_across"][0] | FINISHED, "ready"),
     "settle_and_claim_across_apart": (PLANS["claim_across"][0] | FINISHED, "ready"),
-    "settle_and_claim_onward": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]} | PLACES, "ready"),
+    "settle_and_claim_from_cursor": (PLANS["claim"][0] | FINISHED | {"queues": ["q1"]} | PLACES, "ready"),
     "claim_alone": (PLANS["claim"][0] | {"queues": ["q1"]}, "ready"),
     "claim_alone_across": (PLANS["claim_across"][0], "ready"),
     "claim_across_apart": (PLANS["claim_across"][0], "ready"),
     "claim_alone_across_apart": (PLANS["claim_across"][0], "ready"),
-    "claim_alone_onward": (PLANS["claim"][0] | {"queues": ["q1"]} | PLACES, "ready"),
+    "claim_alone_from_cursor": (PLANS["claim"][0] | {"queues": ["q1"]} | PLACES, "ready"),
 }
 #: SQLite's own, in the same way.
 MORE_PLANS: dict[str, tuple[dict[str, Any], str]] = {
@@ -147,7 +147,7 @@ MORE_PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "remember_finished": ({"ids": [1, 2], "claims": [1, 1], "session": 1, "outcome": 1}, "pkey"),
     "remember_removed": ({"ids": [1, 2], "outcome": 1, "reason": None}, "pkey"),
     "chores": ({"stalled_seconds": 60.0}, "claimed"),
-    "give_back_lapsed": ({"sessions": [1]}, "claimed"),
+    "give_back_held_by_expired": ({"sessions": [1]}, "claimed"),
 }
 
 # Half of the rows are ready; the others are shared out among the other states.
@@ -300,8 +300,10 @@ def begins_with_its_first_column(node: dict[str, Any]) -> bool:
 
 @pytest.mark.django_db(databases=["postgresql"])
 @pytest.mark.parametrize("generic", [False, True], ids=["custom plan", "generic plan"])
-@pytest.mark.parametrize("name", ["settle_and_claim_onward", "claim_alone_onward"])
-def test_a_claim_onward_enters_the_index_behind_its_place(postgresql: SQLStore, name: str, generic: bool) -> None:
+@pytest.mark.parametrize("name", ["settle_and_claim_from_cursor", "claim_alone_from_cursor"])
+def test_a_claim_from_the_cursor_enters_the_index_behind_its_place(
+    postgresql: SQLStore, name: str, generic: bool
+) -> None:
     plan = list(explained(postgresql, name, generic=generic))
 
     [walk] = [node for node in plan if node.get("Index Name") == "django_mq_message_ready"]
@@ -323,7 +325,7 @@ def test_a_claim_reads_as_many_entries_as_it_takes(postgresql: SQLStore) -> None
 
 
 @pytest.mark.django_db(databases=["postgresql"])
-@pytest.mark.parametrize("name", ["claim", "claim_alone_onward", "claim_across"])
+@pytest.mark.parametrize("name", ["claim", "claim_alone_from_cursor", "claim_across"])
 def test_a_claim_decides_on_its_messages_in_one_pass(postgresql: SQLStore, name: str) -> None:
     """A second pass for bytes, or for limits of single queues, costs more than what it decides."""
     plan = list(explained(postgresql, name, generic=True))
@@ -365,9 +367,9 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     "find_expired": ({"limit": 10}, "expiring"),
     "counts": ({"names": ["q1"], "every": False, "limit": 100}, "ready"),
     "count_up_to": ({"queue": "q1", "limit": 100}, "ready"),
-    "find_lapsed": ({"sessions": [1]}, "claimed"),
-    "lock_lapsed": ({"ids": [1, 2], "sessions": [1]}, "pkey"),
-    "release_lapsed": (LOCKED, "pkey"),
+    "find_held_by_expired": ({"sessions": [1]}, "claimed"),
+    "lock_held_by_expired": ({"ids": [1, 2], "sessions": [1]}, "pkey"),
+    "release_held_by_expired": (LOCKED, "pkey"),
     "lock_held": ({"ids": [1, 2], "session": 1}, "pkey"),
     "retake": ({**LOCKED, "session": 1}, "pkey"),
     "lock_given_back": ({"ids": [1, 2], "session": 1}, "pkey"),

@@ -247,7 +247,7 @@ def test_a_connection_that_was_cut_in_an_exchange_is_unavailable_and_opens_anew(
 
 
 @pytest.mark.django_db(databases=["mariadb"], transaction=True)
-@pytest.mark.parametrize("exchanging", [False, True], ids=["a look", "an exchange"])
+@pytest.mark.parametrize("exchanging", [False, True], ids=["a look", "a round trip"])
 def test_a_connection_to_mariadb_that_was_cut_is_unavailable_and_opens_anew(exchanging: bool) -> None:
     store, other = private_store("mariadb"), shared_store("mariadb")
     declare(store)

@@ -199,7 +199,7 @@ class Simulation:
         while worker.at_work is None and worker.held:
             entry = worker.held.popleft()
             if is_expired(entry, now):
-                self.queue.lapse(entry, worker.consumer, now=now)
+                self.queue.report_expired(entry, worker.consumer, now=now)
                 self.free.append(worker)
                 continue
             worker.at_work = entry

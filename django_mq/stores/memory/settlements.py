@@ -116,7 +116,7 @@ class Settlements(Part):
             case Verdict.EXPIRE:
                 if row.queue.settings.expiry_queue is not None and not entry.replaced:
                     row.let_go()
-                engine.lapse(entry, consumer, now=now.timestamp())
+                engine.report_expired(entry, consumer, now=now.timestamp())
             case Verdict.DEAD:
                 reason = storable(settlement.reason, 255)
                 engine.reject(entry, consumer, now=now.timestamp(), counted=counted, reason=reason, stays=True)

@@ -122,13 +122,13 @@ class MySQLMessages(Messages):
             self.rows("retake", ids=sorted(ids), session=session_id)
         return ids
 
-    def release_lapsed(self, sessions: Sequence[int]) -> Rows:
+    def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
         given = {"sessions": list(sessions)}
         with self.database.transaction():
-            held = first_of(self.rows("find_lapsed", **given))
-            found = self.rows("lock_lapsed", ids=held, **given) if held else []
+            held = first_of(self.rows("find_held_by_expired", **given))
+            found = self.rows("lock_held_by_expired", ids=held, **given) if held else []
             if found:
-                self.rows("release_lapsed", ids=[row[1] for row in found])
+                self.rows("release_held_by_expired", ids=[row[1] for row in found])
         return found
 
     def record_attempts(self, worker: str, failed: Sequence[tuple[int, bool, Failure]]) -> None:

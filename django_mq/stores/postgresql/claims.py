@@ -1,7 +1,7 @@
 """Claims in PostgreSQL: settlements and a claim in one statement, or in one round trip, from where a session is.
 
 Entries of deleted messages stay in the index until a vacuum removes them, and no vacuum may while any old
-transaction is open. A claim at the head walks over all of them, each time. So a session has a pointer, which is a
+transaction is open. A claim at the head walks over all of them, each time. So a session has a cursor, which is a
 speed device only. In each level it says: nothing is ready at or before this place.
 
     claimed up to X ──> who is writing now? ──> all of them have finished ──> one more claim from the
@@ -9,7 +9,7 @@ speed device only. In each level it says: nothing is ready at or before this pla
 
 Only the open transactions can bring something to a place before X: an id is given before its transaction commits.
 What comes back to such a place later (released by another session, reaped, due, rolled back while this session
-skipped its lock) is found by a whole look: when the session is told so, when it gives something back itself, and
+skipped its lock) is found by a full scan: when the session is told so, when it gives something back itself, and
 otherwise every so often. A level is never left out: what is published with a higher priority is behind the place
 of its own level.
 """
@@ -43,26 +43,26 @@ Spot = tuple[int, int]
 START: Spot = (-(2**63), 0)
 #: Every level that an entry may have, the first to be delivered first.
 LEVELS = range(9, -1, -1)
-#: So many messages claimed since the pointer moved make it worth moving.
+#: So many messages claimed since the cursor moved make it worth moving.
 WORTH_MOVING = 256
-#: Seconds between two steps of the pointer.
+#: Seconds between two steps of the cursor.
 STEP_SECONDS = 0.1
-#: A whole look follows the last one after so many seconds at least and at most; between them, it may
+#: A full scan follows the last one after so many seconds at least and at most; between them, it may
 #: take one part in so many of the session's time.
 LOOK_SECONDS, LONGEST_LOOK_SECONDS = 0.5, 30.0
 LOOK_SHARE = 20
 
 
-class Pointer:
+class ScanCursor:
     """One session's way through one queue. Times are seconds of the monotonic clock."""
 
     def __init__(self) -> None:
         # Nothing is ready at or before these, by level; a level that is missing is unknown.
         self._places: dict[int, Spot] = {}
-        # What was claimed last, by level, and how many since the pointer moved.
+        # What was claimed last, by level, and how many since the cursor moved.
         self._claimed: dict[int, Spot] = {}
         self._since = 0
-        # Where the pointer may go once ``_writers`` have finished.
+        # Where the cursor may go once ``_writers`` have finished.
         self._aim: dict[int, Spot] | None = None
         self._writers: frozenset[str] = frozenset()
         self._stepped_at = self._looked_at = float("-inf")
@@ -135,7 +135,7 @@ AT_ONCE = {
     "claim": ("claim_alone", "settle_and_claim"),
     "claim_across": ("claim_alone_across", "settle_and_claim_across"),
     "claim_across_apart": ("claim_alone_across_apart", "settle_and_claim_across_apart"),
-    "claim_onward": ("claim_alone_onward", "settle_and_claim_onward"),
+    "claim_from_cursor": ("claim_alone_from_cursor", "settle_and_claim_from_cursor"),
 }
 #: The columns before those of a claim.
 ANSWER_COLUMNS = 3
@@ -157,11 +157,11 @@ class PostgreSQLClaims(Claims):
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
         #: Queue to how far this store's session has come in it.
-        self.pointers: defaultdict[str, Pointer] = defaultdict(Pointer)
+        self.cursors: defaultdict[str, ScanCursor] = defaultdict(ScanCursor)
 
     def look_again(self) -> None:
         """Begin at the head of each queue: what is given back stands at a place that was passed."""
-        self.pointers.clear()
+        self.cursors.clear()
 
     def settle_and_claim(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
@@ -208,7 +208,7 @@ class PostgreSQLClaims(Claims):
             params |= {name: numbers(params[name]) for name in ("ids", "claims")}
         if name != "claim":
             return self._answered(name, params, request)
-        return self._from_pointer(params, request)
+        return self._from_cursor(params, request)
 
     def _answered(self, name: str, params: dict[str, Any], request: ClaimRequest) -> ClaimResult:
         """Run a claim in the form that settles as well, if there is anything to settle. Raises SessionLost."""
@@ -221,23 +221,23 @@ class PostgreSQLClaims(Claims):
         result.void = frozenset(void or ())
         return result
 
-    def _from_pointer(self, params: dict[str, Any], request: ClaimRequest) -> ClaimResult:
+    def _from_cursor(self, params: dict[str, Any], request: ClaimRequest) -> ClaimResult:
         """Claim from where this session knows the ready messages to begin, or look at the whole queue."""
-        pointer, begin = self.pointers[request.queues[0]], time.monotonic()
-        if pointer.wants_step(begin):
-            pointer.step(frozenset(row[0] for row in self.rows("writers")), begin)
-        if request.whole or pointer.seconds_until_look(begin) <= 0:
+        cursor, begin = self.cursors[request.queues[0]], time.monotonic()
+        if cursor.wants_step(begin):
+            cursor.step(frozenset(row[0] for row in self.rows("writers")), begin)
+        if request.full_scan or cursor.seconds_until_look(begin) <= 0:
             result = self._answered("claim", params, request)
             self._has_looked(request, result, begin)
             return result
-        columns = zip(("levels", "places", "passed"), zip(*pointer.places(), strict=True), strict=True)
+        columns = zip(("levels", "places", "passed"), zip(*cursor.places(), strict=True), strict=True)
         spots = {name: numbers(column) for name, column in columns}
-        result = self._answered("claim_onward", params | spots, request)
-        pointer.advance(result.claimed, cut=result.more)
+        result = self._answered("claim_from_cursor", params | spots, request)
+        cursor.advance(result.claimed, cut=result.more)
         if not result.more:
             # Something may have come back to a place that was passed, and nobody says so in time.
-            result.whole = False
-            due, soon = result.next_due_seconds, max(0.0, pointer.seconds_until_look(time.monotonic()))
+            result.full_scan = False
+            due, soon = result.next_due_seconds, max(0.0, cursor.seconds_until_look(time.monotonic()))
             result.next_due_seconds = soon if due is None else min(due, soon)
         return result
 
@@ -245,7 +245,7 @@ class PostgreSQLClaims(Claims):
         end = time.monotonic()
         # A message that must travel alone, and found no slot, stands in front unseen.
         cut = result.more or (request.slots <= 0 and not result.claimed)
-        self.pointers[request.queues[0]].has_looked(result.claimed, cut=cut, now=end, seconds=end - begin)
+        self.cursors[request.queues[0]].has_looked(result.claimed, cut=cut, now=end, seconds=end - begin)
 
     def _one_round_trip(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None

@@ -84,7 +84,7 @@ class PostgreSQLSessions(Sessions):
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
         #: The driver's connection that stands for a session, and one that cannot because it is a pooler's.
-        self._guarding: Any = None
+        self._lock_holder: Any = None
         self._pooled: Any = None
 
     def _answer(self, session_id: int, heartbeat: Heartbeat, row: tuple[Any, ...]) -> Renewal:  # noqa: ARG002 - not asked apart
@@ -94,30 +94,32 @@ class PostgreSQLSessions(Sessions):
     def revive(
         self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float
     ) -> frozenset[int] | None:
-        self._guarding = None  # the row says no more that the connection stands for it
+        self._lock_holder = None  # the row says no more that the connection stands for it
         return super().revive(session_id, info, held, deadline_seconds=deadline_seconds)
 
-    def guard(self, session_id: int, *, deadline_seconds: float) -> bool:
+    def hold_liveness_lock(self, session_id: int, *, deadline_seconds: float) -> bool:
         self.database.connection.ensure_connection()
         driver = self.database.connection.connection
-        if not self.database.private or driver in (self._guarding, self._pooled):
+        if not self.database.private or driver in (self._lock_holder, self._pooled):
             return True
         backend = driver.info.backend_pid
-        rows = self.rows("guard", session=session_id, backend=backend, deadline_seconds=deadline_seconds)
+        rows = self.rows(
+            "hold_liveness_lock", session=session_id, backend=backend, deadline_seconds=deadline_seconds
+        )
         own, guarded = rows[0] if rows else (True, False)
         self._pooled = None if own else driver
-        self._guarding = driver if guarded else None
+        self._lock_holder = driver if guarded else None
         return guarded or not own or not rows
 
     def has_hung_up(self) -> bool:
-        if self._guarding is None:
+        if self._lock_holder is None:
             return False
         lock = lock_of(self.database.connection)
         if not lock.acquire(blocking=False):
             return False  # somebody is in the middle of a statement, and will hear of it
         try:
             driver = self.database.connection.connection
-            return driver is not self._guarding or is_readable(driver)
+            return driver is not self._lock_holder or is_readable(driver)
         finally:
             lock.release()
 
@@ -127,10 +129,14 @@ class PostgreSQLMaintenance(Maintenance):
 
     reconnect_seconds: float = RECONNECT_SECONDS
 
-    def hasten(self) -> int:
+    def shorten_deadlines(self) -> int:
         with self.database.transaction():
-            ids = [row[0] for row in self.rows("lock_guarded", **self._grace())]
-            return len(self.rows("hasten", ids=ids, reconnect_seconds=self.reconnect_seconds)) if ids else 0
+            ids = [row[0] for row in self.rows("lock_disconnected", **self._grace())]
+            return (
+                len(self.rows("shorten_deadlines", ids=ids, reconnect_seconds=self.reconnect_seconds))
+                if ids
+                else 0
+            )
 
     def _grace(self) -> dict[str, Any]:
         return super()._grace() | {"reconnect_seconds": self.reconnect_seconds}

@@ -41,11 +41,11 @@ class Maintenance(Part):
 
     def reap(self, *, spare: int = 0) -> list[Reaped]:
         with self.database.transaction():
-            lapsed = self.rows("lock_lapsed_sessions", spare=spare, **self._grace())
-            sessions = first_of(lapsed)
-            released = self.store.messages.release_lapsed(sessions)
+            expired = self.rows("lock_expired_sessions", spare=spare, **self._grace())
+            sessions = first_of(expired)
+            released = self.store.messages.release_held_by_expired(sessions)
             suspects = [row for row in released if row[2]]
-            self._record_losses(dict(lapsed), suspects)
+            self._record_losses(dict(expired), suspects)
             replaced = set(self.store.messages.drop_replaced([row[1] for row in released]))
             decided = {row[1]: verdict(Ending.FAILED, row[3], AtOnce(row[4])).verdict for row in suspects}
             dead = {id_ for id_, what in decided.items() if what is Verdict.DEAD}
@@ -54,7 +54,7 @@ class Maintenance(Part):
                 self.store.moves.move_dead(buried)
             if sessions:
                 self.store.sessions.drop(sessions)
-        return [self._reaped(id_, name, released, dead) for id_, name in lapsed]
+        return [self._reaped(id_, name, released, dead) for id_, name in expired]
 
     def _record_losses(self, names: dict[int, str], counted: Rows) -> None:
         for session in sorted({row[0] for row in counted}):

@@ -87,12 +87,12 @@ class Messages(Part):
         """Return what the session holds of messages that a later value has replaced."""
         return first_of(self.rows("held_replaced", session=session_id, replaced=BY_LATER_VALUE))
 
-    def release_lapsed(self, sessions: Sequence[int]) -> Rows:
-        """Give back what lapsed sessions, or none, hold.
+    def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
+        """Give back what expired sessions, or none, hold.
 
         Returns session id, id, whether the attempt counts, the attempts and the most of them.
         """
-        return self.rows("release_lapsed", sessions=list(sessions))
+        return self.rows("release_held_by_expired", sessions=list(sessions))
 
     def record_attempts(self, worker: str, failed: Sequence[tuple[int, bool, Failure]]) -> None:
         """Remember why attempts failed, while the messages are there: their ids, whether they count, and why."""

@@ -56,8 +56,10 @@ class SQLiteMessages(Messages):
     def prioritise_rows(self, ids: Sequence[int], priority: int) -> int:
         return len(self.database.rows_of_each("prioritise", "mark_tail", ids=list(ids), priority=priority)[0])
 
-    def release_lapsed(self, sessions: Sequence[int]) -> Rows:
-        return self.database.rows_of_each("release_lapsed", "give_back_lapsed", sessions=list(sessions))[0]
+    def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
+        return self.database.rows_of_each(
+            "release_held_by_expired", "give_back_held_by_expired", sessions=list(sessions)
+        )[0]
 
 
 class SQLitePublications(Publications):

@@ -30,9 +30,9 @@ def measure(ground: Ground) -> Iterator[Measure]:
     with _old_transaction(ground):
         _pass(ground, filler, claimer, passed, amount, seconds)
         filler.fill(SMALL + PORTION)
-        looks = [claimer.claim(whole=True) for _ in range(3)]
+        looks = [claimer.claim(full_scan=True) for _ in range(3)]
         claimer.credit = 20
-        ground.say(f"a whole look takes {median(looks):.1f} ms, and one claim in a while makes one")
+        ground.say(f"a full scan takes {median(looks):.1f} ms, and one claim in a while makes one")
         yield beside_small(ground, "claim_after_churn", claimer)
 
 

@@ -45,9 +45,9 @@ class Claimer:
     def claim(self, *, whole: bool = False) -> float:
         """Settle what was claimed before, claim more, and return the milliseconds that it took."""
         settlements = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in self._done]
-        request = ClaimRequest(queues=(QUEUE,), credit=self.credit, promote=False, whole=whole)
+        request = ClaimRequest(queues=(QUEUE,), credit=self.credit, promote=False, full_scan=whole)
         begin = time.perf_counter()
-        self._done = self.store.exchange(self.id, settlements, request).claimed
+        self._done = self.store.settle_and_claim(self.id, settlements, request).claimed
         return (time.perf_counter() - begin) * 1000
 
     @property

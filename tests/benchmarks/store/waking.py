@@ -69,18 +69,18 @@ class CountingWorker(Worker):
 
     def _new_shift(self) -> Shift:
         shift = super()._new_shift()
-        exchange, hear = shift.session.exchange, shift.runtime.hear
+        settle_and_claim, hear = shift.session.settle_and_claim, shift.runtime.hear
 
         def counted(request: ClaimRequest | None) -> ClaimResult:
             self.claims += request is not None
-            return exchange(request)
+            return settle_and_claim(request)
 
         def heard() -> Set[str]:
             topics = hear()
             self.wakeups += any(topic[:2] in {"n:", "b:", "q:"} or topic == "*" for topic in topics)
             return topics
 
-        shift.session.exchange = counted  # type: ignore[method-assign]
+        shift.session.settle_and_claim = counted  # type: ignore[method-assign]
         shift.runtime.hear = heard  # type: ignore[method-assign]
         return shift
 

@@ -289,11 +289,11 @@ def close(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
     store.close_session(session)
 
 
-def lapse(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
+def expire(store: Store, session: int, claimed: Sequence[Claimed]) -> None:
     pass_time(store, DEADLINE_SECONDS + 1)
 
 
-@pytest.mark.parametrize("come_back", [release, steer, resync, close, lapse])
+@pytest.mark.parametrize("come_back", [release, steer, resync, close, expire])
 @pytest.mark.parametrize("limit", [{"max_messages": 2}, {"max_bytes": 6}], ids=str)
 def test_one_round_of_maintenance_trims_a_ring_that_is_too_full_of_what_came_back(
     store: Store,

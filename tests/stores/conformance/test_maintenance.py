@@ -119,7 +119,7 @@ def test_chores_tell_what_there_is_to_do(store: Store, orders: str, session: int
     needs_rows(store)
     publish(store, delay_seconds=60)
     pass_time(store, DEADLINE_SECONDS + 1)
-    lapsed = store.chores()
+    expired = store.chores()
     store.reap()
     publish(store, ttl_seconds=10)
     pass_time(store, 11)
@@ -127,7 +127,7 @@ def test_chores_tell_what_there_is_to_do(store: Store, orders: str, session: int
     store.expire()
     pass_time(store, 60)
 
-    assert lapsed == Chores(reap=True, promote=False, expire=False, trim=False)
+    assert expired == Chores(reap=True, promote=False, expire=False, trim=False)
     assert expired == Chores(reap=False, promote=False, expire=True, trim=False)
     assert store.chores() == Chores(reap=False, promote=True, expire=False, trim=False)
 

@@ -107,8 +107,8 @@ def test_the_eldest_session_that_lives_is_told_so(store: Store) -> None:
     assert leader(store, second)
 
 
-def test_a_session_that_has_lapsed_is_nobodys_elder(store: Store) -> None:
-    open_session(store, "lapsed")
+def test_a_session_that_has_expired_is_nobodys_elder(store: Store) -> None:
+    open_session(store, "expired")
     young = open_session(store, "young", deadline_seconds=1000)
     pass_time(store, DEADLINE_SECONDS + 1)
 
@@ -224,15 +224,15 @@ def test_reaping_gives_everything_back_in_its_old_place(store: Store, orders: st
     assert order == [[published[0]], [published[1]], [latest]]
 
 
-def test_reaping_takes_only_the_lapsed_sessions(store: Store, orders: str) -> None:
-    lapsed, alive = open_session(store, "lapsed"), open_session(store, "alive", deadline_seconds=60)
-    for session in (lapsed, alive):
+def test_reaping_takes_only_the_expired_sessions(store: Store, orders: str) -> None:
+    expired, alive = open_session(store, "expired"), open_session(store, "alive", deadline_seconds=60)
+    for session in (expired, alive):
         publish(store)
         claim(store, session)
 
     pass_time(store, DEADLINE_SECONDS + 1)
 
-    assert [item.session_id for item in store.reap()] == [lapsed]
+    assert [item.session_id for item in store.reap()] == [expired]
     assert (store.counts()[orders].claimed, store.counts()[orders].ready) == (1, 1)
 
 

@@ -20,14 +20,14 @@ either = pytest.mark.parametrize("promote", [True, False], ids=["promoting", "in
 
 
 @either
-def test_an_exchange_settles_and_claims_in_one_step(
+def test_a_round_trip_settles_and_claims_in_one_step(
     store: Store, orders: str, session: int, promote: bool
 ) -> None:
     publish(store)
     [first] = claim(store, session)
     second = publish(store)
 
-    result = store.exchange(
+    result = store.settle_and_claim(
         session, [verdict(first, Verdict.ACCEPT)], ClaimRequest(queues=(orders,), credit=5, promote=promote)
     )
 
@@ -69,7 +69,7 @@ def test_a_round_trip_of_a_reaped_session_changes_nothing(
     lose_worker(store, session)
 
     with pytest.raises(SessionLost):
-        store.exchange(
+        store.settle_and_claim(
             session, [verdict(message, Verdict.ACCEPT)], ClaimRequest(queues=(orders,), credit=5, promote=promote)
         )
 

@@ -22,7 +22,7 @@ def test_live_bindings_are_read_by_exchange(store: Store) -> None:
     assert store.volatile_bindings("y") == []
 
 
-def test_a_binding_nobody_renews_lapses_and_is_pruned(store: Store) -> None:
+def test_a_binding_nobody_renews_expires_and_is_pruned(store: Store) -> None:
     bind(store, "a")
     pass_time(store, 40)
     bind(store, "b")

@@ -2,7 +2,7 @@
 -- Locks: nothing. Index: the primary key. Returns: one row, if the session lives.
 SELECT conduct, given_credit FROM django_mq_workersession WHERE id = %(session)s
 
--- name: find_lapsed. Finds what lapsed sessions hold; also what is held in the name of a session that no longer exists
+-- name: find_held_by_expired. Finds what expired sessions hold; also what is held in the name of a session that no longer exists
 -- (a claim that committed while its session was being reaped).
 -- Locks: nothing. Index: django_mq_message_claimed, whose entries without a session are not read. Returns: ids.
 SELECT held.id
@@ -10,7 +10,7 @@ FROM django_mq_message held FORCE INDEX (django_mq_message_claimed)
 LEFT JOIN django_mq_workersession s ON s.id = held.session_id
 WHERE held.session_id > 0 AND held.state = 2 AND (s.id IS NULL OR s.id IN %(sessions)s)
 
--- name: lock_lapsed. Locks what find_lapsed found, unless somebody has taken it meanwhile. A suspect that killed its
+-- name: lock_held_by_expired. Locks what find_held_by_expired found, unless somebody has taken it meanwhile. A suspect that killed its
 -- worker again keeps its counted attempt.
 -- Locks: the rows it returns, skipping locked ones. Index: the primary key. Returns: the session and the id of each,
 -- whether this claim counts, its attempts, and how many its queue allows.
@@ -22,7 +22,7 @@ WHERE held.id IN %(ids)s AND held.state = 2 AND (
     OR NOT EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = held.session_id))
 FOR UPDATE SKIP LOCKED
 
--- name: release_lapsed. Gives back, marked suspect, what lock_lapsed locked. The claim token stays: lock_given_back
+-- name: release_held_by_expired. Gives back, marked suspect, what lock_held_by_expired locked. The claim token stays: lock_given_back
 -- knows by it what nothing has become of since. It is negative where the claim counted an attempt. The columns change
 -- from left to right here, so that suspect must come after claim.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.

@@ -45,7 +45,7 @@ head AS MATERIALIZED (
     ORDER BY r.level DESC, r.place, r.id LIMIT %(credit)s FOR UPDATE SKIP LOCKED
 ), {chosen}
 
--- name: _onward
+-- name: _from_cursor
 head AS MATERIALIZED (
     SELECT r.id, r.suspect, r.level, r.place, r.size_bytes AS size_bytes
     FROM unnest(%(levels)s::int[], %(places)s::bigint[], %(passed)s::bigint[]) AS from_here(level, place, id)
@@ -257,10 +257,10 @@ WITH {first_across}, claimed AS ({leased_across})
 WITH {first_apart}, claimed AS ({leased_apart})
 {answer_alone}
 
--- name: claim_alone_onward. Claims as claim_alone does, beginning in each level where settle_and_claim_onward begins.
+-- name: claim_alone_from_cursor. Claims as claim_alone does, beginning in each level where settle_and_claim_from_cursor begins.
 -- Locks: the rows it looks at for the claim, skipping locked ones. Index: django_mq_message_ready entered once per
 -- level, the primary key, django_mq_message_due. Returns: as settle_and_claim; nothing was void.
-WITH {onward}, claimed AS ({leased})
+WITH {from_cursor}, claimed AS ({leased})
 {answer_alone}
 
 -- name: lock_claims. Makes claimers of a queue with rules wait for each other. The condition keeps the row as it is: it

@@ -31,15 +31,14 @@ RETURNING renewed.id, NOT coalesce((
     renewed.conduct, renewed.given_credit
 
 -- name: prolong. Moves the deadline of a session that has not passed it, in place of its worker. One whose guarding
--- connection has ended is left alone: hasten decides about it.
+-- connection has ended is left alone: shorten_deadlines decides about it.
 -- Locks: the session's row. Index: the primary key. Returns: the id; no row when the session is given up.
 UPDATE django_mq_workersession s
 SET deadline = {now} + %(deadline_seconds)s * interval '1 second'
 WHERE s.id = %(session)s AND s.deadline >= {now} AND (NOT s.guarded OR {attended})
 RETURNING s.id
 
--- name: guard. Has this connection stand for a session: an advisory lock that the server lets go when the connection
--- ends. Through a pooler the connection is not the worker's own, which the number of the server's process tells; then
+-- name: hold_liveness_lock. Takes an advisory lock in the name of a session; it ends with the connection. Through a pooler the connection is not the worker's own, which the number of the server's process tells; then
 -- no lock is taken.
 -- Locks: the session's row; an advisory lock in the class of the queues, until the connection ends. Index: the primary
 -- key. Returns: whether the connection is the worker's own, and whether it stands for the session now; no row when the
@@ -51,23 +50,23 @@ SET guarded = CASE WHEN pg_backend_pid() = %(backend)s
 WHERE s.id = %(session)s
 RETURNING pg_backend_pid() = %(backend)s, s.guarded
 
--- name: lock_guarded. Locks the sessions that seem to have lost their guarding connection, for a second look: one that
--- has guarded again meanwhile must keep its deadline.
+-- name: lock_disconnected. Locks the sessions whose liveness lock seems to have ended, for a second look: one that has
+-- taken it again meanwhile must keep its deadline.
 -- Locks: the rows it returns, skipping locked ones: a renewal is under way there. Index: none, there are few sessions.
 -- Returns: ids.
 SELECT s.id FROM django_mq_workersession s
 WHERE {abandoned} AND pg_postmaster_start_time() < {now} - %(grace_seconds)s * interval '1 second'
 ORDER BY s.id FOR UPDATE SKIP LOCKED
 
--- name: hasten. Leaves sessions whose guarding connection has ended as long as it takes to connect again.
--- Locks: the rows it changes, which lock_guarded has locked. Index: the primary key. Returns: the ids of those that
--- have not guarded again.
+-- name: shorten_deadlines. Leaves sessions whose connection with the liveness lock has ended as long as it takes to connect again.
+-- Locks: the rows it changes, which lock_disconnected has locked. Index: the primary key. Returns: the ids of those that
+-- have not taken the lock again.
 UPDATE django_mq_workersession s
 SET deadline = {ahead:reconnect_seconds}
 WHERE s.id {in:ids} AND {abandoned}
 RETURNING s.id
 
--- name: release_lapsed. Gives back what lapsed sessions held, marked suspect; also what is held in the name of a
+-- name: release_held_by_expired. Gives back what expired sessions held, marked suspect; also what is held in the name of a
 -- session that no longer exists (a claim that committed while its session was being reaped). A suspect that killed its
 -- worker again keeps its counted attempt. The claim token stays: retake knows by it what nothing has become of since.
 -- It is negative where the claim counted an attempt. No join: a row that somebody else has claimed since this statement

@@ -56,7 +56,7 @@ SET state = 1, attempts = attempts - suspect{as:int}, redelivered = true,
 WHERE state = 2 AND session_id = %(session)s
 {returning:id}
 
--- name: lock_lapsed_sessions. Finds the sessions whose deadline has passed, but for the one in whose name this is
+-- name: lock_expired_sessions. Finds the sessions whose deadline has passed, but for the one in whose name this is
 -- asked. A database that has just started gives everybody one deadline of grace: they could not renew while it was
 -- down.
 -- Locks: the sessions' rows, skipping those that another reaper or a renewal holds. Index: django_mq_session_deadline.

@@ -28,7 +28,7 @@ SET state = 1, attempts = attempts - suspect{as:int}, session_id = NULL, claim =
 WHERE state = 2 AND session_id = %(session)s AND (NOT (id {in:held})) IS NOT FALSE
 {returning:id}
 
--- name: _taken_back. Undoes what release_lapsed did. MariaDB changes the columns from left to right: what is read is
+-- name: _taken_back. Undoes what release_held_by_expired did. MariaDB changes the columns from left to right: what is read is
 -- changed last.
 suspect = CASE WHEN m.session_id IS NULL THEN m.claim < 0 ELSE m.suspect END,
     dead_reason = CASE WHEN m.state = 3 THEN '' ELSE m.dead_reason END, dead_at = NULL,

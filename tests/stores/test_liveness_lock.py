@@ -42,8 +42,8 @@ def reaper() -> Iterator[PostgreSQLStore]:
     store.close()
 
 
-def guard(store: PostgreSQLStore, session: int) -> bool:
-    return store.guard(session, deadline_seconds=DEADLINE_SECONDS)
+def hold(store: PostgreSQLStore, session: int) -> bool:
+    return store.hold_liveness_lock(session, deadline_seconds=DEADLINE_SECONDS)
 
 
 def seconds_left(session: int) -> float:
@@ -64,13 +64,13 @@ def test_a_session_whose_connection_has_ended_is_left_the_time_to_come_back(
 ) -> None:
     reaper.maintenance.reconnect_seconds = 10.0  # more than this test can be kept waiting
     session = open_session(worker)
-    assert guard(worker, session)
+    assert hold(worker, session)
     cut(worker)
 
     assert reaper.chores().reap
-    hastened, again = reaper.hasten(), reaper.hasten()
+    shortened, again = reaper.shorten_deadlines(), reaper.shorten_deadlines()
 
-    assert (hastened, again) == (1, 0)
+    assert (shortened, again) == (1, 0)
     assert seconds_left(session) <= 10
     assert reaper.reap() == []
     pass_time(reaper, 11)
@@ -81,75 +81,75 @@ def test_a_session_whose_connection_has_ended_is_not_prolonged(
     worker: PostgreSQLStore, reaper: PostgreSQLStore
 ) -> None:
     session = open_session(worker)
-    assert guard(worker, session)
+    assert hold(worker, session)
     assert reaper.prolong(session, deadline_seconds=1000)
     cut(worker)
 
     assert not reaper.prolong(session, deadline_seconds=1000)
 
 
-def test_a_guarded_session_is_not_hastened(worker: PostgreSQLStore, reaper: PostgreSQLStore) -> None:
+def test_a_locked_session_keeps_its_deadline(worker: PostgreSQLStore, reaper: PostgreSQLStore) -> None:
     session = open_session(worker)
-    guard(worker, session)
+    hold(worker, session)
 
     assert not reaper.chores().reap
-    assert reaper.hasten() == 0
+    assert reaper.shorten_deadlines() == 0
 
 
-def test_a_session_that_nobody_guards_has_its_whole_deadline(reaper: PostgreSQLStore) -> None:
+def test_a_session_without_a_lock_has_its_whole_deadline(reaper: PostgreSQLStore) -> None:
     open_session(reaper)
 
     assert not reaper.chores().reap
-    assert reaper.hasten() == 0
+    assert reaper.shorten_deadlines() == 0
 
 
 def test_a_worker_sees_that_its_connection_has_ended_and_takes_its_deadline_back(
     worker: PostgreSQLStore, reaper: PostgreSQLStore
 ) -> None:
     session = open_session(worker)
-    guard(worker, session)
+    hold(worker, session)
     assert not worker.has_hung_up()
 
     cut(worker)
     wait_until(worker.has_hung_up)
-    reaper.hasten()
+    reaper.shorten_deadlines()
     worker.close()
-    wait_until(lambda: guard(worker, session))
+    wait_until(lambda: hold(worker, session))
 
     assert not worker.has_hung_up()
-    assert reaper.hasten() == 0
+    assert reaper.shorten_deadlines() == 0
     assert seconds_left(session) > 3
 
 
-def test_guarding_again_over_the_same_connection_asks_nothing(worker: PostgreSQLStore) -> None:
+def test_locking_again_over_the_same_connection_asks_nothing(worker: PostgreSQLStore) -> None:
     session = open_session(worker)
-    guard(worker, session)
+    hold(worker, session)
     worker.close_session(session)
 
-    assert guard(worker, session)
+    assert hold(worker, session)
 
 
-def test_while_the_former_connection_lives_nobody_else_guards(
+def test_while_the_former_connection_lives_no_other_takes_the_lock(
     worker: PostgreSQLStore, reaper: PostgreSQLStore
 ) -> None:
     session = open_session(worker)
-    guard(worker, session)
+    hold(worker, session)
 
-    assert not guard(reaper, session)
-    assert reaper.hasten() == 0
+    assert not hold(reaper, session)
+    assert reaper.shorten_deadlines() == 0
 
 
-def test_a_server_that_has_just_started_hastens_nobody(worker: PostgreSQLStore, reaper: PostgreSQLStore) -> None:
+def test_a_new_server_shortens_no_deadline(worker: PostgreSQLStore, reaper: PostgreSQLStore) -> None:
     session = open_session(worker)
-    guard(worker, session)
+    hold(worker, session)
     cut(worker)
     reaper.maintenance.grace_seconds = 365 * 86400.0
 
     assert not reaper.chores().reap
-    assert reaper.hasten() == 0
+    assert reaper.shorten_deadlines() == 0
 
 
-def test_a_connection_that_is_a_poolers_guards_nothing(
+def test_a_connection_that_is_a_poolers_takes_no_lock(
     worker: PostgreSQLStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = open_session(worker)
@@ -157,7 +157,7 @@ def test_a_connection_that_is_a_poolers_guards_nothing(
     info = type(worker.connection.connection.info)
     monkeypatch.setattr(info, "backend_pid", property(lambda _: told))
 
-    assert guard(worker, session)
+    assert hold(worker, session)
 
     assert not WorkerSession.objects.using("postgresql").get(pk=session).guarded
     assert not worker.has_hung_up()
@@ -169,7 +169,7 @@ def test_the_next_eldest_takes_over_when_the_eldest_ones_connection_has_ended(
     from tests.stores.conformance.test_sessions import ALIVE
 
     leader, next_one = open_session(worker), open_session(reaper)
-    guard(worker, leader)
+    hold(worker, leader)
     before = reaper.renew(next_one, ALIVE)
     cut(worker)
     after = reaper.renew(next_one, ALIVE)

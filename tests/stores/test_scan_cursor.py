@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.engine.verdict import Verdict
-from django_mq.stores.postgresql.claims import LEVELS, START, STEP_SECONDS, WORTH_MOVING, Pointer
+from django_mq.stores.postgresql.claims import LEVELS, START, STEP_SECONDS, WORTH_MOVING, ScanCursor
 from django_mq.stores.records import ClaimRequest, Settlement
 from django_mq.stores.registry import private_store
 from tests.stores.builders import a_message, claim, declare, ids, open_session, publish
@@ -24,11 +24,11 @@ QUEUE = "orders"
 PATIENCE_SECONDS = 120.0
 
 
-# The pointer alone
+# The cursor alone
 
 
 class Entry:
-    """What a pointer looks at in a claimed message."""
+    """What a cursor looks at in a claimed message."""
 
     def __init__(self, level: int, id_: int, place: int = 0) -> None:
         self.level, self.id, self.place = level, id_, place
@@ -38,92 +38,92 @@ def entries(level: int, *numbers: int) -> list[Claimed]:
     return [Entry(level, number) for number in numbers]  # type: ignore[misc]
 
 
-def passed(pointer: Pointer, now: float, *, writers: frozenset[str] = frozenset()) -> None:
-    """Claim many of level 0 and let the pointer aim behind them."""
-    pointer.has_looked(entries(0, *range(1, WORTH_MOVING + 1)), cut=True, now=now, seconds=0.0)
-    assert pointer.wants_step(now)
-    pointer.step(writers, now)
+def passed(cursor: ScanCursor, now: float, *, writers: frozenset[str] = frozenset()) -> None:
+    """Claim many of level 0 and let the cursor aim behind them."""
+    cursor.has_looked(entries(0, *range(1, WORTH_MOVING + 1)), cut=True, now=now, seconds=0.0)
+    assert cursor.wants_step(now)
+    cursor.step(writers, now)
 
 
-def place_of(pointer: Pointer, level: int) -> tuple[int, int]:
-    return {known: (place, id_) for known, place, id_ in pointer.places()}[level]
+def place_of(cursor: ScanCursor, level: int) -> tuple[int, int]:
+    return {known: (place, id_) for known, place, id_ in cursor.places()}[level]
 
 
-def test_a_pointer_begins_at_the_head_of_every_level_the_highest_first() -> None:
-    assert Pointer().places() == [(level, *START) for level in LEVELS]
+def test_a_cursor_begins_at_the_head_of_every_level_the_highest_first() -> None:
+    assert ScanCursor().places() == [(level, *START) for level in LEVELS]
 
 
-def test_a_pointer_stays_until_a_later_claim_has_found_nothing_before_it() -> None:
-    pointer = Pointer()
-    passed(pointer, 0.0)
-    assert place_of(pointer, 0) == START
+def test_a_cursor_stays_until_a_later_claim_has_found_nothing_before_it() -> None:
+    cursor = ScanCursor()
+    passed(cursor, 0.0)
+    assert place_of(cursor, 0) == START
 
-    pointer.advance(entries(0, WORTH_MOVING + 1), cut=True)
+    cursor.advance(entries(0, WORTH_MOVING + 1), cut=True)
 
-    assert place_of(pointer, 0) == (0, WORTH_MOVING)
-
-
-def test_a_pointer_waits_for_everybody_who_was_writing_and_for_nobody_who_came_later() -> None:
-    pointer = Pointer()
-    passed(pointer, 0.0, writers=frozenset({"a", "b"}))
-    pointer.advance(entries(0, 300), cut=True)
-    pointer.step(frozenset({"b", "c"}), 1.0)
-    pointer.advance(entries(0, 301), cut=True)
-    assert place_of(pointer, 0) == START
-
-    pointer.step(frozenset({"c"}), 2.0)
-    pointer.advance(entries(0, 302), cut=True)
-
-    assert place_of(pointer, 0) == (0, WORTH_MOVING)
+    assert place_of(cursor, 0) == (0, WORTH_MOVING)
 
 
-def test_a_claim_that_was_cut_moves_the_pointer_no_further_than_it_has_looked() -> None:
-    pointer = Pointer()
-    passed(pointer, 0.0)
+def test_a_cursor_waits_for_everybody_who_was_writing_and_for_nobody_who_came_later() -> None:
+    cursor = ScanCursor()
+    passed(cursor, 0.0, writers=frozenset({"a", "b"}))
+    cursor.advance(entries(0, 300), cut=True)
+    cursor.step(frozenset({"b", "c"}), 1.0)
+    cursor.advance(entries(0, 301), cut=True)
+    assert place_of(cursor, 0) == START
 
-    pointer.advance(entries(0, 7), cut=True)  # a publisher that was slow to commit
+    cursor.step(frozenset({"c"}), 2.0)
+    cursor.advance(entries(0, 302), cut=True)
 
-    assert place_of(pointer, 0) == (0, 7)
+    assert place_of(cursor, 0) == (0, WORTH_MOVING)
+
+
+def test_a_claim_that_was_cut_moves_the_cursor_no_further_than_it_has_looked() -> None:
+    cursor = ScanCursor()
+    passed(cursor, 0.0)
+
+    cursor.advance(entries(0, 7), cut=True)  # a publisher that was slow to commit
+
+    assert place_of(cursor, 0) == (0, 7)
 
 
 def test_a_claim_that_was_cut_in_a_higher_level_moves_nothing_in_a_lower_one() -> None:
-    pointer = Pointer()
-    passed(pointer, 0.0)
+    cursor = ScanCursor()
+    passed(cursor, 0.0)
 
-    pointer.advance(entries(5, 400), cut=True)
+    cursor.advance(entries(5, 400), cut=True)
 
-    assert place_of(pointer, 0) == START
+    assert place_of(cursor, 0) == START
 
 
-def test_a_look_that_was_cut_brings_the_pointer_back_to_where_it_ended() -> None:
-    pointer = Pointer()
-    passed(pointer, 0.0)
-    pointer.advance(entries(0, 300), cut=True)
+def test_a_look_that_was_cut_brings_the_cursor_back_to_where_it_ended() -> None:
+    cursor = ScanCursor()
+    passed(cursor, 0.0)
+    cursor.advance(entries(0, 300), cut=True)
 
-    pointer.has_looked(entries(0, 20, 21), cut=True, now=1.0, seconds=0.0)
+    cursor.has_looked(entries(0, 20, 21), cut=True, now=1.0, seconds=0.0)
 
-    assert place_of(pointer, 0) == (0, 21)
+    assert place_of(cursor, 0) == (0, 21)
 
 
 def test_a_look_that_ended_in_a_higher_level_leaves_the_lower_ones_unknown() -> None:
-    pointer = Pointer()
-    passed(pointer, 0.0)
-    pointer.advance(entries(0, 300), cut=True)
+    cursor = ScanCursor()
+    passed(cursor, 0.0)
+    cursor.advance(entries(0, 300), cut=True)
 
-    pointer.has_looked(entries(5, 400), cut=True, now=1.0, seconds=0.0)
+    cursor.has_looked(entries(5, 400), cut=True, now=1.0, seconds=0.0)
 
-    assert place_of(pointer, 0) == START
+    assert place_of(cursor, 0) == START
 
 
 def test_a_costly_look_is_repeated_less_often() -> None:
-    pointer = Pointer()
-    passed(pointer, 0.0)
-    pointer.advance(entries(0, 300), cut=True)
-    assert pointer.seconds_until_look(0.0) == pytest.approx(0.5)
+    cursor = ScanCursor()
+    passed(cursor, 0.0)
+    cursor.advance(entries(0, 300), cut=True)
+    assert cursor.seconds_until_look(0.0) == pytest.approx(0.5)
 
-    pointer.has_looked([], cut=False, now=1.0, seconds=0.5)
+    cursor.has_looked([], cut=False, now=1.0, seconds=0.5)
 
-    assert pointer.seconds_until_look(1.0) == pytest.approx(10.0)
+    assert cursor.seconds_until_look(1.0) == pytest.approx(10.0)
 
 
 # The store
@@ -131,7 +131,7 @@ def test_a_costly_look_is_repeated_less_often() -> None:
 
 @pytest.fixture
 def stores() -> Iterator[tuple[Store, Store]]:
-    """Two stores, each over a connection of its own; the first one's session is to use its pointer."""
+    """Two stores, each over a connection of its own; the first one's session is to use its cursor."""
     with closing(private_store("postgresql")) as first, closing(private_store("postgresql")) as second:
         declare(first, QUEUE, kind="priority", levels=10)
         yield first, second
@@ -144,14 +144,14 @@ def settle_and_claim(
     store: Store, session: int, done: list[Claimed], *, credit: int = 100, whole: bool = False
 ) -> ClaimResult:
     accepted = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in done]
-    request = ClaimRequest(queues=(QUEUE,), credit=credit, promote=False, whole=whole)
+    request = ClaimRequest(queues=(QUEUE,), credit=credit, promote=False, full_scan=whole)
     return store.settle_and_claim(session, accepted, request)
 
 
 def move_on(store: Store, session: int, publisher: Store) -> list[int]:
-    """Let messages pass until the pointer has moved; return the ids of those that passed."""
+    """Let messages pass until the cursor has moved; return the ids of those that passed."""
     end, found, done = time.monotonic() + PATIENCE_SECONDS, [], []
-    while place_of(store.claims.pointers[QUEUE], 0) == START:  # type: ignore[attr-defined]
+    while place_of(store.claims.cursors[QUEUE], 0) == START:  # type: ignore[attr-defined]
         assert time.monotonic() < end
         publisher.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
         done = settle_and_claim(store, session, done).claimed
@@ -160,7 +160,7 @@ def move_on(store: Store, session: int, publisher: Store) -> list[int]:
     return found
 
 
-def test_a_pointer_moves_as_messages_pass(stores: tuple[Store, Store]) -> None:
+def test_a_cursor_moves_as_messages_pass(stores: tuple[Store, Store]) -> None:
     store, publisher = stores
     session = open_session(store)
 
@@ -193,7 +193,7 @@ def test_a_publisher_that_is_slow_to_commit_is_never_passed(stores: tuple[Store,
             while not done or time.monotonic() < begin + 5 * STEP_SECONDS:
                 publisher.append_many([a_message(QUEUE, priority=0) for _ in range(100)])
                 done = settle_and_claim(store, session, done).claimed
-            assert place_of(store.claims.pointers[QUEUE], 0) < (0, late)  # type: ignore[attr-defined]
+            assert place_of(store.claims.cursors[QUEUE], 0) < (0, late)  # type: ignore[attr-defined]
 
         result = settle_and_claim(store, session, done, credit=1)
 
@@ -212,7 +212,7 @@ def test_what_comes_back_is_found_at_once_by_whoever_is_told_and_soon_by_others(
     move_on(store, session, other)
 
     release(other, elsewhere, first)
-    assert ids(settle_and_claim(store, session, [], whole=True).claimed) == [first.id]
+    assert ids(settle_and_claim(store, session, [], full_scan=True).claimed) == [first.id]
 
     release(other, elsewhere, second)
     assert eventually(store, session) == [second.id]
@@ -227,7 +227,7 @@ def eventually(store: Store, session: int) -> list[int]:
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         result = settle_and_claim(store, session, [])
-        if result.claimed or result.whole:
+        if result.claimed or result.full_scan:
             return ids(result.claimed)
         assert result.next_due_seconds is not None
     raise AssertionError("The store was never sure.")
