@@ -17,7 +17,7 @@ from django_mq.delivery.validation import existing
 from django_mq.engine.selector import Selector
 from django_mq.engine.states import State
 from django_mq.errors import Reject, Release, Retry
-from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

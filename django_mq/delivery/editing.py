@@ -11,7 +11,7 @@ from django_mq.delivery import publishing
 from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
 from django_mq.errors import ConfigurationError
 from django_mq.models import Operation, Queue
-from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

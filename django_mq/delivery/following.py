@@ -17,7 +17,7 @@ from django_mq import conf
 from django_mq.delivery.runtime import MARKER_SECONDS, poll_seconds
 from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
-from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:

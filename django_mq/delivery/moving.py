@@ -9,7 +9,7 @@ from django_mq.delivery.hinting import hint
 from django_mq.engine.states import State
 from django_mq.errors import InvalidMessage, QueueFull
 from django_mq.models import Message
-from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.delivery.queues import declare
 from django_mq.errors import AccessRefused
-from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.errors import no_such_queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -22,8 +22,8 @@ from django_mq.delivery.queues import declare, may_declare
 from django_mq.engine.routing import queues_matching
 from django_mq.errors import InvalidMessage, QueueFull, StoreUnavailable, UnknownQueue
 from django_mq.stores.connections import ApartThreads, works_for_event_loop
+from django_mq.stores.errors import undeclared
 from django_mq.stores.records import NewMessage
-from django_mq.stores.refusals import undeclared
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from django_mq.engine.states import State
 from django_mq.errors import QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message
 from django_mq.models.message import ReadableHeaders, having
-from django_mq.stores.refusals import closed, no_such_queue
+from django_mq.stores.errors import closed, no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

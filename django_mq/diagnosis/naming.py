@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import DatabaseError
 
 from django_mq.models import Queue
-from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from django_mq.engine.claim import is_paused
 from django_mq.engine.states import State
 from django_mq.models import Message, Queue, WorkerSession
 from django_mq.models.times import UTCNow
-from django_mq.stores.refusals import no_such_queue
+from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ Where to look
     ``Queue`` is what one uses, ``Rules`` what it is told to be, and ``Broker`` many of them.
     It takes the lock and hands the work to the parts: ``Contents`` keeps each
     entry where its state belongs, ``Dispatch`` decides who gets which, ``Consumers`` knows who
-    waits, an ``EntryList`` keeps the order, ``Room`` the limits, ``Groups`` who owns what, and
+    waits, an ``EntryList`` keeps the order, ``Capacity`` the limits, ``Groups`` who owns what, and
     ``Afterlife`` where the dead go.
 
 Locks

@@ -154,7 +154,7 @@ _arrival: Final = attrgetter("arrival")
 _least: Final = attrgetter("level", "place", "arrival")
 
 
-class Room:
+class Capacity:
     """The limits of one queue, and its policy when they are exceeded."""
 
     __slots__ = (

@@ -18,7 +18,7 @@ from django_mq.engine.duplicates import DuplicateIds, id_taken, id_twice, used_b
 from django_mq.engine.entry import Entry
 from django_mq.engine.last_value import check_value
 from django_mq.engine.lists import EntryList, make_list
-from django_mq.engine.overflow import Overflow, Room
+from django_mq.engine.overflow import Capacity, Overflow
 from django_mq.engine.rules import IN_PROCESS, QueuePolicy, Rules
 from django_mq.engine.states import (
     ACCEPTED,
@@ -116,7 +116,7 @@ class Queue:
         self._contents = Contents(entries, self._gone, self._expired, arrived, policy)
         self._dispatch = self._contents.dispatch
         self._calendar = self._contents.calendar
-        self._room = Room(self._contents)
+        self._capacity = Capacity(self._contents)
         #: The ids it takes for duplicates, for a store that keeps them over a restart.
         self.duplicate_ids = DuplicateIds(
             rules.duplicates, rules.duplicates_seconds, at_least=policy.remembers_at_least
@@ -152,7 +152,7 @@ class Queue:
             self._gate = Gate(rules.consumers_before, rules.delay_before)
         self.duplicate_ids.resize(rules.duplicates, rules.duplicates_seconds)
         self.admission.change(rules.exclusivity, rules.max_consumers, self._dispatch.consumers.all)
-        self._room.set(rules.overflow, rules.limits, rules.resume_percent, ready_only=rules.ring_of_ready)
+        self._capacity.set(rules.overflow, rules.limits, rules.resume_percent, ready_only=rules.ring_of_ready)
 
     def _regroup(self, rules: Rules) -> None:
         old = self._groups
@@ -186,8 +186,8 @@ class Queue:
         dispatch.ready.forget(entry)
         if dispatch.groups is not None:
             dispatch.groups.gone(entry)
-        if self._room.flow.stopped:
-            self._room.freed()
+        if self._capacity.flow.stopped:
+            self._capacity.freed()
         if self._listener is not None:
             self._listener.departed(self.name, entry, cause)
 
@@ -200,7 +200,7 @@ class Queue:
         self._calendar.look_again()
         if not self._plain:
             for _ in due:  # the latest stays; the others are as old as they are
-                self._room.look_again(due[-1])
+                self._capacity.look_again(due[-1])
         return due
 
     def _look_at_gate(self) -> None:
@@ -252,8 +252,8 @@ class Queue:
             self._refuse_if_deleted()
             self._check(message, self._now)
             self.check_ids([message])
-            self._room.admit(message, producer)
-            if in_limits and not self._rings_on_move and self._room.would_exceed(message):
+            self._capacity.admit(message, producer)
+            if in_limits and not self._rings_on_move and self._capacity.would_exceed(message):
                 raise QueueFull
             if in_limits and self._is_deserted:
                 raise PublishError("The queue keeps nothing as long as it has no consumer.")
@@ -296,7 +296,7 @@ class Queue:
                 if message.duplicate_id in used:
                     raise used_before(self.name, message.duplicate_id, used[message.duplicate_id])
                 used[message.duplicate_id] = message.id
-            welcome = self._room.admit_all(self.name, [message.size for message in messages])
+            welcome = self._capacity.admit_all(self.name, [message.size for message in messages])
             for message, is_welcome in zip(messages, welcome, strict=True):
                 if not is_welcome:
                     self._forget_id(message)
@@ -323,7 +323,7 @@ class Queue:
                 if message.id in ids or not self._would_take(message):
                     continue
                 count, size = count + 1, size + message.size
-                if not self._rings_on_move and self._room.is_exceeded_by(count, size):
+                if not self._rings_on_move and self._capacity.is_exceeded_by(count, size):
                     break
                 ids.add(message.id)
                 fitting[at] = True
@@ -351,13 +351,13 @@ class Queue:
     def entered(self, newest: Entry) -> None:
         """Make room for those that were entered; the newest one stays."""
         with self.lock:
-            self._room.check(newest)
+            self._capacity.check(newest)
 
     def welcomes(self, message: Message, producer: Producer | None = None) -> bool:
         """As ``publish`` begins; False if the message is to be dropped, and its duplicate id is as good as new."""
         with self.lock:
             self.admit(message, producer)
-            if not self._is_deserted and self._room.admit(message):
+            if not self._is_deserted and self._capacity.admit(message):
                 return True
             self._forget_id(message)
             return False
@@ -365,19 +365,19 @@ class Queue:
     def reserve(self, message: Message) -> None:
         """Keep room for a message that was admitted; ``publish_reserved`` or ``unreserve`` must follow."""
         with self.lock:
-            self._room.reserve(message)
+            self._capacity.reserve(message)
             self._remember_id(message, self._now)
 
     def unreserve(self, message: Message) -> None:
         """The reserved message does not come."""
         with self.lock:
-            self._room.unreserve(message)
+            self._capacity.unreserve(message)
             self._forget_id(message)
 
     def publish_reserved(self, message: Message, now: float) -> Entry:
         """As ``publish``, for a reserved message."""
         with self.lock:
-            self._room.unreserve(message)
+            self._capacity.unreserve(message)
             return self._enter_watched(message, now)
 
     def _enter(self, message: Message, now: float) -> Entry:
@@ -394,7 +394,7 @@ class Queue:
         if immediate and not self._reserve(entry, now):
             self._contents.take_out(entry, Cause.MOVED)
         if entry.state is not GONE:
-            self._room.check(entry, producer)
+            self._capacity.check(entry, producer)
         return entry
 
     def _reserve(self, entry: Entry, now: float) -> bool:
@@ -562,7 +562,7 @@ class Queue:
             leaving = [*self._contents.stealable(), *self._contents.waiting()]
             for entry in sorted(leaving, key=attrgetter("arrival")):
                 self._expel(entry)
-            self._room.flow.resume()
+            self._capacity.flow.resume()
             if self._listener is not None:
                 self._listener.deleted(self.name)
 
@@ -879,7 +879,7 @@ class Queue:
         if self._is_deserted and (entry.state is READY or entry.state is SCHEDULED):
             self._contents.take_out(entry, Cause.KILLED)
         elif entry.state is READY and not self._plain:
-            self._room.look_again(None)
+            self._capacity.look_again(None)
         return DISCARDED if entry.state is GONE else RETURNED
 
     def _expel(self, entry: Entry) -> Fate:
@@ -940,7 +940,7 @@ class Queue:
 
     def _make_room(self, entry: Entry) -> bool:
         if not self._plain:
-            self._room.look_again(entry)
+            self._capacity.look_again(entry)
         return True
 
     def remove(self, entry: Entry, cause: Cause = Cause.KILLED) -> bool:
@@ -987,7 +987,7 @@ class Queue:
         with self.lock:
             before = self.statistics.replaced
             if self.rules.overflow is Overflow.RING:
-                self._room.check(max(self.everything(), key=attrgetter("arrival"), default=None))
+                self._capacity.check(max(self.everything(), key=attrgetter("arrival"), default=None))
             return self.statistics.replaced - before
 
     def clear(self) -> int:
@@ -1256,7 +1256,7 @@ class Queue:
     @property
     def flow_stopped(self) -> bool:
         """Whether the queue has told its producers to wait."""
-        return self._room.flow.stopped
+        return self._capacity.flow.stopped
 
 
 def _check_time(time: float | None) -> None:

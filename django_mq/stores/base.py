@@ -14,7 +14,7 @@ from functools import cached_property, wraps
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from django_mq.engine.verdict import Verdict
-from django_mq.stores import refusals
+from django_mq.stores import errors
 from django_mq.stores.records import Chores, ClaimResult, Settlement
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class Store(Protocol):
         Until then an expiry, a ring, ``purge``, ``cancel`` and ``delete_queue`` may take back what a ``stealable``
         consumer was sent; its settlement is void, and gives the credit back. Raises UnsupportedRule.
         """
-        raise refusals.unsupported("a stealable consumer")
+        raise errors.unsupported("a stealable consumer")
 
     def give_back(self, session_id: int, settlements: Sequence[Settlement]) -> None:
         """Give messages back, uncounted, for which no verdict can be written, and write no other table."""

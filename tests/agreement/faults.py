@@ -110,8 +110,8 @@ FAULTS = (
         "a ring keeps one too many",
         (
             "sql/admission.py",
-            "if room.is_ring:\n                evicted",
-            "if room.is_ring and room.add(-1, 0) is None:\n                evicted",
+            "if capacity.is_ring:\n                evicted",
+            "if capacity.is_ring and capacity.add(-1, 0) is None:\n                evicted",
         ),
     ),
     fault("a ring spares the lowest level", ("lowest_level", "level >= %(level)s", "level > %(level)s")),

@@ -301,9 +301,7 @@ def begins_with_its_first_column(node: dict[str, Any]) -> bool:
 @pytest.mark.django_db(databases=["postgresql"])
 @pytest.mark.parametrize("generic", [False, True], ids=["custom plan", "generic plan"])
 @pytest.mark.parametrize("name", ["settle_and_claim_from_cursor", "claim_alone_from_cursor"])
-def test_a_claim_from_the_cursor_enters_the_index_behind_its_place(
-    postgresql: SQLStore, name: str, generic: bool
-) -> None:
+def test_a_claim_from_a_cursor_enters_the_index_there(postgresql: SQLStore, name: str, generic: bool) -> None:
     plan = list(explained(postgresql, name, generic=generic))
 
     [walk] = [node for node in plan if node.get("Index Name") == "django_mq_message_ready"]

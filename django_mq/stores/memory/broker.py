@@ -17,9 +17,9 @@ from django_mq.engine.rules import SHARED_TABLE, Rules
 from django_mq.engine.states import DEAD
 from django_mq.errors import PublishError, StoreError
 from django_mq.models import History
+from django_mq.stores.errors import no_such_queue
 from django_mq.stores.memory.row import MOST_REMEMBERED, row_of
 from django_mq.stores.records import QueueRecord, failed_attempt
-from django_mq.stores.refusals import no_such_queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

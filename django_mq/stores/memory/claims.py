@@ -12,7 +12,7 @@ from django_mq.engine.consumer import Consumer
 from django_mq.engine.states import CLAIMED
 from django_mq.engine.target import Target
 from django_mq.errors import SessionLost
-from django_mq.stores import refusals
+from django_mq.stores import errors
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.memory.row import row_of
 from django_mq.stores.records import ClaimResult
@@ -71,13 +71,13 @@ class Claims(Part):
         """Return the session. Raises what a claim of it may."""
         if isinstance(request.consumer, Target):
             if request.queues:
-                raise refusals.queues_of_target()
+                raise errors.queues_of_target()
         elif request.consumer is not None and len(request.queues) > 1:
-            raise refusals.several_queues()
+            raise errors.several_queues()
         for name in request.queues if request.consumer is None else ():
             queue = self.broker.queues.get(name)
             if queue is not None and queue.settings.nondestructive:
-                raise refusals.only_shown(name)
+                raise errors.only_shown(name)
         return self._living(session_id)
 
     def _living(self, session_id: int) -> WorkerSession:
@@ -89,7 +89,7 @@ class Claims(Part):
     def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
         session, queue = self._living(session_id), self.broker.existing(name)
         if queue.settings.exclusive and queue.in_slots() - {session_id}:
-            raise refusals.exclusive(name)
+            raise errors.exclusive(name)
         # Also without a consumer of its own, so that the session leaves the queue with its end.
         own = session.consumer_of(queue) if consumer is None else session.subscribed(queue, consumer)
         if queue.settings.exclusive or consumer is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, Cause, Fate
 from django_mq.engine.timeline import expiry_order
-from django_mq.stores import refusals
+from django_mq.stores import errors
 from django_mq.stores.memory.broker import Part
 from django_mq.stores.memory.row import EndedClaim, entry_of, row_of
 from django_mq.stores.records import WORKER_LOST, Counts, Reaped
@@ -108,14 +108,14 @@ class Operations(Part):
     def move(self, ids: Sequence[int], target: str) -> int:
         queue = self.broker.existing(target)
         if queue.engine.closed:
-            raise refusals.closed(target)
+            raise errors.closed(target)
         unheld = [row for row in self.broker.found(ids) if not row.held]
         coming = [row for row in _in_order(unheld) if queue.engine.find(str(row.message.message_id)) is None]
         moved = self._moved(coming, queue)
         if moved:
             queue.engine.entered(moved[-1].entry)
         elif coming and queue.settings.is_limited:
-            raise refusals.no_room(target)
+            raise errors.full(target)
         return len(moved)
 
     def _moved(self, rows: Sequence[Row], queue: BrokerQueue) -> list[Row]:

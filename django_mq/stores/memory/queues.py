@@ -10,7 +10,7 @@ from django_mq.engine.options import QueueOptions
 from django_mq.engine.queue import UNDELIVERED
 from django_mq.engine.states import CLAIMED, DEAD, STEALABLE
 from django_mq.errors import PublishError
-from django_mq.stores import refusals
+from django_mq.stores import errors
 from django_mq.stores.memory.broker import BrokerQueue, Part
 from django_mq.stores.memory.row import engine_message
 from django_mq.stores.values import later
@@ -64,7 +64,7 @@ class Queues(Part):
         except PublishError:
             is_welcome = False
         if not is_welcome:
-            raise refusals.not_taken(queue.name, target.name)
+            raise errors.not_taken(queue.name, target.name)
         return len(messages)
 
     def _check_deletable(self, queue: BrokerQueue, *, force: bool) -> None:
@@ -72,11 +72,11 @@ class Queues(Part):
         others = [each.settings for each in self.broker.queues.values()]
         sources = [each for each in others if name in (each.dead_letter_queue, each.expiry_queue)]
         if sources:
-            raise refusals.linked(name, len(sources))
+            raise errors.linked(name, len(sources))
         if queue.engine.statistics.depth and not force:
-            raise refusals.not_empty(name, claimed=False)
+            raise errors.not_empty(name, claimed=False)
         if any(entry.state is CLAIMED for entry in queue.engine.everything()):
-            raise refusals.not_empty(name, claimed=True)
+            raise errors.not_empty(name, claimed=True)
 
     def purge(self, name: str) -> int:
         return len(self.broker.existing(name).engine.purge((*UNDELIVERED, DEAD, STEALABLE)))
@@ -166,9 +166,9 @@ class Publications(Part):
     def _open_queue(self, name: str) -> BrokerQueue:
         queue = self.broker.queues.get(name)
         if queue is None:
-            raise refusals.undeclared(name)
+            raise errors.undeclared(name)
         if queue.engine.closed:
-            raise refusals.closed(name)
+            raise errors.closed(name)
         return queue
 
     def _check_ids(self, queue: BrokerQueue, messages: Mapping[int, Message]) -> None:

@@ -15,9 +15,9 @@ from django_mq.engine.claim import fitting, limit_of, merged, next_batch
 from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
+from django_mq.stores.errors import no_such_queue
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
 from django_mq.stores.records import Claimed, Space
-from django_mq.stores.refusals import no_such_queue
 from django_mq.stores.sql import SQLStore
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims, Facts

@@ -37,111 +37,113 @@ HIGHEST_LEVEL = 9
 
 
 class Capacity(Part):
-    def rooms(self, names: Iterable[str], *, wait: bool = True) -> dict[str, Room]:
-        """Lock those of the queues that have rules, in the order of their names, and return their rooms.
+    def capacities(self, names: Iterable[str], *, wait: bool = True) -> dict[str, QueueCapacity]:
+        """Lock those of the queues that have rules, in the order of their names, and return their capacities.
 
         With ``wait=False`` a queue that another transaction has locked is left out.
         """
         lock = "lock_queue" if wait else "lock_free_queue"
-        rooms = {}
+        capacities = {}
         for name in sorted(names):
             for row in self.rows(lock, queue=name):
-                rooms[name] = self._room(name, row)
-        return rooms
+                capacities[name] = self._capacity(name, row)
+        return capacities
 
-    def _room(self, name: str, row: Sequence[Any]) -> Room:
+    def _capacity(self, name: str, row: Sequence[Any]) -> QueueCapacity:
         queue_id, max_messages, max_bytes, overflow, key, messages, size_bytes, fresh = row
         known = fresh and messages is not None and (max_bytes is None or size_bytes is not None)
         held = (messages, size_bytes or 0) if known else (0, 0)
-        room = Room(queue_id, name, Limits(max_messages, max_bytes), Overflow(overflow), key, *held)
-        if room.is_limited and not known:
-            self._count_anew(room)
-        return room
+        capacity = QueueCapacity(queue_id, name, Limits(max_messages, max_bytes), Overflow(overflow), key, *held)
+        if capacity.is_limited and not known:
+            self._count_anew(capacity)
+        return capacity
 
-    def _count_anew(self, room: Room) -> None:
-        if room.limits.size_bytes is None:
-            most = (room.limits.messages or 0) + EVICTION_CHUNK
-            room.messages = self.rows("count_up_to", queue=room.name, limit=most)[0][0]
+    def _count_anew(self, capacity: QueueCapacity) -> None:
+        if capacity.limits.size_bytes is None:
+            most = (capacity.limits.messages or 0) + EVICTION_CHUNK
+            capacity.messages = self.rows("count_up_to", queue=capacity.name, limit=most)[0][0]
         else:
-            messages, size_bytes = self.rows("measure_queue", queue_id=room.queue_id)[0]
-            room.messages, room.size_bytes = messages, int(size_bytes)
-        room.exact = True
+            messages, size_bytes = self.rows("measure_queue", queue_id=capacity.queue_id)[0]
+            capacity.messages, capacity.size_bytes = messages, int(size_bytes)
+        capacity.exact = True
 
-    def is_exceeded(self, room: Room, messages: int = 0, size_bytes: int = 0) -> bool:
+    def is_exceeded(self, capacity: QueueCapacity, messages: int = 0, size_bytes: int = 0) -> bool:
         """Whether it would really hold too much: an estimate that says so is replaced by a count."""
-        if room.is_exceeded(messages, size_bytes) and not room.exact:
-            self._count_anew(room)
-        return room.is_exceeded(messages, size_bytes)
+        if capacity.is_exceeded(messages, size_bytes) and not capacity.exact:
+            self._count_anew(capacity)
+        return capacity.is_exceeded(messages, size_bytes)
 
-    def admitted(self, messages: Sequence[NewMessage], rooms: Mapping[str, Room]) -> list[NewMessage]:
+    def admitted(
+        self, messages: Sequence[NewMessage], capacities: Mapping[str, QueueCapacity]
+    ) -> list[NewMessage]:
         kept = list(messages)
-        for room in rooms.values():
-            mine = [message for message in messages if message.queue_name == room.name]
-            if not room.is_ring and self.is_exceeded(room, len(mine), size_of(mine)):
-                welcome = set(map(id, room.admit(mine)))
-                kept = [each for each in kept if each.queue_name != room.name or id(each) in welcome]
+        for capacity in capacities.values():
+            mine = [message for message in messages if message.queue_name == capacity.name]
+            if not capacity.is_ring and self.is_exceeded(capacity, len(mine), size_of(mine)):
+                welcome = set(map(id, capacity.admit(mine)))
+                kept = [each for each in kept if each.queue_name != capacity.name or id(each) in welcome]
         return kept
 
-    def settle_in(self, room: Room, messages: int, size_bytes: int, *, newest: int) -> int:
+    def settle_in(self, capacity: QueueCapacity, messages: int, size_bytes: int, *, newest: int) -> int:
         """So much has come to a queue: do what its limits say; return how many messages that has replaced."""
         evicted = 0
-        if room.is_limited:
-            room.add(messages, size_bytes)
-            if room.is_ring:
-                evicted = self._evict(room, spared=newest)
-            self._note(room)
+        if capacity.is_limited:
+            capacity.add(messages, size_bytes)
+            if capacity.is_ring:
+                evicted = self._evict(capacity, spared=newest)
+            self._note(capacity)
         return evicted
 
-    def _note(self, room: Room) -> None:
+    def _note(self, capacity: QueueCapacity) -> None:
         self.rows(
             "note_held",
-            queue_id=room.queue_id,
-            messages=room.messages,
+            queue_id=capacity.queue_id,
+            messages=capacity.messages,
             # Only a limit of bytes has them counted.
-            size_bytes=None if room.limits.size_bytes is None else room.size_bytes,
-            exact=room.exact,
+            size_bytes=None if capacity.limits.size_bytes is None else capacity.size_bytes,
+            exact=capacity.exact,
         )
 
-    def _evict(self, room: Room, *, spared: int) -> int:
+    def _evict(self, capacity: QueueCapacity, *, spared: int) -> int:
         """Replace ready messages, the first of the lowest level first, until the ring is not too full.
 
         What others hold, or have locked, stays: the ring may be too full for a while. Returns how many went.
         """
         level = evicted = 0
-        while level <= HIGHEST_LEVEL and self.is_exceeded(room):
-            found = self.rows("lowest_level", queue_id=room.queue_id, level=level)
+        while level <= HIGHEST_LEVEL and self.is_exceeded(capacity):
+            found = self.rows("lowest_level", queue_id=capacity.queue_id, level=level)
             if not found:
                 break
             level = found[0][0]
-            gone = self._evict_from(room, level, spared)
+            gone = self._evict_from(capacity, level, spared)
             evicted += gone
             if not gone:
                 level += 1
         return evicted
 
-    def _evict_from(self, room: Room, level: int, spared: int) -> int:
-        few = {"spared": spared, "limit": min(room.excess, EVICTION_CHUNK)}
-        rows = self.rows("evictable", queue_id=room.queue_id, level=level, **few)
+    def _evict_from(self, capacity: QueueCapacity, level: int, spared: int) -> int:
+        few = {"spared": spared, "limit": min(capacity.excess, EVICTION_CHUNK)}
+        rows = self.rows("evictable", queue_id=capacity.queue_id, level=level, **few)
         chosen = []
         for id_, size_bytes in rows:
-            if not room.is_exceeded():
+            if not capacity.is_exceeded():
                 break
             chosen.append(id_)
-            room.add(-1, -size_bytes)
+            capacity.add(-1, -size_bytes)
         return len(self.store.messages.remove(chosen, REPLACED)) if chosen else 0
 
 
 class LastValues(Part):
     """Keep one message per key, and what is held until it is settled."""
 
-    def replace(self, room: Room, keys: Mapping[int, str]) -> None:
+    def replace(self, capacity: QueueCapacity, keys: Mapping[int, str]) -> None:
         """Note the keys of new rows, given in the order of their arrival, and replace what was there."""
         for id_, key in keys.items():
             self.rows("set_value_key", id=id_, key=key)
         latest = {key: id_ for id_, key in keys.items()}
         for key, newest in latest.items():
-            if self._replace_older(room.queue_id, key, newest):
-                room.exact = False  # there is more room than was counted
+            if self._replace_older(capacity.queue_id, key, newest):
+                capacity.exact = False  # there is more room than was counted
 
     def _replace_older(self, queue_id: int, key: str, newest: int) -> int:
         """Replace what else is there with the key; return how many messages went at once."""
@@ -202,7 +204,7 @@ AT_LEAST_FOR_BYTES = 10
 
 
 @dataclass(slots=True)
-class Room:
+class QueueCapacity:
     """One queue's limits, and its contents as far as they are known: at most so much."""
 
     queue_id: int

@@ -19,7 +19,7 @@ from django_mq.engine.claim import fitting, left_behind, limit_of, merged, next_
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.places import order_of
 from django_mq.errors import SessionLost, StoreError
-from django_mq.stores import refusals
+from django_mq.stores import errors
 from django_mq.stores.records import Claimed, ClaimResult
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.queues import PAGE
@@ -91,10 +91,10 @@ class Claims(Part):
                 self.rows(statement, **params)
             facts = self._facts(self.database.each, session_id, {name: 0})[name]
             if facts.queue_id is None:
-                raise refusals.no_such_queue(name)
+                raise errors.no_such_queue(name)
             if facts.options.exclusive:
                 if facts.in_slots - {session_id}:
-                    raise refusals.exclusive(name)
+                    raise errors.exclusive(name)
                 if not facts.in_slots:
                     self.rows("own", queue_id=facts.queue_id, session=session_id)
 

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from django_mq.engine.options import MEMORY_OPTIONS, OPTIONS, OTHERS, others_in
 from django_mq.stores.connections import lock_of, translating
-from django_mq.stores.refusals import unsupported
+from django_mq.stores.errors import unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -87,9 +87,9 @@ class Maintenance(Part):
         """Do what a publisher into a ring would do, in a transaction of its own, as if nothing had come."""
         with self.database.transaction():
             evicted = 0
-            for room in self.store.capacity.rooms([name], wait=False).values():
-                newest = self.rows("newest_in_queue", queue_id=room.queue_id)[0][0]
-                evicted += self.store.capacity.settle_in(room, 0, 0, newest=newest or 0)
+            for capacity in self.store.capacity.capacities([name], wait=False).values():
+                newest = self.rows("newest_in_queue", queue_id=capacity.queue_id)[0][0]
+                evicted += self.store.capacity.settle_in(capacity, 0, 0, newest=newest or 0)
             return evicted
 
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:

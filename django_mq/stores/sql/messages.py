@@ -2,7 +2,7 @@
 
 A move follows the rules of the queue that a message comes to, in one transaction. It brings as much as fits and
 leaves the rest where it is, in order: nothing that exists is dropped because another queue is full. A ring makes
-room, and a later value replaces an older one.
+capacity, and a later value replaces an older one.
 
 A settlement writes verdicts behind the fence of the claim token.
 """
@@ -15,7 +15,7 @@ from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.message import Message, header_text
 from django_mq.engine.states import SCHEDULED
 from django_mq.engine.verdict import BY_EXPIRY, RELEASE, Verdict
-from django_mq.stores import refusals
+from django_mq.stores import errors
 from django_mq.stores.sql.database import Part
 from django_mq.stores.values import headers_in, storable
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from django_mq.stores.records import Failure, Receipt, Settlement
-    from django_mq.stores.sql.admission import Room
+    from django_mq.stores.sql.admission import QueueCapacity
     from django_mq.stores.sql.database import Rows, Statement
 
 
@@ -113,16 +113,16 @@ class Coming(NamedTuple):
 class Moves(Part):
     def move(self, ids: Sequence[int], target: str) -> int:
         if self.store.queues.existing(target).closed:
-            raise refusals.closed(target)
+            raise errors.closed(target)
         with self.database.transaction():
-            room = self.store.capacity.rooms([target]).get(target)
-            if room is None:
+            capacity = self.store.capacity.capacities([target]).get(target)
+            if capacity is None:
                 return self.store.messages.move_rows(ids, target)
-            coming = self._coming(ids, room)
-            fitting = self._fitting(coming, room)
-            if coming and not fitting and room.is_limited:
-                raise refusals.no_room(target)
-            return self._enter(fitting, room, lambda chosen: self.store.messages.move_rows(chosen, target))
+            coming = self._coming(ids, capacity)
+            fitting = self._fitting(coming, capacity)
+            if coming and not fitting and capacity.is_limited:
+                raise errors.full(target)
+            return self._enter(fitting, capacity, lambda chosen: self.store.messages.move_rows(chosen, target))
 
     def move_dead(self, ids: Sequence[int], *, expired: bool = False) -> int:
         """Send what is dead, or has expired, where its queue says; what finds no room stays as it is."""
@@ -131,10 +131,10 @@ class Moves(Part):
             constrained.setdefault(name, []).append(id_)
         others = set(ids).difference(*constrained.values())
         moved = self._move_dead([id_ for id_ in ids if id_ in others], expired=expired)
-        for name, room in self.store.capacity.rooms(constrained).items():
+        for name, capacity in self.store.capacity.capacities(constrained).items():
             # By arrival, as where no rule is.
-            fitting = self._fitting(sorted(self._coming(constrained[name], room)), room)
-            moved += self._enter(fitting, room, lambda chosen: self._move_dead(chosen, expired=expired))
+            fitting = self._fitting(sorted(self._coming(constrained[name], capacity)), capacity)
+            moved += self._enter(fitting, capacity, lambda chosen: self._move_dead(chosen, expired=expired))
         return moved
 
     def _move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
@@ -144,21 +144,21 @@ class Moves(Part):
         """Send expired messages that were set aside to their expiry queue; what cannot go there is over."""
         return self.move_dead(ids, expired=True) + len(self.store.messages.remove(ids, EXPIRED))
 
-    def _coming(self, ids: Sequence[int], room: Room) -> list[Coming]:
+    def _coming(self, ids: Sequence[int], capacity: QueueCapacity) -> list[Coming]:
         """Lock the messages that are not in the queue yet, of copies of one message the first; in order."""
-        rows = [Coming(*row) for row in self.rows("coming", ids=list(ids), queue_id=room.queue_id)]
+        rows = [Coming(*row) for row in self.rows("coming", ids=list(ids), queue_id=capacity.queue_id)]
         first = {row.message_id: row for row in reversed(rows)}
         return [row for row in rows if first[row.message_id] is row]
 
-    def _fitting(self, coming: Sequence[Coming], room: Room) -> list[Coming]:
+    def _fitting(self, coming: Sequence[Coming], capacity: QueueCapacity) -> list[Coming]:
         """Return those before the first that does not fit; a value in advance does not come at all."""
         fitting: list[Coming] = []
         size_bytes = 0
         for row in coming:
-            if row.state == SCHEDULED and self._key(row, room) is not None:
+            if row.state == SCHEDULED and self._key(row, capacity) is not None:
                 continue
-            fits = room.is_ring or not self.store.capacity.is_exceeded(
-                room, len(fitting) + 1, size_bytes + row.size_bytes
+            fits = capacity.is_ring or not self.store.capacity.is_exceeded(
+                capacity, len(fitting) + 1, size_bytes + row.size_bytes
             )
             if not fits:
                 break
@@ -167,27 +167,27 @@ class Moves(Part):
         return fitting
 
     @staticmethod
-    def _key(row: Coming, room: Room) -> str | None:
-        return key_in(str(row.headers), room.last_value_key) if room.last_value_key else None
+    def _key(row: Coming, capacity: QueueCapacity) -> str | None:
+        return key_in(str(row.headers), capacity.last_value_key) if capacity.last_value_key else None
 
-    def _enter(self, fitting: Sequence[Coming], room: Room, move: Callable[[list[int]], int]) -> int:
+    def _enter(self, fitting: Sequence[Coming], capacity: QueueCapacity, move: Callable[[list[int]], int]) -> int:
         moved = move([row.id for row in fitting]) if fitting else 0
         if not moved:
             return 0
         hexes = [str(row.message_id).replace("-", "") for row in fitting]
-        found = self.rows("moved_here", message_ids=hexes, queue_id=room.queue_id)
+        found = self.rows("moved_here", message_ids=hexes, queue_id=capacity.queue_id)
         arrived = {message_id: id_ for id_, message_id in found}
-        keys = {row.message_id: key for row in fitting if (key := self._key(row, room)) is not None}
+        keys = {row.message_id: key for row in fitting if (key := self._key(row, capacity)) is not None}
         by_id = {arrived[message_id]: key for message_id, key in keys.items() if message_id in arrived}
-        self.store.last_values.replace(room, dict(sorted(by_id.items())))
+        self.store.last_values.replace(capacity, dict(sorted(by_id.items())))
         size_bytes = sum(row.size_bytes for row in fitting)
-        self.store.capacity.settle_in(room, moved, size_bytes, newest=max(arrived.values()))
+        self.store.capacity.settle_in(capacity, moved, size_bytes, newest=max(arrived.values()))
         return moved
 
     def retry_dead(self, ids: Sequence[int]) -> int:
         with self.database.transaction():
             # As publishers do, and before any message is locked: a later value may just be on its way.
-            self.store.capacity.rooms(row[0] for row in self.rows("value_queues", ids=list(ids)))
+            self.store.capacity.capacities(row[0] for row in self.rows("value_queues", ids=list(ids)))
             retried = len(self.rows("retry_dead", ids=list(ids)))
             for id_, queue_id, key in self.rows("values_among", ids=list(ids)):
                 if key is not None:

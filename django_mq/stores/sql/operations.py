@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from django_mq.engine.states import QUEUE_DELETED
-from django_mq.stores import refusals
+from django_mq.stores import errors
 from django_mq.stores.records import failed_attempt
 from django_mq.stores.sql.database import Part
 from django_mq.stores.sql.messages import CANCELLED, PURGED, first_of
@@ -32,13 +32,13 @@ class Operations(Part):
         with self.database.transaction():
             use = self.rows("queue_use", queue=name)
             if not use:
-                raise refusals.no_such_queue(name)
+                raise errors.no_such_queue(name)
             if use[0][0]:
-                raise refusals.linked(name, use[0][0])
+                raise errors.linked(name, use[0][0])
             removed = self._empty(name) if force else 0
             self._wait_for_publishers()
             if self.rows("count_up_to", queue=name, limit=1)[0][0]:
-                raise refusals.not_empty(name, claimed=force)
+                raise errors.not_empty(name, claimed=force)
             for statement in ("drop_claim_lock", "drop_bindings", "drop_duplicates", "drop_queue"):
                 self.rows(statement, queue=name)
         return removed
@@ -55,7 +55,7 @@ class Operations(Part):
             self.store.messages.bury(ids, QUEUE_DELETED)
             moved = self.store.moves.move_dead(ids)
             if not moved:
-                raise refusals.not_taken(name, queue.dead_letter_queue)
+                raise errors.not_taken(name, queue.dead_letter_queue)
             sent += moved
         return sent
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.duplicates import id_taken, id_twice
-from django_mq.stores import refusals
+from django_mq.stores import errors
 from django_mq.stores.records import NewMessage
 from django_mq.stores.sql.admission import size_of, value_key
 from django_mq.stores.sql.database import Part
@@ -14,7 +14,7 @@ from django_mq.stores.sql.database import Part
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from django_mq.stores.sql.admission import Room
+    from django_mq.stores.sql.admission import QueueCapacity
     from django_mq.stores.sql.database import Rows
 
 
@@ -51,7 +51,7 @@ class Publications(Part):
                 return int(rows[0][0])
             if self.is_written([message], again=again):
                 return 0
-        raise refusals.unexplained(message)
+        raise errors.unexplained(message)
 
     def append_many(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
         return self.tried(lambda: self.append_complete(messages), messages, again=again)
@@ -66,7 +66,7 @@ class Publications(Part):
                 [missed] = error.args
             if self.is_written(missed, again=again):
                 return []
-        raise refusals.unexplained(messages[0])
+        raise errors.unexplained(messages[0])
 
     def append_one(self, message: NewMessage) -> Rows:
         return self.database.insert("append", **parameters_of(message))
@@ -112,9 +112,9 @@ class Publications(Part):
         """Raise UnknownQueue or QueueClosed for a queue that takes no messages."""
         queue = self.store.queues.queue(name)
         if queue is None:
-            raise refusals.undeclared(name)
+            raise errors.undeclared(name)
         if queue.closed:
-            raise refusals.closed(name)
+            raise errors.closed(name)
 
     def is_taken(self, message: NewMessage) -> bool:
         row = {"queue": message.queue_name, "message_id": message.message_id}
@@ -130,27 +130,27 @@ class ConstrainedPublications(Part):
 
     def _append(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
         """Append in the open transaction what the limits admit. Raises IncompleteError."""
-        rooms = self.store.capacity.rooms({message.queue_name for message in messages})
-        keys = _value_keys(messages, rooms)
+        capacities = self.store.capacity.capacities({message.queue_name for message in messages})
+        keys = _value_keys(messages, capacities)
         self.store.duplicate_ids.use(messages)
-        kept = self.store.capacity.admitted(messages, rooms)
+        kept = self.store.capacity.admitted(messages, capacities)
         if len(kept) < len(messages):
-            self._give_up(messages, kept, rooms, again=again)
+            self._give_up(messages, kept, capacities, again=again)
         ids = dict(zip(map(id, kept), self.store.publications.append_complete(kept), strict=True))
-        for name, room in rooms.items():
+        for name, capacity in capacities.items():
             mine = [message for message in kept if message.queue_name == name]
             self.store.last_values.replace(
-                room, {ids[id(each)]: keys[id(each)] for each in mine if id(each) in keys}
+                capacity, {ids[id(each)]: keys[id(each)] for each in mine if id(each) in keys}
             )
             if mine:
-                self.store.capacity.settle_in(room, len(mine), size_of(mine), newest=ids[id(mine[-1])])
+                self.store.capacity.settle_in(capacity, len(mine), size_of(mine), newest=ids[id(mine[-1])])
         return [ids.get(id(message), 0) for message in messages]
 
     def _give_up(
         self,
         messages: Sequence[NewMessage],
         kept: Sequence[NewMessage],
-        rooms: Mapping[str, Room],
+        capacities: Mapping[str, QueueCapacity],
         *,
         again: bool,
     ) -> None:
@@ -159,21 +159,25 @@ class ConstrainedPublications(Part):
         Raises QueueClosed, and DuplicateMessage for a message that is there, unless it is published again.
         """
         welcome = set(map(id, kept))
-        for name, room in rooms.items():
+        for name, capacity in capacities.items():
             dropped = [each for each in messages if each.queue_name == name and id(each) not in welcome]
             if dropped:
                 self.store.publications.check_open(name)
                 if taken := [each for each in dropped if not again and self.store.publications.is_taken(each)]:
                     raise id_taken(name, taken[0].message_id)
-                self.rows("count_dropped", queue_id=room.queue_id, dropped=len(dropped))
-                self.store.duplicate_ids.take_back(room.queue_id, dropped)
+                self.rows("count_dropped", queue_id=capacity.queue_id, dropped=len(dropped))
+                self.store.duplicate_ids.take_back(capacity.queue_id, dropped)
 
 
-def _value_keys(messages: Sequence[NewMessage], rooms: Mapping[str, Room]) -> dict[int, str]:
+def _value_keys(messages: Sequence[NewMessage], capacities: Mapping[str, QueueCapacity]) -> dict[int, str]:
     keys = {}
     for message in messages:
-        room = rooms.get(message.queue_name)
-        key = value_key(message, room.last_value_key) if room is not None and room.last_value_key else None
+        capacity = capacities.get(message.queue_name)
+        key = (
+            value_key(message, capacity.last_value_key)
+            if capacity is not None and capacity.last_value_key
+            else None
+        )
         if key is not None:
             keys[id(message)] = key
     return keys

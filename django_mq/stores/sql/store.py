@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.engine.verdict import DECLINE
-from django_mq.stores import refusals
+from django_mq.stores import errors
 from django_mq.stores.base import Store, assembled
 from django_mq.stores.sql.admission import Capacity, DuplicateIds, LastValues
 from django_mq.stores.sql.browser import Browser
@@ -90,9 +90,9 @@ class SQLStore(Store):
     def refuse_consumers(self, consumer: Consumer | Target | None, settlements: Sequence[Settlement] = ()) -> None:
         """Raise UnsupportedRule for what only queues in memory give consumers."""
         if consumer is not None:
-            raise refusals.unsupported("a consumer with a selector, credit for bytes or wake-ups")
+            raise errors.unsupported("a consumer with a selector, credit for bytes or wake-ups")
         if any(item.verdict is DECLINE for item in settlements):
-            raise refusals.unsupported("the verdict DECLINE")
+            raise errors.unsupported("the verdict DECLINE")
 
     # The database.
 

@@ -23,7 +23,7 @@ from django_mq.models import Message as Row
 from django_mq.models import Queue
 from django_mq.stores.memory.store import MemoryStore
 from django_mq.stores.records import Times
-from django_mq.stores.sql.admission import Room
+from django_mq.stores.sql.admission import QueueCapacity
 from tests.stores.builders import a_message, claim, declare, publish
 from tests.stores.conftest import needs_rows
 
@@ -189,7 +189,7 @@ def test_a_ring_is_trimmed_where_the_engine_says_that_it_holds_too_much(store: S
     needs_rows(store)
     queue = Queue.objects.using(store.alias).filter(name=declare(store, "ring"))
     for most, most_bytes, held, held_bytes in product((None, 1), (None, 10), (1, 2), (10, 11)):
-        room = Room(
+        capacity = QueueCapacity(
             queue_id=0,
             name="ring",
             limits=Limits(most, most_bytes),
@@ -208,4 +208,6 @@ def test_a_ring_is_trimmed_where_the_engine_says_that_it_holds_too_much(store: S
                 held_bytes=held_bytes,
             )
 
-            assert store.chores().trim == (room.is_ring and (counted_at is None or room.is_exceeded())), room
+            assert store.chores().trim == (capacity.is_ring and (counted_at is None or capacity.is_exceeded())), (
+                capacity
+            )

@@ -32,7 +32,7 @@ def test_a_move_brings_as_much_as_fits_in_order(store: Store, orders: str) -> No
     assert store.move(published, "narrow") == 2
     assert ready(store, "narrow")[1:] == expected[:2]
     assert ready(store, orders) == expected[2:]
-    with pytest.raises(QueueFull, match="no room"):
+    with pytest.raises(QueueFull, match="is full"):
         store.move(ids(store.browse(orders, states=[READY])), "narrow")
 
 

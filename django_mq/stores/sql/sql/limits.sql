@@ -54,7 +54,7 @@ SELECT count(*), coalesce(sum(size_bytes), 0) FROM (
     SELECT {size_bytes} AS size_bytes FROM django_mq_message m WHERE m.state = 3 AND m.queue_id = %(queue_id)s
 ) counted
 
--- name: _overfull. The same as is_exceeded() of Room in django_mq/stores/sql/admission.py; a ring not counted yet may be.
+-- name: _overfull. The same as is_exceeded() of QueueCapacity in django_mq/stores/sql/admission.py; a ring not counted yet may be.
 ring.overflow = 'ring'
 AND (ring.max_messages IS NOT NULL OR ring.max_bytes IS NOT NULL)
 AND (ring.counted_at IS NULL OR ring.held_messages > ring.max_messages OR ring.held_bytes > ring.max_bytes)

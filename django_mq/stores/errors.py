@@ -69,8 +69,8 @@ def not_taken(name: str, target: str) -> QueueInUse:
     )
 
 
-def no_room(name: str) -> QueueFull:
-    return QueueFull(f"Queue {name!r} has no room for the first of these messages.", queue=name)
+def full(name: str) -> QueueFull:
+    return QueueFull(f"Queue {name!r} is full: the first of these messages does not fit.", queue=name)
 
 
 def unexplained(message: NewMessage) -> StoreUnavailable:
