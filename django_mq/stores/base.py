@@ -379,7 +379,7 @@ class Store(Protocol):
     ) -> None:
         """Remember a failed attempt that no settlement carries."""
 
-    # The volatile lane: remote control, events and replies, in rows that go with their reader.
+    # Transient queues: remote control, events and replies, in rows that go with their reader.
 
     def volatile_bind(
         self, *, exchange: str, exchange_type: str, pattern: str, queue: str, seconds: float

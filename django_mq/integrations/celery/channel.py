@@ -23,7 +23,7 @@ from django_mq.engine.verdict import Ending
 from django_mq.integrations.celery.message import MESSAGE_ID, consumer_priority, given, options_in, with_attributes
 from django_mq.integrations.celery.message import Message as ClaimedMessage
 from django_mq.integrations.celery.publisher import Batch
-from django_mq.integrations.celery.qos import Ledger, judged
+from django_mq.integrations.celery.qos import ChannelQoS, judged
 from django_mq.integrations.celery.transient_queues import is_mailbox, locked
 from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.records import Failure
@@ -41,8 +41,8 @@ class Channel(virtual.Channel):
     """One channel of the transport; all channels of a transport share its session."""
 
     Message = ClaimedMessage
-    QoS = Ledger  # type: ignore[assignment]  # stands in for it without being one
-    qos: Ledger  # type: ignore[assignment]
+    QoS = ChannelQoS  # type: ignore[assignment]  # stands in for it without being one
+    qos: ChannelQoS  # type: ignore[assignment]
     supports_fanout = True
     #: Bodies are stored as the bytes they are.
     body_encoding: Any = None
@@ -67,7 +67,7 @@ class Channel(virtual.Channel):
 
     @apart_from_event_loops
     def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
-        """Declare a queue: durable ones become rows, the others belong to the volatile lane.
+        """Declare a queue: durable ones become rows, the others belong to the transient queues.
 
         RabbitMQ's arguments count where they create the queue, see ``message.py``.
         """
@@ -85,12 +85,12 @@ class Channel(virtual.Channel):
     def _declare_volatile(self, name: str, *, exclusive: bool) -> None:
         if exclusive and not is_mailbox(name) and self.open_transport.declarations.exists(name):
             raise locked(name, "it is there already, and not exclusive")
-        self.open_transport.lane.declare(name, exclusive=exclusive)
+        self.open_transport.transient.declare(name, exclusive=exclusive)
 
     def _declare_durable(self, name: str, arguments: Any) -> None:
         rules = options_in(arguments)
         if not self.open_transport.declarations.exists(name):
-            self.open_transport.lane.refuse_others_queue(name)
+            self.open_transport.transient.refuse_others_queue(name)
         self.open_transport.declarations.ensure(name, rules=rules)
 
     def prepare_queue_arguments(self, arguments: Any, **more: Any) -> Any:
@@ -98,15 +98,17 @@ class Channel(virtual.Channel):
         return with_attributes(arguments, **more)
 
     def _has_queue(self, queue: str, **_: Any) -> bool:
-        return self._in_lane(queue) or self.open_transport.declarations.exists(queue)
+        return self._is_transient(queue) or self.open_transport.declarations.exists(queue)
 
-    def _in_lane(self, queue: str) -> bool:
+    def _is_transient(self, queue: str) -> bool:
         """Whether a queue is volatile, whoever declared it. Raises ResourceLocked if it is another connection's.
 
-        Of a durable queue nothing but its name is asked: the lane has none of that name.
+        No statement is made for a durable queue whose name is known: no transient queue has it.
         """
-        lane = self.open_transport.lane
-        return queue in lane.queues or (not self.open_transport.declarations.knows(queue) and lane.find(queue))
+        transient = self.open_transport.transient
+        return queue in transient.queues or (
+            not self.open_transport.declarations.knows(queue) and transient.find(queue)
+        )
 
     @apart_from_event_loops
     def queue_bind(
@@ -122,12 +124,12 @@ class Channel(virtual.Channel):
         _check_binding(exchange, routing_key)
         kind = self._type_of(exchange)
         self.state.binding_declare(queue, exchange, routing_key, arguments)
-        if queue in self.open_transport.lane.queues:
-            self.open_transport.lane.bind(queue, exchange, kind, routing_key or "")
+        if queue in self.open_transport.transient.queues:
+            self.open_transport.transient.bind(queue, exchange, kind, routing_key or "")
         elif kind == "direct" and exchange == routing_key == queue:
             return
-        elif self._in_lane(queue):
-            self.open_transport.lane.bind(queue, exchange, kind, routing_key or "")
+        elif self._is_transient(queue):
+            self.open_transport.transient.bind(queue, exchange, kind, routing_key or "")
         else:
             self.open_transport.declarations.bind(queue, exchange, kind, routing_key or "")
 
@@ -160,16 +162,16 @@ class Channel(virtual.Channel):
         queue = plain(queue)
         if if_unused and queue in self._active_queues:
             return 0
-        in_lane = self._in_lane(queue)
+        is_transient = self._is_transient(queue)
         self.state.queue_bindings_delete(queue)
-        if in_lane:
-            return self.open_transport.lane.drop(queue)
+        if is_transient:
+            return self.open_transport.transient.drop(queue)
         return self.open_transport.declarations.delete(queue, force=not if_empty)
 
     @apart_from_event_loops
     def after_reply_message_received(self, queue: str) -> None:
         """Forget a reply queue; its next message would have nobody to go to."""
-        self.open_transport.lane.drop(queue)
+        self.open_transport.transient.drop(queue)
 
     @apart_from_event_loops
     def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
@@ -184,8 +186,8 @@ class Channel(virtual.Channel):
     @apart_from_event_loops
     def _purge(self, queue: str) -> int:
         queue = plain(queue)
-        if self._in_lane(queue):
-            return self.open_transport.lane.purge(queue)
+        if self._is_transient(queue):
+            return self.open_transport.transient.purge(queue)
         return self.open_transport.declarations.purge(queue)
 
     # Publishing.
@@ -226,19 +228,21 @@ class Channel(virtual.Channel):
             message = self.prepare_message(message, content_type="text/plain", content_encoding="utf-8")
         exchange, routing_key = plain(exchange), plain(routing_key)
         message["properties"]["delivery_info"].update(exchange=exchange or "", routing_key=routing_key)
-        if not exchange and self._leads_to_lane(routing_key):
-            self.open_transport.lane.put([routing_key], message)
+        if not exchange and self._leads_to_transient(routing_key):
+            self.open_transport.transient.put([routing_key], message)
             return
         durable, volatile = self._routes(exchange, routing_key)
         if volatile:
-            self.open_transport.lane.put(volatile, message)
+            self.open_transport.transient.put(volatile, message)
         if durable:
             self.open_transport.publisher.publish(durable, message, batch=batch)
 
-    def _leads_to_lane(self, queue: str) -> bool:
-        """Whether a queue's name leads to the lane; of the usual queue it is known without a statement."""
-        lane = self.open_transport.lane
-        return queue in lane.queues or (not self.open_transport.declarations.knows(queue) and lane.reaches(queue))
+    def _leads_to_transient(self, queue: str) -> bool:
+        """Whether the name is that of a transient queue. For a known durable queue, no statement is made."""
+        transient = self.open_transport.transient
+        return queue in transient.queues or (
+            not self.open_transport.declarations.knows(queue) and transient.reaches(queue)
+        )
 
     def create_publish_batch(self, max_size: int) -> Batch:
         """Return what gathers the messages of ``Producer.batch()``."""
@@ -250,7 +254,7 @@ class Channel(virtual.Channel):
         text(routing_key, "routing_key")
         kind = self._type_of(exchange)
         durable = self.open_transport.declarations.bound_queues(exchange, routing_key)
-        volatile = self.open_transport.lane.bound_queues(exchange, kind, routing_key)
+        volatile = self.open_transport.transient.bound_queues(exchange, kind, routing_key)
         if not durable and not volatile and kind == "direct" and exchange == routing_key:
             durable = [routing_key]
         return durable, volatile
@@ -271,7 +275,7 @@ class Channel(virtual.Channel):
         Raises ChannelError if that is no whole number, and ResourceLocked for another connection's queue.
         """
         queue = plain(queue)
-        self._in_lane(queue)
+        self._is_transient(queue)
         self._priorities[queue] = consumer_priority(arguments)
         consumer_tag = consumer_tag or str(new_message_id())
         self._tag_to_queue[consumer_tag] = queue
@@ -337,7 +341,7 @@ class Channel(virtual.Channel):
     def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> Any:
         """Claim one message, or return None. Raises ResourceLocked for another connection's queue."""
         queue = plain(queue)
-        self._in_lane(queue)
+        self._is_transient(queue)
         payload = self.open_transport.get_one(queue)
         if payload is None:
             return None

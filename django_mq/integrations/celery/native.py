@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.session import Session
     from django_mq.engine.verdict import Policy
     from django_mq.integrations.celery.channel import Channel
-    from django_mq.integrations.celery.qos import Ledger
+    from django_mq.integrations.celery.qos import ChannelQoS
     from django_mq.integrations.celery.transport import Transport
     from django_mq.stores.records import Settlement
 
@@ -263,9 +263,9 @@ class NativeConsumer:
 
     def credit(self) -> int:
         """How many more messages the handler may be given."""
-        ledger: Ledger = self.channel.qos
-        self._tags = {tag for tag in self._tags if tag in ledger}
-        return max(0, min(ledger.credit(), self._limit - len(self._tags)))
+        qos: ChannelQoS = self.channel.qos
+        self._tags = {tag for tag in self._tags if tag in qos}
+        return max(0, min(qos.credit(), self._limit - len(self._tags)))
 
     @property
     def _limit(self) -> int:

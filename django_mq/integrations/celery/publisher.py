@@ -2,7 +2,7 @@
 
 Three publishes stay outside it, each for a reason: a task's own retry or replacement (the exception
 that follows it rolls the transaction back, and the task would be lost), a publish under a
-running event loop (Django has no transaction there; see ``apart_from_event_loops``), and the volatile lane.
+running event loop (Django has no transaction there; see ``apart_from_event_loops``), and the transient queues.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _retried(message: dict[str, Any]) -> str | None:
 #
 # The rows wait here until so many have gathered, the batch is flushed, or its context ends.
 # They are written in the transaction that is open then. What cannot wait, does not: the
-# volatile lane, and the running task's own retry.
+# transient queues, and the running task's own retry.
 
 
 class Batch:
@@ -266,7 +266,7 @@ class Declarations:
         return 0
 
 
-# Which connection writes what must not wait for the caller's transaction: queues, bindings, the volatile lane.
+# Which connection writes what must not wait for the caller's transaction: queues, bindings, the transient queues.
 #
 # no transaction is open      Django's own, which commits by itself
 # one is open                 a private one, closed after use: most processes never publish again

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_mq.celery")
 
 
-class Ledger:
+class ChannelQoS:
     """Stands where Kombu expects a QoS. Restoring never writes a message again: it releases a lease.
 
     Settling is a dictionary pop and a queue append, so that pool threads and signal
@@ -158,7 +158,7 @@ def _running_task_ids() -> set[str]:
 PORTION_SECONDS = 0.02
 
 
-class Handover:
+class PrefetchBuffer:
     """What one transport has claimed and not yet given to a callback, in order."""
 
     def __init__(self, transport: Transport, *, redis_order: bool) -> None:
@@ -322,7 +322,7 @@ MOST_AHEAD = 500
 STALE_SECONDS = 0.2
 
 
-class Ahead:
+class AdaptivePrefetch:
     """The pace of one transport."""
 
     def __init__(self) -> None:

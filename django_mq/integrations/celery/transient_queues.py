@@ -1,4 +1,4 @@
-"""The volatile lane: remote control, its replies, and events.
+"""Transient queues: remote control, its replies, and events.
 
 Queues that are declared auto-deleting or exclusive live here: their messages are small rows
 that whoever reads deletes and age sweeps away, never rows of the hot table.
@@ -45,7 +45,7 @@ ADDRESSED_SECONDS = 3600.0
 REMEMBER_SECONDS = 0.5
 
 
-class VolatileLane:
+class TransientQueues:
     """The volatile queues of one transport."""
 
     def __init__(self, store: Callable[[], AbstractContextManager[Store]], *, redis_order: bool = False) -> None:
@@ -226,12 +226,12 @@ def _loaded(payload: str) -> dict[str, Any]:
     return message | {"body": message["body"].encode("utf-8", "surrogateescape")}
 
 
-# Which connection a queue of the volatile lane belongs to.
+# Which connection a queue of the transient queues belongs to.
 #
 # A volatile queue has no row. So that a publisher finds it by its name, its declarer leaves
 # a binding of the queue to itself, as AMQP binds each queue to the exchange without a name. An
 # exclusive queue has a second one that names its owner: one connection. It is renewed with the
-# lane's other bindings, and every other connection that wants to use the queue is refused.
+# other bindings, and every other connection that wants to use the queue is refused.
 
 #: A queue's binding to itself names this exchange and the queue. AMQP keeps ``amq.`` for the broker.
 OWN = "amq.queue:"

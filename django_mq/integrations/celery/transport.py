@@ -30,8 +30,8 @@ from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery.channel import Channel as MQChannel
 from django_mq.integrations.celery.publisher import Committing, Declarations, Publisher
-from django_mq.integrations.celery.qos import Ahead, Handover, told_to_stop
-from django_mq.integrations.celery.transient_queues import VolatileLane
+from django_mq.integrations.celery.qos import AdaptivePrefetch, PrefetchBuffer, told_to_stop
+from django_mq.integrations.celery.transient_queues import TransientQueues
 from django_mq.integrations.celery.url import Address, current
 from django_mq.notifications.base import ANY, volatile_topic
 from django_mq.stores.connections import apart_from_event_loops
@@ -99,13 +99,13 @@ class Transport(virtual.Transport):
         self._listed = address.listed
         self._runtime: ConsumerRuntime | None = None
         self._committing = Committing(self.alias, self._consuming_session)
-        self.lane = VolatileLane(self._committing, redis_order=address.redis_order)
+        self.transient = TransientQueues(self._committing, redis_order=address.redis_order)
         self.declarations = Declarations(self._committing)
         self.publisher = Publisher(
             self.alias, self.declarations, self._committing.private, redis_order=address.redis_order
         )
-        self.handover = Handover(self, redis_order=address.redis_order)
-        self._ahead = Ahead()
+        self.buffer = PrefetchBuffer(self, redis_order=address.redis_order)
+        self._adaptive_prefetch = AdaptivePrefetch()
         self._channel_of: dict[str, MQChannel] = {}
         # Those of them that consume durable queues.
         self._consuming: frozenset[MQChannel] = frozenset()
@@ -150,9 +150,9 @@ class Transport(virtual.Transport):
     def close_connection(self, connection: Any) -> None:
         """Give back what was not started; running tasks may settle until they end."""
         self._leave_loop()
-        self.handover.release()
+        self.buffer.release()
         super().close_connection(connection)
-        self.lane.close()
+        self.transient.close()
         self._retire()
 
     def driver_version(self) -> str:
@@ -173,7 +173,7 @@ class Transport(virtual.Transport):
                 name=lambda: "" if self._worker is None else self._worker.name,
                 describe=self._describe,
                 on_command=self._on_command,
-                mind=self.handover.give_back_stale,  # the loop may be blocked
+                mind=self.buffer.give_back_stale,  # the loop may be blocked
             )
             self._runtime = ConsumerRuntime(self.alias, kind="celery", driver=driver, listed=self._listed)
         return self._runtime
@@ -211,7 +211,7 @@ class Transport(virtual.Transport):
         """Stop claiming from a queue, at once, and give back what no callback has seen."""
         self._callbacks.pop(queue or "", None)
         self._channel_of.pop(queue or "", None)
-        self.handover.release(queue or "")
+        self.buffer.release(queue or "")
         self._changed()
 
     def serve(self, worker: ServedWorker) -> None:
@@ -229,12 +229,12 @@ class Transport(virtual.Transport):
         queues = list(self.native)
         self.native.clear()
         for queue in queues:
-            self.handover.release(queue)
+            self.buffer.release(queue)
         self._changed()
 
     def _changed(self) -> None:
-        volatile = [queue for queue in self._channel_of if queue in self.lane.queues]
-        durable = [queue for queue in self._channel_of if queue not in self.lane.queues]
+        volatile = [queue for queue in self._channel_of if queue in self.transient.queues]
+        durable = [queue for queue in self._channel_of if queue not in self.transient.queues]
         self._consuming = frozenset(self._channel_of[queue] for queue in durable)
         durable += self.native
         if durable or volatile or self.on_loop or self._consuming_session() is not None:
@@ -252,7 +252,7 @@ class Transport(virtual.Transport):
     def _describe(self) -> Workload:
         """What the operator sees of this transport's consumers."""
         channels = [
-            (queue, channel) for queue, channel in self._channel_of.items() if queue not in self.lane.queues
+            (queue, channel) for queue, channel in self._channel_of.items() if queue not in self.transient.queues
         ]
         tasks = [channel.qos.describe(queue) for queue, channel in channels]
         consumers = (*tasks, *(consumer.describe() for consumer in list(self.native.values())))
@@ -278,29 +278,29 @@ class Transport(virtual.Transport):
         self._driver = threading.get_ident()
         delivered = self._work_volatile()
         self._claim()
-        return delivered + self.handover.portion()
+        return delivered + self.buffer.portion()
 
     def _claim(self) -> None:
         """Claim when everything claimed before has been handed over, or has gone back."""
-        if self.handover:
-            self.handover.give_back_stale()
+        if self.buffer:
+            self.buffer.give_back_stale()
             self._able = False  # enough is claimed already
             return
         runtime = self._runtime
         if runtime is None:
             return
         settled = self._settled()
-        ahead = self._ahead.amount(settled) if self._may_claim_ahead(runtime) else 0
+        ahead = self._adaptive_prefetch.amount(settled) if self._may_claim_ahead(runtime) else 0
         limits, credit = self._credit(ahead)
         slots = credit if self._worker is None else self._worker.slots()
         refill = max(1, max(self._window(), ahead) // 2)
         self._able = credit > 0 and slots > 0
         claimed = runtime.claim(limits, credit=credit, slots=slots, refill=refill)
         if claimed:
-            self._ahead.claimed(settled, len(claimed))
-            self.handover.add(claimed)
+            self._adaptive_prefetch.claimed(settled, len(claimed))
+            self.buffer.add(claimed)
             # Settling asks what is remembered only: it may happen anywhere, in signal handlers too.
-            self.declarations.refresh(self.handover.queues())
+            self.declarations.refresh(self.buffer.queues())
 
     def _may_claim_ahead(self, runtime: ConsumerRuntime) -> bool:
         """Whether one window is all that limits what is held: no handler, queue or operator does, too."""
@@ -323,7 +323,7 @@ class Transport(virtual.Transport):
         """Return the credit of the queues that have some, and of the channels together; ``ahead`` needs none."""
         credit = {queue: max(channel.qos.credit(), ahead) for queue, channel in self._channel_of.items()}
         credit |= {queue: consumer.credit() for queue, consumer in self.native.items()}
-        able = {queue: left for queue, left in credit.items() if left > 0 and queue not in self.lane.queues}
+        able = {queue: left for queue, left in credit.items() if left > 0 and queue not in self.transient.queues}
         # A handler's messages use the credit of its channel, too.
         channels = {channel for queue, channel in self._channel_of.items() if queue in able}
         channels |= {consumer.channel for queue, consumer in self.native.items() if queue in able}
@@ -334,27 +334,27 @@ class Transport(virtual.Transport):
 
     def get_one(self, queue: str) -> dict[str, Any] | None:
         """Claim one message of a queue for ``basic_get``."""
-        if queue in self.lane.queues:
-            return next((_tagged(message) for _, message in self.lane.take([queue], limit=1)), None)
+        if queue in self.transient.queues:
+            return next((_tagged(message) for _, message in self.transient.take([queue], limit=1)), None)
         request = ClaimRequest(queues=(queue,), credit=1)
         while claimed := self.session.settle_and_claim(request).claimed:
-            if self.handover.ends(claimed[0]):
+            if self.buffer.ends(claimed[0]):
                 continue
             self.declarations.refresh([queue])
-            payload = self.handover.payload(claimed[0])
+            payload = self.buffer.payload(claimed[0])
             if payload is not None:
                 return payload
         return None
 
     def _work_volatile(self) -> int:
-        if not any(queue in self.lane.queues for queue in self._channel_of):
+        if not any(queue in self.transient.queues for queue in self._channel_of):
             return 0
-        for lost in self.lane.renew():
+        for lost in self.transient.renew():
             self.cancel(lost)
         if not self._volatile_look:
             return 0
         self._volatile_look = False
-        taken = self.lane.take([queue for queue in self._channel_of if queue in self.lane.queues])
+        taken = self.transient.take([queue for queue in self._channel_of if queue in self.transient.queues])
         for queue, message in taken:
             self._deliver_volatile(queue, message)
         return len(taken)
@@ -386,12 +386,12 @@ class Transport(virtual.Transport):
         if self._work_volatile():
             return True
         self._claim()
-        return bool(self.handover.portion(BLOCKING_SECONDS))
+        return bool(self.buffer.portion(BLOCKING_SECONDS))
 
     def _wait(self, left: float | None) -> None:
         if not self._settle_down():
             return
-        waits = (left, self.runtime.wait_seconds(), self.handover.stale_seconds())
+        waits = (left, self.runtime.wait_seconds(), self.buffer.stale_seconds())
         self.runtime.wait(min(seconds for seconds in waits if seconds is not None))
         self._hear()
         self._poll()
@@ -429,7 +429,7 @@ class Transport(virtual.Transport):
 
     def _on_tick(self) -> None:
         """Run before every wait of the loop: constant time when there is nothing to do."""
-        if self.work() or self.handover.ready:
+        if self.work() or self.buffer.ready:
             # The pool's own tick, after which it writes to its processes, may have had its turn
             # before this one (ticks are a set): without another turn the task waits for the next event.
             self._pool_is_next = True
@@ -448,7 +448,7 @@ class Transport(virtual.Transport):
 
     def _timer_seconds(self) -> float | None:
         """Return when to turn although nothing happens, None if never."""
-        times = [self.runtime.seconds_until_due(), self.handover.stale_seconds()]
+        times = [self.runtime.seconds_until_due(), self.buffer.stale_seconds()]
         return min((seconds for seconds in times if seconds is not None), default=None)
 
     def _arm_timer(self) -> None:

@@ -2,7 +2,7 @@
 
 The engine's broker decides, under its one lock, with the policy of a shared table. Around it stands what a
 database adds: row ids, worker sessions and their deadlines, the facts about them that the engine's arbiter
-asks for, history, bindings, the volatile lane.
+asks for, history, bindings, transient queues.
 
     store.py        a handle: hands each call to the part of its subject, under the broker's lock
     broker.py       what all handles of one name share, one queue of it, and what takes effect with a commit
@@ -12,7 +12,7 @@ asks for, history, bindings, the volatile lane.
     claims.py       the lease
     settlements.py  verdicts
     operations.py   what operators see and do, and maintenance
-    volatile.py     the volatile lane
+    volatile.py     transient queues
 
 What differs from a database: nothing outlives the process. Django's transactions do not concern the store; in
 a transaction of its own, messages and settlements take effect with the commit. A forked child cannot reach its

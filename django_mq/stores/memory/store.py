@@ -12,7 +12,7 @@ from django_mq.stores.memory.operations import Browser, Maintenance, Operations
 from django_mq.stores.memory.queues import Publications, Queues
 from django_mq.stores.memory.sessions import Sessions
 from django_mq.stores.memory.settlements import Settlements
-from django_mq.stores.memory.volatile import VolatileLane
+from django_mq.stores.memory.volatile import VolatileMessages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ class MemoryStore(Store):
     operations = cached_property(Operations)
     maintenance = cached_property(Maintenance)
     browser = cached_property(Browser)
-    volatile = cached_property(VolatileLane)
+    volatile = cached_property(VolatileMessages)
 
     def settle_and_claim(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None

@@ -1,4 +1,4 @@
-"""The volatile lane: bindings and messages that may be lost."""
+"""Transient queues: bindings and messages that may be lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class VolatileLane(Part):
+class VolatileMessages(Part):
     def volatile_bind(
         self,
         *,

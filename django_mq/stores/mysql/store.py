@@ -27,7 +27,7 @@ from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.sessions import Sessions
-from django_mq.stores.sql.volatile import VolatileLane
+from django_mq.stores.sql.volatile import VolatileMessages
 from django_mq.stores.values import storable, time_or_none
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ class MySQLBrowser(Browser):
         return frozenset(str(number) for number in written - committed)
 
 
-class MySQLVolatileLane(VolatileLane):
+class MySQLVolatileMessages(VolatileMessages):
     """Lock the oldest messages, then delete them; write copies one by one."""
 
     def volatile_put(self, queues: Sequence[str], payload: str, *, seconds: float) -> None:
@@ -340,7 +340,7 @@ class MySQLStore(SQLStore):
     settlements = cached_property(MySQLSettlements)
     maintenance = cached_property(MySQLMaintenance)
     browser = cached_property(MySQLBrowser)
-    volatile = cached_property(MySQLVolatileLane)
+    volatile = cached_property(MySQLVolatileMessages)
 
     # The server.
 

@@ -4,7 +4,7 @@
 method of its name. In the order in which a message meets them: ``database.py`` runs statements, ``queues.py``
 declares, ``publications.py`` writes, ``admission.py`` applies the rules for what comes, ``sessions.py`` opens
 sessions, ``claims.py`` leases, ``messages.py`` writes verdicts, moves and dead-letters, ``maintenance.py`` tidies
-up, ``browser.py`` looks, ``operations.py`` does what operators ask for, ``volatile.py`` carries the volatile lane.
+up, ``browser.py`` looks, ``operations.py`` does what operators ask for, ``volatile.py`` carries transient queues.
 The folders of the databases hold the SQL, and subclasses of the parts that work differently there.
 """
 

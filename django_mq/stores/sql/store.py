@@ -18,7 +18,7 @@ from django_mq.stores.sql.operations import Operations
 from django_mq.stores.sql.publications import ConstrainedPublications, Publications
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.sessions import Sessions
-from django_mq.stores.sql.volatile import VolatileLane
+from django_mq.stores.sql.volatile import VolatileMessages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ class SQLStore(Store):
     rollups = cached_property(Rollups)
     browser = cached_property(Browser)
     operations = cached_property(Operations)
-    volatile = cached_property(VolatileLane)
+    volatile = cached_property(VolatileMessages)
 
     # What only queues in memory give consumers is refused before a part is asked.
 

@@ -1,4 +1,4 @@
-"""The volatile lane: rows that live for so many seconds, and go with their reader."""
+"""Transient queues: rows that live for so many seconds, and go with their reader."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.database import Rows
 
 
-class VolatileLane(Part):
+class VolatileMessages(Part):
     def volatile_bind(self, **binding: str | float) -> None:
         self.rows("volatile_bind", **binding)
 

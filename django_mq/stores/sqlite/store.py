@@ -21,7 +21,7 @@ from django_mq.stores.sql.claims import SEEN_COLUMN, Claims
 from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import Messages, Settlements, first_of
 from django_mq.stores.sql.publications import Publications, is_ready_at_once, parameters_of
-from django_mq.stores.sql.volatile import VolatileLane
+from django_mq.stores.sql.volatile import VolatileMessages
 from django_mq.stores.sqlite.database import SQLiteDatabase, at_once, parameters, problems
 from django_mq.stores.values import time_or_none
 
@@ -177,7 +177,7 @@ class SQLiteBrowser(Browser):
         return frozenset()
 
 
-class SQLiteVolatileLane(VolatileLane):
+class SQLiteVolatileMessages(VolatileMessages):
     """Look before the write lock is taken."""
 
     def _taken(self, queues: list[str], limit: int) -> Rows:
@@ -230,7 +230,7 @@ class SQLiteStore(SQLStore):
     settlements = cached_property(SQLiteSettlements)
     maintenance = cached_property(SQLiteMaintenance)
     browser = cached_property(SQLiteBrowser)
-    volatile = cached_property(SQLiteVolatileLane)
+    volatile = cached_property(SQLiteVolatileMessages)
 
     def now_skew_seconds(self) -> float:
         return self.clock_offset.total_seconds()

@@ -102,7 +102,7 @@ def test_what_was_claimed_before_the_pause_is_handed_over_when_the_lease_is_conf
 ) -> None:
     session = session_of(connection)
     Producer(connection.default_channel).publish("one", routing_key="things")
-    connection.transport.handover.add(session.settle_and_claim(ClaimRequest(queues=("things",), credit=1)).claimed)
+    connection.transport.buffer.add(session.settle_and_claim(ClaimRequest(queues=("things",), credit=1)).claimed)
     pause(session)
 
     with pytest.raises(TimeoutError):

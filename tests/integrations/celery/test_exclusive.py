@@ -107,7 +107,7 @@ def test_a_connection_that_was_forgotten_owns_nothing(other: Connection, url: st
     MINE(forgotten.default_channel).declare()
     Producer(other.default_channel).publish("unread", routing_key="mine")
     transport = forgotten.transport
-    transient_queues._living.pop(transport.lane._owner.token)
+    transient_queues._living.pop(transport.transient._owner.token)
 
     bodies = inbox(other, MINE)
     with pytest.raises(TimeoutError):

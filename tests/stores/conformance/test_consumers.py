@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from django_mq.stores.base import Store
     from django_mq.stores.records import Claimed
 
-#: The stores that serve consumers; the others refuse them, see ``test_exchange.py``.
+#: The stores that serve consumers; the others refuse them, see ``test_settle_and_claim.py``.
 SERVING = [pytest.param(memory_store, id="memory")]
 pytestmark = [pytest.mark.usefixtures("orders"), pytest.mark.parametrize("store", SERVING, indirect=True)]
 

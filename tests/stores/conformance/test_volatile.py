@@ -1,4 +1,4 @@
-"""The volatile lane: rows that nobody may rely on."""
+"""Transient queues: rows that nobody may rely on."""
 
 from __future__ import annotations
 

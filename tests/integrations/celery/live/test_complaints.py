@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[4]
 JOURNEYS = "tests/journeys/test_a_workers_day.py"
 KILLED = "tests/journeys/test_killed_workers.py"
 OUTAGES = "tests/journeys/test_outages.py"
-LANE = "tests/integrations/celery/test_lane.py"
+TRANSIENT = "tests/integrations/celery/test_transient_queues.py"
 KOMBU = "tests/integrations/celery/test_kombu.py"
 
 ELSEWHERE = {
@@ -67,7 +67,7 @@ ELSEWHERE = {
         "test_bindings_outlive_the_connection_and_serve_other_doors",
     ),
     "a living worker answers no ping any more (kombu#1362, celery#9237)": (
-        LANE,
+        TRANSIENT,
         "test_a_binding_that_was_swept_away_is_made_again",
     ),
     "a revoked ETA task runs after a restart (celery#4300 #8888)": (
@@ -91,7 +91,7 @@ ELSEWHERE = {
         "test_a_broken_transaction_is_not_tried_again",
     ),
     "an SQL broker has no fan-out, and so neither events nor remote control": (
-        LANE,
+        TRANSIENT,
         "test_a_command_reaches_every_listener_once",
     ),
     "an SQL broker looks once a second": (

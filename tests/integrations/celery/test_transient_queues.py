@@ -1,4 +1,4 @@
-"""The volatile lane: commands, replies and events, which are no rows of the hot table."""
+"""Transient queues: commands, replies and events, which are no rows of the hot table."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_binding_that_was_swept_away_is_made_again(connection: Connection, com
     bodies = inbox(connection, ear("one", COMMANDS))
     VolatileBinding.objects.using(committed_database).all().delete()
 
-    connection.transport.lane._renew_at = 0.0  # the time to renew has come
+    connection.transport.transient._renew_at = 0.0  # the time to renew has come
     with pytest.raises(TimeoutError):
         connection.drain_events(timeout=0.05)
     Producer(connection.default_channel, COMMANDS).publish("ping")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kombu import Connection, Consumer, Producer, Queue
 
-from django_mq.integrations.celery.qos import MOST_AHEAD, Ahead
+from django_mq.integrations.celery.qos import MOST_AHEAD, AdaptivePrefetch
 from django_mq.models import Message
 from tests.support.waiting import wait_until
 
@@ -21,7 +21,7 @@ VERY_MANY = 10**12
 
 
 def test_whoever_has_settled_nothing_claims_nothing_ahead() -> None:
-    ahead = Ahead()
+    ahead = AdaptivePrefetch()
 
     ahead.claimed(settled=7, held=PREFETCH)
 
@@ -29,7 +29,7 @@ def test_whoever_has_settled_nothing_claims_nothing_ahead() -> None:
 
 
 def test_what_is_claimed_ahead_at_most_doubles() -> None:
-    ahead = Ahead()
+    ahead = AdaptivePrefetch()
     assert ahead.amount(settled=VERY_MANY) == 0
 
     ahead.claimed(settled=0, held=PREFETCH)
@@ -38,7 +38,7 @@ def test_what_is_claimed_ahead_at_most_doubles() -> None:
 
 
 def test_what_is_claimed_ahead_is_bounded() -> None:
-    ahead = Ahead()
+    ahead = AdaptivePrefetch()
 
     ahead.claimed(settled=0, held=MOST_AHEAD)
 
