@@ -548,11 +548,11 @@ def test_a_second_worker_of_an_exclusive_queue_stands_by_and_says_so(
         publish("orders", 1)
         first.wait_for(1)
         with running(a_handler(second), using=alias):
-            wait_until(lambda: "Registration by" in caplog.text, lambda: "the refusal")
+            wait_until(lambda: "Standing by" in caplog.text, lambda: "the refusal")
             publish("orders", 2)
             first.wait_for(2)
 
-    assert (first.bodies, second.bodies, caplog.text.count("Registration by")) == ([1, 2], [], 1)
+    assert (first.bodies, second.bodies, caplog.text.count("Standing by")) == ([1, 2], [], 1)
 
 
 def test_a_worker_of_higher_priority_that_may_not_receive_keeps_nothing_from_the_one_that_may(alias: str) -> None:

@@ -141,10 +141,10 @@ pytestmark = pytest.mark.django_db(databases=["postgresql"], transaction=True)
 
 
 def settle_and_claim(
-    store: Store, session: int, done: list[Claimed], *, credit: int = 100, whole: bool = False
+    store: Store, session: int, done: list[Claimed], *, credit: int = 100, full_scan: bool = False
 ) -> ClaimResult:
     accepted = [Settlement(message.id, message.claim, Verdict.ACCEPT) for message in done]
-    request = ClaimRequest(queues=(QUEUE,), credit=credit, promote=False, full_scan=whole)
+    request = ClaimRequest(queues=(QUEUE,), credit=credit, promote=False, full_scan=full_scan)
     return store.settle_and_claim(session, accepted, request)
 
 

@@ -132,7 +132,7 @@ def session(url: str, committed_database: str, connection: Connection) -> Iterat
     wake = Wake()
     made = Session(committed_database, kind="celery", wake=wake)
     Producer(connection.default_channel).publish("held", routing_key="things")
-    assert made.exchange(ClaimRequest(queues=("things",), credit=1)).claimed
+    assert made.settle_and_claim(ClaimRequest(queues=("things",), credit=1)).claimed
     yield made
     made.close()
     wake.close()

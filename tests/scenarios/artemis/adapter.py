@@ -75,7 +75,7 @@ class ArtemisAdapter:
         note = last.note if last.alternative is None else ""
         choices = choices_in(scenario)
         on_the_way = [replace(each, choices=choices, note=each.note or note) for each in filter(None, checks)]
-        return [*on_the_way, replace(last, choices=choices, full_scan=True)]
+        return [*on_the_way, replace(last, choices=choices, whole=True)]
 
 
 def _play(stage: Stage, index: int, values: Json) -> Check | None:

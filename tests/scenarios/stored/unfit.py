@@ -244,7 +244,7 @@ LEFT_OUT: Final = (
         """
             own_qpid-Q21-window-never-lets-the-large-one-through qpid-S22-byte-credit-head-of-line
             qpid-S23-byte-credit-other-consumer-takes-blocker qpid-S24-combined-message-and-byte-credit
-            qpid-S29-prefetch buffer-when-notified-consumer-cannot
+            qpid-S29-handover-when-notified-consumer-cannot
         """,
         SQL,
     ),
