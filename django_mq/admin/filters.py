@@ -39,8 +39,8 @@ def _newest_attempts(field: str) -> Iterable[str]:
 
 def _some_dead_letters() -> list[int]:
     """Return dead letters of the newest messages; where these have none, whichever are first in their indexes."""
-    letters = narrowing.by_state(Message.objects.using(alias()), indexed.DEAD_LETTERS)
-    look = slices.newest(letters, TYPES_SAMPLE, patience=0)
+    dead_letters = narrowing.by_state(Message.objects.using(alias()), indexed.DEAD_LETTERS)
+    look = slices.newest(dead_letters, TYPES_SAMPLE, patience=0)
     if look.ids or look.whole:
         return look.ids
     parts = indexed.parts({"state": indexed.DEAD_LETTERS}, alias()) or []

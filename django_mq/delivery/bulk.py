@@ -60,7 +60,7 @@ def _each(
     message_ids: Sequence[bytes | None] | None,
     times: Times | None,
 ) -> Iterator[OutgoingMessage]:
-    """Yield each message as an outgoing message of its own."""
+    """Yield an outgoing message for each body."""
     ids = message_ids or [None] * len(bodies)
     moments = repeat((outgoing.deliver_at, outgoing.expires_at), len(bodies)) if times is None else times.moments()
     for body, id_, (due, end) in zip(bodies, ids, moments, strict=True):

@@ -266,7 +266,7 @@ class Fetcher:
     def came_back(self, seconds: float) -> None:
         """A message of this session was given back: claim when it is due, which may be now.
 
-        It stands where this session has been, and the heartbeat, who may have written it, claims nothing.
+        It stands where this session has been, and the heartbeat, which may have written it, claims nothing.
         """
         self._full_scan = True
         self._due_at = min(self._due_at, time.monotonic() + seconds)

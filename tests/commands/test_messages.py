@@ -183,7 +183,7 @@ def test_what_was_moved_before_the_target_was_full_is_said(
     publish_many([("orders", number) for number in range(5)])
     out = io.StringIO()
 
-    with pytest.raises(CommandError, match="'mails' has no room"):
+    with pytest.raises(CommandError, match="'mails' is full"):
         call_command("mq_move", "--to", "mails", "--queue", "orders", "--json", stdout=out)
 
     assert json.loads(out.getvalue()) == {"moved": 2, "left": 0, "missing": []}

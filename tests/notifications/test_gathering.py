@@ -145,4 +145,4 @@ def test_who_falls_asleep_in_the_middle_of_a_burst_is_told(notifier: RedisNotifi
 def test_the_answer_to_one_hint_of_a_burst_speaks_for_the_others(notifier: RedisNotifier) -> None:
     notifier.announce(ONE, may_wait=True)
 
-    assert notifier._gathering._nobody_until["orders"] > 0
+    assert notifier._gathering._none_idle_until["orders"] > 0

@@ -72,7 +72,7 @@ def _standing(look: Look) -> Iterator[Metric]:
     ready = _gauge("oldest_ready_seconds", "Age of the oldest ready message; 0 if none is ready.", "queue")
     claimed = _gauge("oldest_claimed_seconds", "Age of the oldest claim; 0 if no worker holds a message.", "queue")
     depth = _gauge("messages", "Messages in each state, counted up to 10,000.", "queue", "state")
-    letters = _gauge("dead_letters", "Dead letters, dead in place or sent here by other queues.", "queue")
+    dead_letters = _gauge("dead_letters", "Dead letters, dead in place or sent here by other queues.", "queue")
     role = _gauge("takes_dead_letters", "1 if other queues send their dead letters here.", "queue")
     consumers = _gauge("consumers", "Live worker sessions that take from the queue.", "queue")
     paused = _gauge("paused", "1 if the queue is paused.", "queue")
@@ -81,11 +81,11 @@ def _standing(look: Look) -> Iterator[Metric]:
         claimed.add_metric([queue.name], look.claims.get(queue.name, 0.0))
         for state in ("ready", "scheduled", "claimed", "dead"):
             depth.add_metric([queue.name, state], getattr(queue, state))
-        letters.add_metric([queue.name], queue.dead_letters)
+        dead_letters.add_metric([queue.name], queue.dead_letters)
         role.add_metric([queue.name], queue.takes_dead_letters)
         consumers.add_metric([queue.name], queue.consumers)
         paused.add_metric([queue.name], queue.paused)
-    yield from (ready, claimed, depth, letters, role, consumers, paused)
+    yield from (ready, claimed, depth, dead_letters, role, consumers, paused)
 
 
 def _traffic(look: Look) -> Iterator[Metric]:

@@ -127,7 +127,7 @@ class Model:
         self.arrivals = 0
         self.counters: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
-        self.slots: list[Seat] = []
+        self.seats: list[Seat] = []
         self.live: list[Seat] = []
         self.latest: dict[object, tuple[Item, int]] = {}
         self.owned: dict[object, tuple[Seat, set[Item]]] = {}
@@ -161,19 +161,19 @@ class Model:
 
     def joined(self, seat: Seat) -> None:
         seat.here, seat.must_pull = True, False
-        self.slots.append(seat)
+        self.seats.append(seat)
         if self.kind.max_live is None or len(self.live) < self.kind.max_live:
             self.live.append(seat)
 
     def left(self, seat: Seat) -> None:
         seat.here = seat.must_pull = False
         seat.seen = set()
-        self.slots.remove(seat)
+        self.seats.remove(seat)
         self.passed.pop(seat, None)
         self.owned = {group: owned for group, owned in self.owned.items() if owned[0] is not seat}
         if seat in self.live:
             self.live.remove(seat)
-            waiting = [each for each in self.slots if each not in self.live]
+            waiting = [each for each in self.seats if each not in self.live]
             if waiting and len(self.live) < (self.kind.max_live or 99):
                 self.live.append(max(waiting, key=lambda each: each.consumer.priority))
 
@@ -211,7 +211,7 @@ class Model:
             and better.wants(item)
             and better.affords(item)
             and self.may_take(better, item)
-            for better in self.slots
+            for better in self.seats
         )
 
     def is_stuck(self, seat: Seat, *, known: bool) -> bool:

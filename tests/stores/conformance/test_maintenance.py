@@ -119,16 +119,16 @@ def test_chores_tell_what_there_is_to_do(store: Store, orders: str, session: int
     needs_rows(store)
     publish(store, delay_seconds=60)
     pass_time(store, DEADLINE_SECONDS + 1)
-    expired = store.chores()
+    to_reap = store.chores()
     store.reap()
     publish(store, ttl_seconds=10)
     pass_time(store, 11)
-    expired = store.chores()
+    to_expire = store.chores()
     store.expire()
     pass_time(store, 60)
 
-    assert expired == Chores(reap=True, promote=False, expire=False, trim=False)
-    assert expired == Chores(reap=False, promote=False, expire=True, trim=False)
+    assert to_reap == Chores(reap=True, promote=False, expire=False, trim=False)
+    assert to_expire == Chores(reap=False, promote=False, expire=True, trim=False)
     assert store.chores() == Chores(reap=False, promote=True, expire=False, trim=False)
 
 

@@ -1,0 +1,103 @@
+"""Old words of this project do not come back: the field's terms have replaced them (docs/contributing.md)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import django_mq
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = Path(django_mq.__file__).parent
+#: Each with the term to use instead.
+OLD = {
+    "eldest": "leader",
+    "elder": "leader",
+    "feeder": "fetcher",
+    "handover": "prefetch buffer",
+    "hasten": "shorten the deadline",
+    "instruct": "worker command",
+    "instructions": "worker command",
+    "intake": "consumer runtime",
+    "keeper": "heartbeat",
+    "lapse": "expire",
+    "lapsed": "expired",
+    "letters": "outgoing messages, or dead letters",
+    "obey": "worker command",
+    "onward": "from the cursor",
+    "oversleep": "host suspended",
+    "pump": "fetch",
+    "refusals": "errors",
+    "ruled": "constrained",
+    "seat": "consumer slot",
+    "seats": "consumer slots",
+    "standby": "idle registration",
+    "upkeep": "maintenance",
+}
+#: Words that may stand before an old one and make another term of it.
+COMPOUNDS = {("dead", "letters")}
+
+
+def words(name: str) -> list[str]:
+    """Split an identifier into its words, in lower case."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().strip("_").split("_")
+
+
+def old_words(name: str) -> list[str]:
+    found = words(name)
+    return [
+        word
+        for before, word in zip(["", *found], found, strict=False)
+        if word in OLD and (before, word) not in COMPOUNDS
+    ]
+
+
+def names_in(path: Path) -> Iterator[str]:
+    """Yield the names that a module defines, takes as arguments or uses, and its own."""
+    yield path.stem
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+
+
+def test_an_old_word_is_found_in_an_identifier() -> None:
+    assert old_words("_run_upkeep") == ["upkeep"]
+    assert old_words("KeeperThread") == ["keeper"]
+    assert old_words("dead_letters") == []
+
+
+def test_identifiers_have_no_old_words() -> None:
+    found = {
+        f"{path.relative_to(PACKAGE)}: {name}: say {OLD[word]}"
+        for path in PACKAGE.rglob("*.py")
+        if "migrations" not in path.parts
+        for name in names_in(path)
+        for word in old_words(name)
+    }
+
+    assert sorted(found) == []
+
+
+def test_statements_have_no_old_words() -> None:
+    found = {
+        f"{path.name}: {name}: say {OLD[word]}"
+        for path in PACKAGE.rglob("*.sql")
+        for name in re.findall(r"^-- name: (\w+)", path.read_text(), re.MULTILINE)
+        for word in old_words(name)
+    }
+
+    assert sorted(found) == []
+
+
+def test_the_glossary_has_no_old_words() -> None:
+    text = (PACKAGE.parent / "docs" / "glossary.md").read_text()
+    terms = re.findall(r"\*\*([^*]+)\*\*", text)
+
+    assert [term for term in terms if OLD.keys() & set(re.findall(r"\w+", term.lower()))] == []
