@@ -92,7 +92,7 @@ def _check_store() -> list[checks.CheckMessage]:
         )
         return [_error(str(error), hint, "E009")]
     except UnsupportedDatabase as error:
-        hint = "Point DJANGO_MQ['DATABASE'] at an alias on PostgreSQL, MariaDB, MySQL or SQLite."
+        hint = "Point DJANGO_MQ['DATABASE'] at an alias on PostgreSQL, MariaDB or SQLite (MySQL is untested)."
         return [_error(str(error), hint, "E004")]
     return []
 

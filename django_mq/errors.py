@@ -178,7 +178,7 @@ class TablesMissing(StoreError):
 
 
 class UnsupportedDatabase(StoreError):
-    """There is no store for this database; use PostgreSQL, MariaDB, MySQL or SQLite."""
+    """There is no store for this database; use PostgreSQL, MariaDB or SQLite (MySQL is untested)."""
 
 
 class DriverMissing(UnsupportedDatabase):

@@ -98,7 +98,7 @@ def test_a_database_without_a_store_is_an_error_with_a_hint(another: Any) -> Non
     found = check_settings()
 
     assert ids(found) == ["django_mq.E004"]
-    assert "PostgreSQL, MariaDB, MySQL or SQLite" in (found[0].hint or "")
+    assert "PostgreSQL, MariaDB or SQLite (MySQL is untested)" in (found[0].hint or "")
     assert check_database(databases=[alias]) == []
 
 
