@@ -324,7 +324,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """The answer to a heartbeat: the session lives. The leader does everybody's maintenance.
+    """The answer to a heartbeat: the session lives. The leader does the maintenance for all.
 
     ``ready`` is false where the store has looked and nothing waits in the session's queues.
     """
