@@ -36,7 +36,7 @@ QUESTIONS = (
         SELECT queue, moment, sum(step) OVER (PARTITION BY queue ORDER BY moment, step ROWS UNBOUNDED PRECEDING)
             AS depth
         FROM (SELECT queue, ready_at AS moment, 1 AS step FROM {history}
-              UNION ALL SELECT queue, claimed_at, -1 FROM {history}) events) registered
+              UNION ALL SELECT queue, claimed_at, -1 FROM {history}) events) standing
     GROUP BY 1, 2""",
     """SELECT queue, hour, sum(done) * sum(done) / (count(*) * sum(done * done)) FROM (
         SELECT queue, date_trunc('hour', finished_at) AS hour, session_id, count(*) AS done
