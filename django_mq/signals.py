@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_mq.events")
 
 #: A message is about to be published, in the caller's transaction. ``headers`` is a dict that may be
-#: added to; ``queue``, ``settle_and_claim``, ``type``, ``using``.
+#: added to; ``queue``, ``exchange``, ``type``, ``using``.
 message_publishing = Signal()
 #: Messages are published, after the commit: ``message_ids``, ``using``.
 messages_published = Signal()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from django_mq.admin.acts import Act
 
-WorkerMode = WorkerSession.Mode
+Mode = WorkerSession.Mode
 
 
 def with_states(consumers: QuerySet[Any]) -> QuerySet[Any]:
@@ -54,7 +54,7 @@ class Situation:
         """Return in a word what keeps a consumer from being given messages, or how it waits for them."""
         if consumer.stale:
             return format_html('<strong class="mq-bad">{}</strong>', _("stale"))
-        if consumer.conduct == WorkerSession.Mode.QUIET:
+        if consumer.conduct == Mode.QUIET:
             return _("quiet")
         if is_paused(consumer.queue_paused, consumer.queue_paused_until, consumer.now):
             return format_html('<span class="mq-warn">{}</span>', _("paused"))
@@ -115,7 +115,7 @@ class WorkerSessionAdmin(ReadOnly, ActingAdmin):
         if session.stale:
             late = columns.duration((datetime.now(UTC) - session.deadline).total_seconds())
             return format_html('<strong class="mq-bad">{}</strong>', _("stale for %(time)s") % {"time": late})
-        words = {WorkerMode.QUIET: _("alive, told to be quiet"), WorkerMode.STOP: _("alive, told to stop")}
+        words = {Mode.QUIET: _("alive, told to be quiet"), Mode.STOP: _("alive, told to stop")}
         told = words.get(session.conduct)
         return format_html('<span class="mq-warn">{}</span>', told) if told else _("alive")
 
@@ -137,7 +137,7 @@ class WorkerSessionAdmin(ReadOnly, ActingAdmin):
         return "-" if session.memory_bytes is None else filesizeformat(session.memory_bytes)
 
     def details(self, request: HttpRequest, row: WorkerSession) -> dict[str, Any]:
-        pointless = WORK if row.conduct == WorkerMode.WORK else QUIET
+        pointless = WORK if row.conduct == Mode.WORK else QUIET
         fit = (act for act in ACTS if act is not pointless and self.may_do(request, act))
         return self.buttons([(act.name, str(act.label)) for act in fit])
 

@@ -12,7 +12,7 @@
     pool.py        threads
     executing.py   one attempt, as a column of named steps
     settling.py    outcomes gathered, written with the next claim
-    maintenance.py      promote, reap, expire, trim, prune; go on with stalled operations of the admin
+    maintenance.py promote, reap, expire, trim, prune; go on with stalled operations of the admin
     worker.py      puts the services of mq_worker together
 
 Start order: session, heartbeat, listener, fetcher, pool. Stop order is the reverse of use:

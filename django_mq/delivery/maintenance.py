@@ -2,9 +2,8 @@
 
 It is done in every worker, and by ``mq_maintenance`` where none runs.
 
-Every duty is one or a few bounded statements that may run in many processes at once. They need
-not: the worker whose session is the leader does it for all. The
-others look once in a while, in case that one cannot.
+Every duty is one or a few bounded statements that may run in many processes at once. They need not: the
+worker whose session is the leader does it for all. The others look once in a while, in case the leader cannot.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def publish(
     sent: workers find the message when they look. ``priority`` is 0 to 9, 9 first. The message
     is delivered not before ``deliver_at`` (aware; a past time means at once, at the head of its
     level) or ``delay`` from now (a timedelta, or seconds), by the database's clock; it is dropped
-    at ``expires_at`` or ``ttl`` from now. With ``settle_and_claim``, a copy goes to every queue whose
+    at ``expires_at`` or ``ttl`` from now. With ``exchange``, a copy goes to every queue whose
     binding matches ``routing_key``, and to none if none matches. A queue takes a ``dedup_id``
     once, as long as it remembers it: publishing it again raises DuplicateMessage.
 

@@ -1,6 +1,6 @@
 """Live messages: the hot table, whose rows are messages' places in queues, and transient queues.
 
-Transient queues is for remote control, replies and events. These are non-durable by declaration, short-lived and
+Transient queues are for remote control, replies and events. These are non-durable by declaration, short-lived and
 chatty, so they never touch the message table.
 """
 
@@ -179,7 +179,7 @@ class VolatileBinding(models.Model):
 
 
 class VolatileMessage(models.Model):
-    """One message of transient queues; whoever reads it deletes it, and age deletes the rest."""
+    """One message of a transient queue. Its reader deletes it, and age deletes the rest."""
 
     id = models.BigAutoField(primary_key=True)
     queue_name = models.CharField(max_length=255)

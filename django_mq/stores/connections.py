@@ -240,7 +240,7 @@ connection_created.connect(_prepare, dispatch_uid="django_mq.stores.connections"
 # Django refuses its connections to a thread with a running loop. ``.delay()`` in an async
 # view blocks the loop for one INSERT, as it does with every broker; only the INSERT is
 # made by another thread, on that thread's own connection, in autocommit. The INSERT does not
-# wait for capacity in a full queue: the loop would stand still meanwhile.
+# wait until a full queue has room: the loop would stand still meanwhile.
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -455,5 +455,5 @@ class Space:
 
     @property
     def is_mostly_loose(self) -> bool:
-        """Whether there is much capacity, and more than half of all, that holds nothing."""
+        """Whether much of the space, and more than half of all, holds nothing."""
         return self.loose > MUCH_LOOSE and self.loose > self.size // 2

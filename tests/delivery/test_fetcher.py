@@ -43,7 +43,7 @@ def bodies(fetcher: Fetcher, *, credit: int = 10, slots: int = 10, refill: int =
     return [message.body for message in fetcher.fetch(credit=credit, slots=slots, refill=refill)]
 
 
-def test_the_first_pump_looks(fetcher: Fetcher) -> None:
+def test_the_first_fetch_looks(fetcher: Fetcher) -> None:
     publish("orders", 1)
 
     assert bodies(fetcher) == [b"1"]

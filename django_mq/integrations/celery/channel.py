@@ -67,7 +67,7 @@ class Channel(virtual.Channel):
 
     @apart_from_event_loops
     def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
-        """Declare a queue: durable ones become rows, the others belong to the transient queues.
+        """Declare a queue: durable ones become rows, the others are transient queues.
 
         RabbitMQ's arguments count where they create the queue, see ``message.py``.
         """

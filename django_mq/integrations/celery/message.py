@@ -52,7 +52,7 @@ class Message(virtual.Message):
         receipt: Any = payload.get("claimed"), payload.get("session")
         self.claimed: Claimed
         self.session: Session
-        #: The receipt, and the session it belongs to; None for a message of the transient queues.
+        #: The receipt, and the session it belongs to; None for a message of a transient queue.
         self.claimed, self.session = receipt
         super().__init__(payload, channel=channel, **options)
 

@@ -226,7 +226,7 @@ def _loaded(payload: str) -> dict[str, Any]:
     return message | {"body": message["body"].encode("utf-8", "surrogateescape")}
 
 
-# Which connection a queue of the transient queues belongs to.
+# Which connection a transient queue belongs to.
 #
 # A volatile queue has no row. So that a publisher finds it by its name, its declarer leaves
 # a binding of the queue to itself, as AMQP binds each queue to the exchange without a name. An

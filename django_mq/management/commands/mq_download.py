@@ -43,5 +43,5 @@ class Command(MQCommand):
         lines = csv_lines if options["csv"] else json_lines
         watched = self.stdout.isatty()
         for line in lines(found, limit=options["limit"]):
-            # In a file it stands as it is; a terminal would follow what a body tells it.
+            # In a file it stands as it is; a terminal would carry out what a body tells it.
             self.stdout.write(printable(line.rstrip()) + "\n" if watched else line, ending="")

@@ -132,11 +132,9 @@ class PostgreSQLMaintenance(Maintenance):
     def shorten_deadlines(self) -> int:
         with self.database.transaction():
             ids = [row[0] for row in self.rows("lock_disconnected", **self._grace())]
-            return (
-                len(self.rows("shorten_deadlines", ids=ids, reconnect_seconds=self.reconnect_seconds))
-                if ids
-                else 0
-            )
+            if not ids:
+                return 0
+            return len(self.rows("shorten_deadlines", ids=ids, reconnect_seconds=self.reconnect_seconds))
 
     def _grace(self) -> dict[str, Any]:
         return super()._grace() | {"reconnect_seconds": self.reconnect_seconds}

@@ -37,7 +37,7 @@ HIGHEST_LEVEL = 9
 
 
 class Capacity(Part):
-    def capacities(self, names: Iterable[str], *, wait: bool = True) -> dict[str, QueueCapacity]:
+    def of(self, names: Iterable[str], *, wait: bool = True) -> dict[str, QueueCapacity]:
         """Lock those of the queues that have rules, in the order of their names, and return their capacities.
 
         With ``wait=False`` a queue that another transaction has locked is left out.

@@ -148,16 +148,16 @@ class Claims(Part):
         self, session_id: int, request: ClaimRequest, settling: Sequence[Statement] = ()
     ) -> tuple[ClaimResult, list[Rows]]:
         # In one order for all, or two claimers could wait for each other.
-        turns = sorted(name for name in {*request.queues} if self.store.queues.is_constrained(name))
+        locked = sorted(name for name in {*request.queues} if self.store.queues.is_constrained(name))
         with self.database.conversation() as ask:
-            claim, settled = self._claim_steps(ask, session_id, request, turns, settling=settling)
+            claim, settled = self._claim_steps(ask, session_id, request, locked, settling=settling)
         passed = claim.missed
         for _ in range(1, TRIES):
             if not claim.missed:
                 break
             try:
                 with self.database.conversation() as ask:
-                    claim, _ = self._claim_steps(ask, session_id, request, turns, passed=passed)
+                    claim, _ = self._claim_steps(ask, session_id, request, locked, passed=passed)
             except StoreError:
                 if not settling:
                     raise
@@ -170,14 +170,14 @@ class Claims(Part):
         ask: Asking,
         session_id: int,
         request: ClaimRequest,
-        turns: Sequence[str],
+        locked: Sequence[str],
         *,
         passed: frozenset[int] = frozenset(),
         settling: Sequence[Statement] = (),
     ) -> tuple[Claim, list[Rows]]:
         """Claim, without the messages ``passed``; return the answers of the settlements, too."""
         names = list(dict.fromkeys(request.queues))
-        locking = self._locking(turns)
+        locking = self._locking(locked)
         if self.promotes_at_once and request.promote:
             locking.append(("promote_due", {"queues": names, "limit": PROMOTE_LIMIT}))
         answers = ask([*settling, *locking])
@@ -189,13 +189,13 @@ class Claims(Part):
         heads: list[Chosen] = []
         for name, each in facts.items():
             # A queue that has just become constrained is claimed from with its lock, the next time.
-            if each.queue_id is not None and (name in turns or not each.is_constrained):
+            if each.queue_id is not None and (name in locked or not each.is_constrained):
                 heads.append(
                     self._head(ask, session_id, name, each, credit=limit_of(request, name), passed=passed)
                 )
         claim = self._leased(ask, session_id, request, heads)
         times = [max(0.0, each.due_seconds) for each in facts.values() if each.due_seconds is not None]
-        unlocked = any(each.is_constrained and name not in turns for name, each in facts.items())
+        unlocked = any(each.is_constrained and name not in locked for name, each in facts.items())
         if passed or claim.missed or unlocked or any(head.left for head in heads):
             times.append(LEFT_SECONDS)
         claim.result.next_due_seconds = min(times, default=None)

@@ -87,7 +87,7 @@ class Maintenance(Part):
         """Do what a publisher into a ring would do, in a transaction of its own, as if nothing had come."""
         with self.database.transaction():
             evicted = 0
-            for capacity in self.store.capacity.capacities([name], wait=False).values():
+            for capacity in self.store.capacity.of([name], wait=False).values():
                 newest = self.rows("newest_in_queue", queue_id=capacity.queue_id)[0][0]
                 evicted += self.store.capacity.settle_in(capacity, 0, 0, newest=newest or 0)
             return evicted

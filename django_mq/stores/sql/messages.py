@@ -115,7 +115,7 @@ class Moves(Part):
         if self.store.queues.existing(target).closed:
             raise errors.closed(target)
         with self.database.transaction():
-            capacity = self.store.capacity.capacities([target]).get(target)
+            capacity = self.store.capacity.of([target]).get(target)
             if capacity is None:
                 return self.store.messages.move_rows(ids, target)
             coming = self._coming(ids, capacity)
@@ -131,7 +131,7 @@ class Moves(Part):
             constrained.setdefault(name, []).append(id_)
         others = set(ids).difference(*constrained.values())
         moved = self._move_dead([id_ for id_ in ids if id_ in others], expired=expired)
-        for name, capacity in self.store.capacity.capacities(constrained).items():
+        for name, capacity in self.store.capacity.of(constrained).items():
             # By arrival, as where no rule is.
             fitting = self._fitting(sorted(self._coming(constrained[name], capacity)), capacity)
             moved += self._enter(fitting, capacity, lambda chosen: self._move_dead(chosen, expired=expired))
@@ -187,7 +187,7 @@ class Moves(Part):
     def retry_dead(self, ids: Sequence[int]) -> int:
         with self.database.transaction():
             # As publishers do, and before any message is locked: a later value may just be on its way.
-            self.store.capacity.capacities(row[0] for row in self.rows("value_queues", ids=list(ids)))
+            self.store.capacity.of(row[0] for row in self.rows("value_queues", ids=list(ids)))
             retried = len(self.rows("retry_dead", ids=list(ids)))
             for id_, queue_id, key in self.rows("values_among", ids=list(ids)):
                 if key is not None:

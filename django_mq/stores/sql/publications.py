@@ -130,7 +130,7 @@ class ConstrainedPublications(Part):
 
     def _append(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
         """Append in the open transaction what the limits admit. Raises IncompleteError."""
-        capacities = self.store.capacity.capacities({message.queue_name for message in messages})
+        capacities = self.store.capacity.of({message.queue_name for message in messages})
         keys = _value_keys(messages, capacities)
         self.store.duplicate_ids.use(messages)
         kept = self.store.capacity.admitted(messages, capacities)

@@ -93,7 +93,7 @@ class Sessions(Part):
         return self._answer(session_id, heartbeat, renewed[0]) if renewed else None
 
     def _answer(self, session_id: int, heartbeat: Heartbeat, row: tuple[Any, ...]) -> Renewal:
-        """Return what a renewal's row says; asked apart where it does not say who is the leader."""
+        """Return what a renewal's row says; a statement of its own asks for the leader where it does not say."""
         _, mode, credit = row
         leader = not self.rows("older", session=session_id, silent_seconds=-heartbeat.deadline_seconds)
         return Renewal(leader=leader, command=self._command(mode, credit))

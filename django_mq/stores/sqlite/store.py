@@ -57,9 +57,8 @@ class SQLiteMessages(Messages):
         return len(self.database.rows_of_each("prioritise", "mark_tail", ids=list(ids), priority=priority)[0])
 
     def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
-        return self.database.rows_of_each(
-            "release_held_by_expired", "give_back_held_by_expired", sessions=list(sessions)
-        )[0]
+        steps = ("release_held_by_expired", "give_back_held_by_expired")
+        return self.database.rows_of_each(*steps, sessions=list(sessions))[0]
 
 
 class SQLitePublications(Publications):

@@ -62,7 +62,7 @@ SELECT {claimed_columns} FROM django_mq_message m WHERE m.id IN %(ids)s AND m.st
 SELECT id, body FROM django_mq_message WHERE id IN %(ids)s
 
 -- name: lock_claims. Makes claimers of a queue with rules wait for each other.
--- Locks: the queue's turn, until the transaction ends. Index: the primary key. Returns: nothing that is used.
+-- Locks: the queue's claim lock, until the transaction ends. Index: the primary key. Returns: nothing that is used.
 INSERT INTO django_mq_turn (queue_id)
 SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s
 ON DUPLICATE KEY UPDATE django_mq_turn.queue_id = django_mq_turn.queue_id

@@ -38,7 +38,8 @@ SET deadline = {now} + %(deadline_seconds)s * interval '1 second'
 WHERE s.id = %(session)s AND s.deadline >= {now} AND (NOT s.guarded OR {attended})
 RETURNING s.id
 
--- name: hold_liveness_lock. Takes an advisory lock in the name of a session; it ends with the connection. Through a pooler the connection is not the worker's own, which the number of the server's process tells; then
+-- name: hold_liveness_lock. Takes an advisory lock in the name of a session; it ends with the connection. Through a
+-- pooler the connection is not the worker's own, which the number of the server's process tells; then
 -- no lock is taken.
 -- Locks: the session's row; an advisory lock in the class of the queues, until the connection ends. Index: the primary
 -- key. Returns: whether the connection is the worker's own, and whether it stands for the session now; no row when the
@@ -58,7 +59,7 @@ SELECT s.id FROM django_mq_workersession s
 WHERE {abandoned} AND pg_postmaster_start_time() < {now} - %(grace_seconds)s * interval '1 second'
 ORDER BY s.id FOR UPDATE SKIP LOCKED
 
--- name: shorten_deadlines. Leaves sessions whose connection with the liveness lock has ended as long as it takes to connect again.
+-- name: shorten_deadlines. Leaves sessions whose liveness lock has ended as long as it takes to connect again.
 -- Locks: the rows it changes, which lock_disconnected has locked. Index: the primary key. Returns: the ids of those that
 -- have not taken the lock again.
 UPDATE django_mq_workersession s

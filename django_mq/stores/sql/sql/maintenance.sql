@@ -1,5 +1,5 @@
 -- name: chores. Asks which duties of maintenance have something to do: reap, promote, expire, trim, take operations over. To
--- be reaped is a expired session or one whose connection has ended, unless the server has just started, and a message
+-- be reaped is an expired session or one whose connection has ended, unless the server has just started, and a message
 -- that is held in the name of no session.
 -- Locks: nothing. Index: django_mq_session_deadline, django_mq_message_claimed, _due and _expiring. Returns: one row of
 -- five truths.
