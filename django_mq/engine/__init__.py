@@ -1,26 +1,24 @@
 """The queue model in pure Python: no database, no thread, no clock of its own.
 
-Who decides
-    The decisions of durable queues are functions over plain values: ``verdict``, ``arbiter``,
-    ``claim``, ``routing`` and others. A queue of the engine decides alone, by the same code,
-    which entry is served next and to whom: with a store in memory it is a whole *broker*, to
-    which messages are published, and in which they fail, wait, and die.
+What it decides
+    ``verdict``, ``arbiter``, ``claim``, ``routing`` and others are functions over plain values, which
+    every store calls. ``Queue`` uses the same functions to decide alone which consumer gets which
+    entry. With a store in memory the engine is a complete message broker.
 
-What is trusted
-    Time is an argument, ``now``, in seconds on one clock. It may stand still or go backwards:
-    what has been promoted stays ready.
+Time
+    Every call takes the time as an argument, ``now``, in seconds on one clock. The clock may stand still
+    or go backwards: a message that became ready stays ready.
 
-Where to look
-    ``Queue`` is what one uses, ``Rules`` what it is told to be, and ``Broker`` many of them.
-    It takes the lock and hands the work to the parts: ``Contents`` keeps each
-    entry where its state belongs, ``Dispatch`` decides who gets which, ``Consumers`` knows who
-    waits, an ``EntryList`` keeps the order, ``Capacity`` the limits, ``Groups`` who owns what, and
-    ``Afterlife`` where the dead go.
+Parts
+    ``Queue`` is the interface, ``Rules`` its settings, and ``Broker`` holds several queues. A queue takes
+    its lock and calls its parts: ``Contents`` keeps every entry by state, ``Dispatch`` assigns
+    entries to consumers, ``Consumers`` keeps the idle and the busy ones, ``EntryList`` the order,
+    ``Capacity`` the limits, ``Groups`` the owners of groups, and ``Afterlife`` sends dead letters on.
 
 Locks
-    One lock per queue, or one for all queues of a broker; every method of a queue takes it, and nothing
-    else in the package does but ``Timer``, which has its own. A consumer's
-    ``wake`` is called under it and must not call the queue.
+    One lock per queue, or one for all queues of a broker. Every method of a queue takes it. Nothing
+    else in the package takes a lock but ``Timer``, which has its own. A consumer's
+    ``wake`` is called under the queue's lock and must not call the queue.
 
 States (the table is in ``states``)::
 
@@ -35,24 +33,24 @@ States (the table is in ``states``)::
                                └─────────── redrive ────────┼──────────────┘
                                                             └─ accept ──▶ gone
 
-    Expiry, purge and removal lead from any state to gone. ``held`` stands in line like a ready
-    entry, and may not be taken before its time. ``stealable`` is a claimed entry that the queue
+    Expiry, purge and removal lead from any state to gone. A ``held`` entry stands in line like a ready
+    one, and cannot be claimed before its time. ``stealable`` is a claimed entry that the queue
     may still take back, until its consumer begins to settle.
 
 Promised
-    - Order: higher level first, then place, then arrival, for an entry's whole life. What is
-      given back retakes its place.
-    - Never before ``deliver_at``; never from ``expires_at`` on.
-    - An entry is claimed by at most one consumer. A settlement by anybody else, or a second
-      one, is void, and its answer is false.
+    - Order: higher level first, then place, then arrival, for an entry's whole life. A returned
+      entry stands in its old place.
+    - No delivery before ``deliver_at``, and none from ``expires_at`` on.
+    - At most one consumer holds an entry. A settlement by another consumer, or a second
+      settlement, is void and returns a false value.
     - No consumer ever holds more than its credit. A paused queue delivers nothing.
-    - An arrival wakes at most one competing consumer, and none that is awake; if that one does
-      not do the work, another is woken.
+    - An arrival wakes at most one idle consumer that competes for entries. If that consumer leaves
+      entries in the queue, another one is woken.
     - A delivery costs the same however many entries, scheduled entries or consumers wait.
 
 Not promised
-    - Nothing is durable here. A delivery is not the handler's success: it may happen again.
-    - Those who pull are served as they pull; idle ones are woken by priority, then the longest
-      idle. Only ``deliver_next`` gives equals equal turns.
-    - Low levels starve while higher ones are never empty; that is what strict priority means.
+    - Nothing is durable here. A delivered message may be delivered again until it is settled.
+    - Consumers that pull are served in the order of their calls. Idle ones are woken by priority, then
+      the longest idle. Only ``deliver_next`` gives consumers of one priority equal turns.
+    - Low levels starve while higher ones are never empty: priority is strict.
 """

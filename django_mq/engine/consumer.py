@@ -23,51 +23,51 @@ _logger: Final = logging.getLogger("django_mq.engine")
 
 
 def tell(whom: Callable[[Any], None], what: Any) -> None:
-    """Call ``whom``, and log what it raises.
+    """Call ``whom`` with ``what``, and log what it raises.
 
-    It is called in the middle of a change, under the lock. What it raised would leave the
-    change half done: a message in two queues, or claimed and never handed over.
+    The call is made under the lock, in the middle of a change. An exception would leave the
+    change half done: a message in two queues, or claimed and never delivered.
     """
     try:
         whom(what)
     except Exception:
-        _logger.exception("What was told of %r has failed", what)
+        _logger.exception("The callback of %r has failed", what)
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The names a consumer's client goes by; None for one that is not known.
+    """The session, connection, user and application of a consumer; None for each that is not known.
 
     Two consumers with the same name for the same thing belong to the same client.
     """
 
-    #: One conversation on a connection.
+    #: A session on a connection.
     session: str | None = None
     connection: str | None = None
     #: The user, as authenticated.
     principal: str | None = None
-    #: The application: it keeps this name over all its connections.
+    #: The application, which has this name on all its connections.
     container: str | None = None
 
 
-#: The priority of a consumer that names none; larger is served first.
+#: A larger priority is served first.
 DEFAULT_CONSUMER_PRIORITY: Final = 0
 
 
 class Interest(Enum):
-    """What a consumer wants of its queue; it stands in exactly one of these sets."""
+    """Whether a consumer wants entries; a consumer has exactly one of these values."""
 
     #: Not subscribed.
     REMOVED = "removed"
-    #: Idle: to be woken when there is something for it.
+    #: Idle: woken when there is an entry for it.
     INTERESTED = "interested"
-    #: Woken, or busy pulling: it asks again by itself until it is answered None.
+    #: Woken, or busy: it pulls until the queue returns None.
     NOTIFIED = "notified"
-    #: Stuck at an entry it has too little credit for: it may not take a later, smaller one.
+    #: Stuck at an entry that its credit does not cover: it may not take a later, smaller one.
     BLOCKED = "blocked"
     #: Paused or out of credit.
     NOT_INTERESTED = "not interested"
-    #: A browser that wants work; it competes with nobody.
+    #: A browser that wants entries; it does not compete for them.
     NON_ACQUIRING = "non-acquiring"
 
 
@@ -81,16 +81,16 @@ NON_ACQUIRING: Final = Interest.NON_ACQUIRING
 
 
 def _pulls_unasked(_: "Consumer") -> None:
-    """The answer of a consumer that pulls without being told."""
+    """Do nothing: the consumer pulls without being woken."""
 
 
 class Consumer:
-    """Who takes messages from a queue, how many at once, and before whom.
+    """One subscription to one queue, with its credit and its priority.
 
-    ``wake`` is called with the consumer when there may be something for it, ``closed`` when
+    ``wake`` is called with the consumer when there may be an entry for it, ``closed`` when
     the queue has closed it. Both are called under the queue's lock: they may set an event or
-    append to a list, and must not call the queue. A consumer that was woken pulls until it
-    is answered None.
+    append to a list, and must not call the queue. After a wake, the consumer pulls until the queue
+    returns None.
     """
 
     __slots__ = (
@@ -143,67 +143,64 @@ class Consumer:
         closed: "Callable[[Consumer], None]" = _pulls_unasked,
     ) -> None:
         self.name = name
-        #: Window credit without limits if none is given.
+        #: Default: window credit without limits.
         self.credit = WindowCredit() if credit is None else credit
-        #: Larger is served first.
         self.priority = priority
-        #: Which messages it wants; None: all.
+        #: The messages that it wants; None: all.
         self.selector = selector
-        #: It sees every ready entry once and takes none.
+        #: It is shown every ready entry once and takes none.
         self.browser = browser
-        #: It wants only what arrives after it.
+        #: It wants only messages that arrive after it.
         self.from_tail = from_tail
-        #: It does not want what its own connection has published.
+        #: It does not want messages published on its own connection.
         self.no_local = no_local
-        #: It wants the queue for itself.
+        #: No other consumer may subscribe to the queue.
         self.exclusive = exclusive
-        #: It comes for a single message: it claims no exclusivity, and its going deletes no queue.
+        #: It subscribes for a single message: it claims no exclusivity, and deletes no queue when it leaves.
         self.transient = transient
-        #: What it was sent may be taken back until it begins to settle.
+        #: The queue may take its entries back until it begins to settle them.
         self.stealable = stealable
-        #: What it was sent is accepted with the delivery.
+        #: The delivery accepts the entry.
         self.auto_accept = auto_accept
-        #: It is closed when it has come to the end of the queue.
+        #: The queue closes it when it has reached the end of the queue.
         self.auto_close = auto_close
-        #: Whose it is.
         self.client = client
         self.wake = wake
         self.closed = closed
         self.paused = False
-        #: Whether it may pass entries over, and therefore needs a position.
+        #: Whether it may skip entries, and therefore needs a position.
         self.picky = selector is not None or no_local
-        #: Whether it takes whatever stands first, and nothing more is to be said of it.
+        #: Whether it takes the first entry, and has no other option: the queue then takes the short path.
         self.plain = not (self.picky or browser or from_tail or stealable or auto_accept or auto_close)
         self._stand_outside()
 
     def _stand_outside(self) -> None:
-        """Be subscribed to nothing, and hold nothing."""
-        #: The queue it is subscribed to.
+        #: The queue that it is subscribed to.
         self.queue: Queue | None = None
-        #: The owner of its credit, if it shares it with consumers of other queues.
+        #: The owner of its credit, if consumers of other queues share that credit.
         self.target: Target | None = None
         self.interest = REMOVED
-        #: The set it stands in, so that leaving it needs no search.
+        #: The set that contains it, so that leaving needs no search.
         self.home: OrderedDict[Consumer, None] | None = None
-        #: What was delivered and not yet settled, in order of delivery, with the claim number
-        #: of each: credit was taken for exactly these.
+        #: Entries delivered and not yet settled, in order of delivery, each with its claim number.
+        #: Credit was taken for exactly these.
         self.unsettled: dict[Entry, int] = {}
-        #: What of it belongs to open units of work: it stays with them when the consumer leaves.
+        #: Those of them in open units of work: they stay there when the consumer leaves.
         self.settling: set[Entry] = set()
-        #: Claimed for it while it was not looking, and to be handed over first.
+        #: Entries claimed for it by ``publish``; its next calls of ``deliver`` return these first.
         self.reserved: list[Entry] = []
-        #: While blocked: the entry it is stuck at.
+        #: While blocked: the entry that its credit does not cover.
         self.waiting_for: Entry | None = None
-        #: How far it has looked; None for one that takes whatever stands first.
+        #: How far it has looked; None if it always takes the first entry.
         self.view: View | None = None
 
     @property
     def desires_work(self) -> bool:
-        """Whether it is neither paused nor out of credit."""
+        """Whether the consumer is not paused and has credit."""
         return not self.paused and self.credit.is_open
 
     def wants(self, entry: "Entry") -> bool:
-        """Whether this entry is for it at all."""
+        """Whether the entry matches the selector, and the consumer has not declined it."""
         if entry.declined_by is not None and self in entry.declined_by:
             return False
         return not self.picky or self._selects(entry.message)
@@ -214,13 +211,13 @@ class Consumer:
         return self.selector is None or self.selector.matches(message)
 
     def could_take(self, entry: "Entry") -> bool:
-        """Whether it wants the entry and has the credit for it."""
+        """Whether the consumer wants the entry and has the credit for it."""
         return self.wants(entry) and self.credit.allows(entry.message.size)
 
     def settle(self, entry: "Entry", claim_number: int | None = None) -> bool:
-        """Forget a delivery and take its credit back, whoever owns the entry by now.
+        """Forget a delivery and take its credit back, even if the entry has another owner by now.
 
-        False, and nothing happens, if the entry was not delivered to this consumer, was
+        Return False, and change nothing, if the entry was not delivered to this consumer, was
         settled before, or was delivered to it again since ``claim_number``.
         """
         if claim_number is None:

@@ -1,7 +1,7 @@
-"""Who is subscribed to a queue, and who is to be told of work (Qpid's consumer manager).
+"""The consumers of a queue, by their interest in entries (Qpid's consumer manager).
 
-Of the consumers of one priority, the one that has been idle longest is told first: becoming
-interested appends to the end of the line. Every move between the sets costs the same however
+Among idle consumers of one priority, the longest idle is woken first: a consumer that becomes
+interested goes to the end of the line. Every move between the sets costs the same however
 many consumers there are.
 """
 
@@ -39,35 +39,35 @@ class Rank:
 
     def __init__(self, priority: int) -> None:
         self.priority = priority
-        #: All of this priority, those that rest included, in the order they came.
+        #: All consumers of this priority, the resting ones included, in order of subscription.
         self.members: list[Consumer] = []
         self._turn = 0
         self.interested: Line = OrderedDict()
         self.notified: Line = OrderedDict()
 
     def join(self, consumer: Consumer) -> None:
-        """One more; turns begin anew."""
+        """Add a consumer; turns begin anew."""
         self.members.append(consumer)
         self._turn = 0
 
     def leave(self, consumer: Consumer) -> None:
-        """One less; turns begin anew."""
+        """Remove a consumer; turns begin anew."""
         self.members.remove(consumer)
         self._turn = 0
 
     def served(self, consumer: Consumer) -> None:
-        """The turn goes to the one after it."""
+        """Give the next turn to the consumer after this one."""
         self._turn = self.members.index(consumer) + 1
 
     def in_turn(self) -> Iterator[Consumer]:
-        """Those that compete, beginning with the one whose turn it is."""
+        """Yield the consumers that compete for entries, beginning with the one whose turn it is."""
         for consumer in self.members[self._turn :] + self.members[: self._turn]:
             if consumer.interest is INTERESTED or consumer.interest is NOTIFIED:
                 yield consumer
 
 
 class Consumers:
-    """The subscribed consumers, each in the one set that tells its interest."""
+    """The subscribed consumers, each in the one set of its interest."""
 
     __slots__ = (
         "_by_priority",
@@ -89,23 +89,23 @@ class Consumers:
         self.resting: Line = OrderedDict()
         self.blocked: Line = OrderedDict()
         self.browsers: Line = OrderedDict()
-        #: Of every consumer with a position, resting ones too: what arrives meanwhile must not escape them.
+        #: The view of every consumer with a position. A resting consumer, too, must see what arrives.
         self.views: dict[Consumer, View] = {}
-        #: Those whose view has something behind its position.
+        #: Consumers whose view has entries behind its position.
         self.looking_back: Line = OrderedDict()
-        #: The queue's groups, if it has any: they decide, too, who may take what.
+        #: The queue's groups, if it has any: a consumer may not take an entry of another's group.
         self.groups: Groups | None = None
         self._by_priority: dict[int, Rank] = {}
         self._ranks: list[Rank] = []
-        #: No consumer has more; one that has as much need not look for better ones.
+        #: The highest priority: a consumer that has it need not look for better ones.
         self.top_priority = 0
-        #: How many have been told of work and are still pulling.
+        #: How many consumers pull.
         self.awake = 0
-        #: How many wait to be told.
+        #: How many consumers wait to be woken.
         self.idle = 0
 
     def add(self, consumer: Consumer) -> bool:
-        """Subscribe a consumer, not interested yet; False if it is subscribed already."""
+        """Subscribe a consumer as not interested; False if it is subscribed already."""
         if consumer.interest is not REMOVED:
             return False
         self._rank_for(consumer.priority).join(consumer)
@@ -114,7 +114,7 @@ class Consumers:
         return True
 
     def give_position(self, consumer: Consumer, view: "View") -> None:
-        """From now on the consumer remembers how far it has looked."""
+        """Let the consumer remember how far it has looked."""
         consumer.view = self.views[consumer] = view
 
     def _rank_for(self, priority: int) -> Rank:
@@ -145,23 +145,23 @@ class Consumers:
         self.top_priority = self._ranks[0].priority if self._ranks else 0
 
     def become_interested(self, consumer: Consumer) -> None:
-        """It is idle and wants work; the last in its line."""
+        """Note that the consumer is idle and wants entries; it goes to the end of its line."""
         if consumer.browser:
             self._move(consumer, NON_ACQUIRING, self.browsers)
         else:
             self._move(consumer, INTERESTED, self._by_priority[consumer.priority].interested)
 
     def become_notified(self, consumer: Consumer) -> None:
-        """It has work, and pulls until it is answered None."""
+        """Note that the consumer has entries to pull."""
         self._move(consumer, NOTIFIED, self._by_priority[consumer.priority].notified)
 
     def block(self, consumer: Consumer, entry: "Entry") -> None:
-        """It is stuck at an entry it cannot afford."""
+        """Note that the consumer's credit does not cover the entry."""
         self._move(consumer, BLOCKED, self.blocked)
         consumer.waiting_for = entry
 
     def rest(self, consumer: Consumer) -> None:
-        """It wants no work for now."""
+        """Note that the consumer wants no entries for now."""
         self._move(consumer, NOT_INTERESTED, self.resting)
 
     def _move(self, consumer: Consumer, interest: Interest, home: Line | None) -> None:
@@ -178,10 +178,9 @@ class Consumers:
         consumer.waiting_for = None
 
     def to_wake(self, entry: "Entry") -> Consumer | None:
-        """The consumer to tell of this entry: the longest idle of the highest priority.
+        """Return the consumer to wake for this entry: the longest idle of the highest priority.
 
-        None if nobody idle wants it, or if one of a higher priority that is awake already
-        will take it.
+        None if no idle consumer wants it, or if a busy one of higher priority will take it.
         """
         for rank in self._ranks:
             for consumer in rank.interested:
@@ -193,9 +192,9 @@ class Consumers:
         return None
 
     def above(self, consumer: Consumer, entry: "Entry") -> bool:
-        """Whether a consumer of higher priority wants the entry and can afford it.
+        """Whether a consumer of higher priority wants the entry and has the credit for it.
 
-        Qpid asks only for "some credit", so that one byte of it blocks everybody below from
+        Qpid requires only "some credit", so that one byte of it blocks all lower consumers from
         an entry of a kilobyte, for ever.
         """
         if consumer.priority >= self.top_priority:
@@ -208,27 +207,27 @@ class Consumers:
             yield from rank.notified
 
     def expects(self, entry: "Entry") -> bool:
-        """Whether somebody who is awake could take the entry."""
+        """Whether a busy consumer could take the entry."""
         return any(self._could_take(consumer, entry) for rank in self._ranks for consumer in rank.notified)
 
     def _could_take(self, consumer: Consumer, entry: "Entry") -> bool:
         return consumer.could_take(entry) and (self.groups is None or self.groups.may_take(consumer, entry))
 
     def sleepers(self) -> Iterator[Consumer]:
-        """Those that are to be woken, by priority, the longest idle first."""
+        """Yield the idle consumers by priority, the longest idle first."""
         for rank in self._ranks:
             yield from rank.interested
 
     @property
     def priorities_differ(self) -> bool:
-        """Whether some have a higher priority than others."""
+        """Whether not all consumers have the same priority."""
         return len(self._ranks) > 1
 
     def in_turn(self) -> Iterator[Consumer]:
-        """Those that compete for entries, by priority, equals in turn."""
+        """Yield the consumers that compete for entries, by priority, in turn within a priority."""
         for rank in self._ranks:
             yield from rank.in_turn()
 
     def served(self, consumer: Consumer) -> None:
-        """It had its turn: the next of its priority follows."""
+        """Give the next turn to the next consumer of the same priority."""
         self._by_priority[consumer.priority].served(consumer)

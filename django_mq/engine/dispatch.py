@@ -1,15 +1,15 @@
-"""Which ready entry goes to which consumer, and who is told of work.
+"""Which ready entry goes to which consumer, and which consumer is woken.
 
-Nothing is pushed: a consumer is told, and pulls. The rules, after Qpid's redesign of its
+Nothing is pushed: a consumer is woken, and pulls. The rules follow Qpid's redesign of its
 delivery:
 
-- an arriving entry wakes at most one competing consumer, and none that is awake already;
-- a consumer that was woken pulls until it is answered None; then, if entries remain, another
-  is woken in its stead ("the notified consumer did not do the work");
-- a consumer whose credit or interest ends is marked so first, and only then is the next one
-  woken; the other way round, it would still be judged to be in the way.
+- an arriving entry wakes at most one idle consumer that competes for entries;
+- a consumer that was woken pulls until it gets None; if entries remain then, another consumer
+  is woken ("the notified consumer did not do the work");
+- a consumer whose credit or interest ends is marked first, and the next one is woken after that.
+  In the other order it would still count as a better consumer that will take the entry.
 
-A consumer may take only the first entry it wants: if a better consumer is in the way or its
+A consumer may take only the first entry that it wants. If a better consumer wants that entry, or the
 credit does not suffice, it gets nothing, and does not look at later entries.
 """
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class Dispatch:
-    """The ready entries, the consumers, who is told of work, and who is given which entry.
+    """The ready entries and the consumers of a queue; assigns the ones to the others.
 
-    ``expire`` is called with a ready entry whose time has passed, and takes it out; not where they
-    are delivered.
+    ``expire`` is called with a ready entry whose time has passed, and removes it. With
+    ``delivers_expired`` it is not called.
     """
 
     __slots__ = ("_delivers_expired", "_expire", "consumers", "halted", "live", "ready")
@@ -48,7 +48,7 @@ class Dispatch:
         self.consumers = Consumers()
         #: Nothing is delivered.
         self.halted = False
-        #: Who of the consumers may receive; None: all of them.
+        #: The consumers that may receive; None: all of them.
         self.live: LiveConsumers | None = None
 
     @property
@@ -59,7 +59,7 @@ class Dispatch:
     # The line.
 
     def stand(self, entry: "Entry") -> "Entry | None":
-        """Put a ready entry in its place, and wake one consumer for it; as ``EntryList.add``."""
+        """Put a ready entry in its place and wake one consumer for it. Returns as ``EntryList.add``."""
         consumers = self.consumers
         replaced = self.ready.add(entry)
         if replaced is entry:
@@ -79,7 +79,7 @@ class Dispatch:
         return replaced
 
     def _would_come_to(self, consumer: Consumer, entry: "Entry") -> bool:
-        """Whether no better consumer keeps it at an earlier entry."""
+        """Whether the consumer, if woken, may go on to this entry: no better one takes an earlier entry."""
         if consumer.priority >= self.consumers.top_priority:
             return True
         first = self._candidate(consumer)
@@ -95,7 +95,7 @@ class Dispatch:
                 tell(consumer.wake, consumer)
 
     def _unblock_behind(self, entry: "Entry") -> None:
-        # A consumer stuck at a large entry may be able to afford what now stands before it.
+        # A consumer blocked by a large entry may have the credit for one that now stands before it.
         position = self.ready.position
         for consumer in list(self.consumers.blocked):
             is_before = consumer.waiting_for is not None and position(entry) < position(consumer.waiting_for)
@@ -106,7 +106,7 @@ class Dispatch:
                     self.consumers.become_interested(consumer)
 
     def _unblock_outside(self) -> None:
-        # What a consumer is stuck at may belong to a group that has just found another owner.
+        # The entry that blocks a consumer may be of a group that has just found another owner.
         groups = self.groups
         for consumer in list(self.consumers.blocked):
             entry = None if consumer.browser else consumer.waiting_for
@@ -160,14 +160,14 @@ class Dispatch:
     # Interest.
 
     def refresh(self, consumer: Consumer) -> None:
-        """Its credit or its wish for work may have changed: sort it in, and wake whom it concerns."""
+        """Set the interest of a consumer whose credit or ``paused`` has changed, and wake the next ones."""
         if consumer.interest is REMOVED:
             return
         if not consumer.desires_work or not (self.live is None or self.live.is_live(consumer)):
             self._withdraw(consumer)
         elif consumer.interest is NOT_INTERESTED or consumer.interest is BLOCKED:
             if self._would_be_next(consumer):
-                self._wake(consumer)  # as all that follows would end
+                self._wake(consumer)  # the same result as below, without the calls
                 return
             self.consumers.become_interested(consumer)
             self._tell(consumer)
@@ -194,7 +194,7 @@ class Dispatch:
             self._wake(consumer)
 
     def look_again(self, entry: "Entry | None") -> None:
-        """A group is free: let everybody who has passed this entry of it look again from there."""
+        """Let all consumers look again from this entry of a freed group on; None does nothing."""
         if entry is None:
             return
         for consumer, view in self.consumers.views.items():
@@ -212,12 +212,12 @@ class Dispatch:
             pass
 
     def hand_over(self) -> bool:
-        """Wake one more consumer if there are entries that those who are awake will not take."""
+        """Wake one more consumer if there are entries that the busy ones will not take; False if not."""
         consumers = self.consumers
         if not consumers.idle or self.halted:
             return False
         enough = consumers.awake >= len(self.ready)
-        if enough and not consumers.views:  # all want the same
+        if enough and not consumers.views:  # all take the head
             return False
         for consumer in consumers.sleepers():
             entry = self._candidate(consumer)
@@ -237,19 +237,19 @@ class Dispatch:
         return True
 
     def give_position_if_needed(self, consumer: Consumer) -> None:
-        """As ``give_position``, for a consumer that may pass something over."""
+        """Give a position to a consumer that may skip entries."""
         if consumer.browser or consumer.picky or consumer.from_tail or self.consumers.groups is not None:
             self.give_position(consumer)
 
     def give_position(self, consumer: Consumer) -> None:
-        """Let a consumer remember what it has passed over, unless it does already."""
+        """Let a consumer remember what it has skipped."""
         if consumer.view is None:
             consumer.plain = False
             view = View(self.ready, again=not consumer.browser, from_tail=consumer.from_tail)
             self.consumers.give_position(consumer, view)
 
     def claim_head(self, consumer: Consumer, now: float) -> "Entry | None":
-        """As ``claim_for``, for a plain consumer: the way of nearly every message, without its calls."""
+        """As ``claim_for``, for a plain consumer: the path of nearly every message, without the calls."""
         entry = None if self.halted else self.ready.head()
         interest = consumer.interest
         if (
@@ -273,7 +273,7 @@ class Dispatch:
         return entry
 
     def claim_for(self, consumer: Consumer, now: float) -> "Entry | None":
-        """Give the consumer the first entry it wants, if it may have it; else None."""
+        """Give the consumer the first entry that it wants; None if it may not have that one, or wants none."""
         if consumer.interest is NOT_INTERESTED or consumer.interest is REMOVED:
             return None
         if consumer.browser:
@@ -301,13 +301,13 @@ class Dispatch:
         self._keep_pulling(consumer)
 
     def hold(self, consumer: Consumer, entry: "Entry") -> None:
-        """Let the consumer hold a ready entry, as if the entry were of no group."""
+        """Let the consumer hold a ready entry; does not change the owner of a group."""
         self.leave(entry)
         entry.claim(consumer)
         consumer.unsettled[entry] = entry.claim_number
 
     def first_wanted(self, consumer: Consumer, now: float) -> "Entry | None":
-        """The first entry that is for this consumer. What has expired on the way is taken out, or may be had."""
+        """Return the first entry for this consumer; expired ones before it are removed or delivered."""
         entry = self._candidate(consumer)
         while entry is not None and not self._delivers_expired and is_expired(entry, now):
             self._expire(entry)
@@ -315,7 +315,7 @@ class Dispatch:
         return entry
 
     def stop_pulling(self, consumer: Consumer) -> None:
-        """Note that a consumer was given nothing, and let another be woken in its stead."""
+        """Note that a consumer got nothing, and let another one be woken."""
         if consumer.interest is NOTIFIED:
             self.consumers.become_interested(consumer)
         self.hand_over()
@@ -344,7 +344,7 @@ class Dispatch:
         return entry
 
     def next_in_turn(self, now: float) -> Consumer | None:
-        """The consumer that may have an entry now: highest priority, equals in turn."""
+        """Return the consumer that may have an entry now: the highest priority, equals in turn."""
         if not self.halted:
             for consumer in list(self.consumers.in_turn()):
                 entry = self.first_wanted(consumer, now)
@@ -352,22 +352,22 @@ class Dispatch:
                     continue
                 if consumer.credit.allows(entry.message.size):
                     return consumer
-                self.consumers.block(consumer, entry)  # or it would be in the way of the others
+                self.consumers.block(consumer, entry)  # or it would keep the others from the entry
         self._send_to_sleep(now)
         return None
 
     def _send_to_sleep(self, now: float) -> None:
-        # As if each had pulled in vain: what comes next must wake them.
+        # As if each had pulled and got nothing: the next arrival must wake them.
         for consumer in list(self.consumers.in_turn()):
             self.claim_for(consumer, now)
 
     def is_bound(self, entry: "Entry") -> bool:
-        """Whether an entry went to its consumer because of its group: then it used up no turn."""
+        """Whether an entry went to its consumer because of its group: such an entry uses up no turn."""
         groups = self.consumers.groups
         return groups is not None and not entry.opens_group and groups.group_of(entry.message) is not None
 
     def wanted(self, most: int) -> int:
-        """How many more entries these consumers could have, at most ``most``."""
+        """Return how many more entries these consumers could take, at most ``most``."""
         if self.halted:
             return 0
         waiting = len(self.ready)

@@ -1,10 +1,10 @@
-"""Messages that belong together go to one consumer: which consumer owns which group, and until when.
+"""Message groups: which consumer owns which group, and until when.
 
-A group has at most one owner. Other consumers pass its entries over, and go on to those of
-other groups: an owner that is busy blocks no other consumer. What was passed over is remembered until
-the group is free, because only then another consumer must be sent back to it.
+A group has at most one owner. Other consumers skip its entries and go on to those of
+other groups, so a busy owner blocks no other consumer. Skipped entries are remembered until
+the group is free: then the other consumers must look at them again.
 
-Kinds differ in when an ownership ends. None of them concerns browsers.
+The subclasses differ in when an ownership ends. None of them concerns browsers.
 """
 
 from abc import ABC, abstractmethod
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
     from django_mq.engine.message import Message
 
 
-#: Early is what stands first in line, as in every list but a sorted one.
+#: The sort key of every list but a sorted one.
 ORDER: Final = attrgetter("order")
 
 
 class Ownership:
-    """One group as long as it has an owner."""
+    """One group and its owner."""
 
     __slots__ = ("group", "held", "owner", "skipped")
 
     def __init__(self, group: str, owner: "Consumer") -> None:
         self.group = group
         self.owner = owner
-        #: What the owner has taken of it since it became the owner, and not given up. A set and
-        #: not a number: what is given up twice, or was taken before, does not count.
+        #: The entries that the owner has taken since it became the owner, and still holds. A set, not
+        #: a number: an entry that is given up twice, or was taken before, does not count.
         self.held: set[Entry] = set()
-        #: What others were refused; some of it may be claimed or scheduled by now.
+        #: Entries that other consumers had to skip; some may be claimed or scheduled by now.
         self.skipped: set[Entry] = set()
 
 
 class Groups(ABC):
-    """Who owns the groups of one queue. The queue holds its lock around every call.
+    """The groups of one queue and their owners. The queue holds its lock around every call.
 
-    Some methods set groups free. They answer the earliest ready entry that was skipped in
-    them, from where on every consumer has to look again; None if nothing waits. ``position``
-    tells what is early: that of the queue's list, if it does not stand in order of arrival.
+    Methods that free groups return the earliest ready entry that was skipped in
+    them, or None: from there every consumer has to look again. ``position`` is the sort key of the
+    queue's list, if that is not the order of arrival.
     """
 
     __slots__ = ("_owned", "_position")
 
-    #: Whether an owner that holds nothing of its group owns it still.
+    #: Whether an owner that holds no entry of its group still owns it.
     outlasts_entries: ClassVar[bool] = True
 
     def __init__(self, *, position: "Callable[[Entry], Any]" = ORDER) -> None:
@@ -63,7 +63,7 @@ class Groups(ABC):
 
     @abstractmethod
     def group_of(self, message: "Message") -> str | None:
-        """The group a message belongs to; None if to none."""
+        """Return the group of a message; None if it has none."""
 
     def may_take(self, consumer: "Consumer", entry: "Entry") -> bool:
         """Whether no other consumer owns the entry's group; changes nothing."""
@@ -78,13 +78,13 @@ class Groups(ABC):
         return group
 
     def skipped(self, entry: "Entry") -> None:
-        """A consumer was refused the entry, when it pulled or when one to wake was sought."""
+        """Note that a consumer may not take the entry, because of its group."""
         owned = self._ownership(entry)
         if owned is not None:
             owned.skipped.add(entry)
 
     def taken(self, consumer: "Consumer", entry: "Entry") -> bool:
-        """The consumer has claimed the entry; whether it became the group's owner by that."""
+        """Note that the consumer has claimed the entry; return whether that made it the owner of the group."""
         group = self.group_of(entry.message)
         if group is None:
             return False
@@ -98,15 +98,15 @@ class Groups(ABC):
         return first
 
     def delivered(self, consumer: "Consumer", entry: "Entry") -> "Entry | None":  # noqa: ARG002
-        """The entry was handed to the consumer, after ``taken``: some messages close their group."""
+        """Note that the consumer has received the entry, after ``taken``: some messages close their group."""
         return None
 
     def gave_up(self, consumer: "Consumer", entry: "Entry") -> "Entry | None":
-        """The consumer holds the entry no longer, whatever became of it."""
+        """Note that the consumer holds the entry no longer, for any reason."""
         owned = self._ownership(entry)
         if owned is None:
             return None
-        if entry.state is READY:  # it stands in line again, and all but the owner are refused it
+        if entry.state is READY:  # it stands in line again, and all but the owner skip it
             owned.skipped.add(entry)
         if owned.owner != consumer:
             return None
@@ -114,26 +114,26 @@ class Groups(ABC):
         return None if self.outlasts_entries or owned.held else self.close(owned.group)
 
     def gone(self, entry: "Entry") -> None:
-        """The entry has left the queue for good; nobody will be sent back to it."""
+        """Note that the entry has left the queue for good."""
         owned = self._ownership(entry)
         if owned is not None:
             owned.skipped.discard(entry)
 
     def joined(self, consumer: "Consumer") -> "Entry | None":  # noqa: ARG002
-        """A consumer has come: some queues share their groups out anew."""
+        """Note that a consumer has subscribed: some queues assign their groups anew."""
         return None
 
     def left(self, consumer: "Consumer") -> "Entry | None":
-        """The consumer is gone: it owns nothing any more. What it held may be given up before or after."""
+        """Note that the consumer has left and owns no group. It may give up its entries before or after."""
         return self._free([slot for slot, owned in self._owned.items() if owned.owner == consumer])
 
     def close(self, group: str) -> "Entry | None":
-        """Set one group free, whatever its owner still holds; the next consumer to take of it owns it."""
+        """Free one group, even if its owner holds entries of it; the next consumer to take one owns it."""
         slot = self._slot(group)
         return self._free([slot]) if slot in self._owned else None
 
     def reset(self) -> "Entry | None":
-        """Set all groups free, whatever their owners still hold."""
+        """Free all groups, even if their owners hold entries of them."""
         return self._free(list(self._owned))
 
     def _free(self, slots: "Iterable[Hashable]") -> "Entry | None":
@@ -142,33 +142,33 @@ class Groups(ABC):
         return min(waiting, key=self._position, default=None)
 
     def owner_of(self, group: str) -> "Consumer | None":
-        """Who owns a group, by itself or with its bucket; None if nobody does."""
+        """Return the owner of a group, by itself or with its bucket; None if there is none."""
         owned = self._owned.get(self._slot(group))
         return None if owned is None else owned.owner
 
     def owners(self) -> "dict[str, Consumer]":
-        """The owned groups, each with its owner."""
+        """Return the owned groups, each with its owner."""
         return {owned.group: owned.owner for owned in self._owned.values()}
 
 
-#: The number of a message that is the last of its group; no other number means anything.
+#: The sequence number of the last message of a group; other numbers have no meaning.
 LAST_OF_GROUP: Final = -1
 
 
 class AssignedGroups(Groups):
     """The first consumer to take a message of a group owns the group until it leaves.
 
-    The group may run empty meanwhile. A message without the header ``key`` is of no group; without a
-    ``key``, the publisher has named the group.
+    The group stays its own while the queue has no message of it. ``key`` is the header that names the group,
+    and a message without it is of no group; without a ``key``, the message's own ``group`` counts.
 
     Without ``buckets``, every group ever seen is remembered until its owner leaves. With it,
-    groups are hashed into so many buckets, and those that share a bucket share its owner;
-    ``owners`` then names for each bucket the one group that won it. Raises OutOfRange unless
+    groups are hashed into that many buckets, and the groups of a bucket share an owner;
+    ``owners`` then names for each bucket only the group that was taken first. Raises OutOfRange unless
     there is at least one bucket.
 
-    A message whose header ``sequence_key`` is -1 still goes to the owner, and then sets its
-    group (with all of its bucket) free. With ``rebalance`` every new consumer sets all groups
-    free. In both cases the old owner may still hold messages of a group that has a new owner.
+    A message whose header ``sequence_key`` is -1 still goes to the owner, and then frees its
+    group (with all of its bucket). With ``rebalance`` every new consumer frees all groups.
+    In both cases the old owner may still hold messages of a group that has a new owner.
     """
 
     __slots__ = ("_buckets", "_key", "_rebalance", "_sequence_key")
@@ -209,18 +209,18 @@ class AssignedGroups(Groups):
         return self.reset() if self._rebalance else None
 
 
-#: The group of the messages that name none.
+#: The group of messages that name none.
 DEFAULT_GROUP: Final = "no-group"
 
 
 class SharedGroups(Groups):
     """A consumer owns a group while it holds at least one of its entries.
 
-    So the messages of a group are never handled by two consumers at once, but one after the
+    So two consumers never handle messages of a group at once, but one after the
     other may serve it. Messages without the header ``key`` are all of ``default_group``, which
     is a group like any other.
 
-    An entry that failed and waits for a later attempt is held by nobody: the rest of its group
+    No consumer holds an entry that failed and waits for its next attempt: the rest of its group
     goes on without it.
     """
 
@@ -247,7 +247,7 @@ EVERYTHING: Final = "everything"
 class SoleReceiver(Groups):
     """The first consumer to take a message receives all of them until it leaves.
 
-    The others stand by; not even one of a higher priority takes over.
+    The others stand by; even a consumer of a higher priority does not take over.
     """
 
     __slots__ = ()
