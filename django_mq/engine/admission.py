@@ -1,8 +1,8 @@
-"""Which consumers a queue admits, how many of them receive, and when delivery begins.
+"""Which consumers may subscribe to a queue, how many of them receive, and when delivery begins.
 
-Two rules of Qpid meet in the admission. A single consumer may ask to be alone, and is refused if it
-would not be. And a queue may belong to one session, connection, user or application: the
-first that subscribes owns it.
+Admission follows two rules of Qpid. A consumer may ask to be the only one, and is refused if there
+are others. And a queue may belong to one session, connection, user or application: the
+first to subscribe owns it.
 """
 
 from enum import Enum
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Exclusivity(Enum):
-    """Whom a queue may belong to."""
+    """What kind of owner a queue has."""
 
     #: No client: every consumer may subscribe.
     NONE = "none"
-    #: One consumer at a time, whosever it is.
+    #: One consumer at a time, of any client.
     LINK = "link"
     SESSION = "session"
     CONNECTION = "connection"
@@ -32,18 +32,18 @@ class Exclusivity(Enum):
     CONTAINER = "container"
 
 
-#: Those that name no client.
+#: These name no client.
 _OF_NO_CLIENT: Final = frozenset({Exclusivity.NONE, Exclusivity.LINK})
 #: A session or connection ends, and its consumers with it; a user or an application comes back.
 _PASSING: Final = frozenset({Exclusivity.SESSION, Exclusivity.CONNECTION})
 
 
 class Admission:
-    """Lets consumers in to one queue, or refuses them. The queue holds its lock around every call.
+    """Admits consumers to one queue, or refuses them. The queue holds its lock around every call.
 
-    ``owner`` is the name of the session, connection, principal or container the queue belongs
-    to, or None. A session or connection owns it while it has a consumer there; a principal or
-    a container until ``owner`` is set to None, over a restart too if somebody sets it again.
+    ``owner`` is the name of the session, connection, principal or container that owns the
+    queue, or None. A session or connection owns it while it has a consumer there. A principal or
+    a container owns it until ``owner`` is set to None; to keep it over a restart, set ``owner`` again.
     """
 
     __slots__ = ("max_consumers", "owner", "policy")
@@ -54,7 +54,7 @@ class Admission:
         self.owner: str | None = None
 
     def change(self, policy: Exclusivity, max_consumers: int | None, existing: "Collection[Consumer]") -> None:
-        """Follow other rules; under another policy the queue belongs to the first that is there."""
+        """Use other settings; under another policy, the first of the existing consumers becomes the owner."""
         self.max_consumers = max_consumers
         if policy is not self.policy:
             self.policy = policy
@@ -62,9 +62,9 @@ class Admission:
             self.owner = next((name for name in names if name is not None), None)
 
     def admit(self, consumer: "Consumer", existing: "Collection[Consumer]") -> None:
-        """Let a consumer in beside those that are there; browsers count like any other.
+        """Admit a consumer besides the existing ones; browsers count like any other.
 
-        A transient one claims nothing for itself, but respects what others have claimed.
+        A transient one claims no exclusivity, but respects that of others.
         Raises a SubscriptionRefused, with nothing changed.
         """
         if any(other.exclusive and not other.transient for other in existing):
@@ -97,7 +97,7 @@ class Admission:
         return name
 
     def left(self, consumer: "Consumer", remaining: "Collection[Consumer]") -> None:
-        """A consumer has left: with the last of its session or connection the queue is free."""
+        """Note that a consumer has left: with the last one of a session or connection the queue is free."""
         if self.policy not in _PASSING or self._name_of(consumer) != self.owner:
             return
         if not any(self._name_of(other) == self.owner for other in remaining):
@@ -108,10 +108,10 @@ _PRIORITY: Final = attrgetter("priority")
 
 
 class LiveConsumers:
-    """At most ``most`` consumers receive; who comes later stands by (Qpid).
+    """Lets at most ``most`` consumers receive; later ones stand by (Qpid).
 
-    When a live one leaves, the standby of the highest priority follows, among equals the
-    oldest. A standby never drives a live one out, whatever its priority. The queue holds its
+    When a live consumer leaves, the one of the highest priority that stands by becomes live, among equals the
+    oldest. It never replaces a live one, even one of a lower priority. The queue holds its
     lock around every call. Raises OutOfRange unless ``most`` is at least 1.
 
     With ``lasting``, a live consumer is live until it leaves, and ``most`` may be None: no limit for now.
@@ -126,7 +126,7 @@ class LiveConsumers:
         self._live: set[Consumer] = set()
 
     def add(self, consumer: "Consumer") -> bool:
-        """A consumer has come; whether it is live."""
+        """Add a consumer; return whether it is live."""
         self._all[consumer] = None
         if may_receive(consumer, self._live, self.most):
             self._live.add(consumer)
@@ -141,16 +141,16 @@ class LiveConsumers:
         return frozenset(self._live)
 
     def remove(self, consumer: "Consumer") -> "Consumer | None":
-        """A consumer has left; who became live for it."""
+        """Remove a consumer; return the one that became live for it, or None."""
         self._all.pop(consumer, None)
         self._live.discard(consumer)
         return self._promote()
 
     def resize(self, most: int | None) -> "list[Consumer]":
-        """Set a new limit and answer who became live; raises OutOfRange as declared.
+        """Set a new limit and return the consumers that became live; raises OutOfRange as the class.
 
-        Too many live ones are cut at once unless they are lasting: those of the lowest priority,
-        among equals the youngest, stand by again.
+        Live ones above the limit stand by at once unless they are lasting: those of the lowest priority first,
+        among equals the youngest.
         """
         self.most = None if most is None and self._lasting else _at_least_one(most or 0)
         while not self._lasting and len(self._live) > (self.most or 0):
@@ -172,14 +172,14 @@ class LiveConsumers:
 
 def _at_least_one(most: int) -> int:
     if most < 1:
-        raise OutOfRange(f"At least one consumer is live, not {most}.")
+        raise OutOfRange(f"At least one consumer must be live, not {most}.")
     return most
 
 
 class Gate:
-    """Opens with the ``consumers``-th consumer, or ``delay`` seconds after the first.
+    """Starts delivery with the ``consumers``-th consumer, or ``delay`` seconds after the first.
 
-    It closes when the last one leaves, and does not open again while anything is still claimed.
+    It closes when the last consumer leaves, and does not open again while an entry is claimed.
     """
 
     __slots__ = ("_consumers", "_delay", "is_open", "opens_at")
@@ -188,16 +188,16 @@ class Gate:
         self._consumers = consumers
         self._delay = delay
         self.is_open = not self.guards
-        #: When it opens by itself; None: not by itself.
+        #: When the delay ends; None: there is none, or it has not begun.
         self.opens_at: float | None = None
 
     @property
     def guards(self) -> bool:
-        """Whether it is ever closed."""
+        """Whether the gate is ever closed."""
         return self._consumers > 0 or self._delay is not None
 
     def look(self, consumers: int, claimed: int, now: float) -> bool:
-        """Consumers have come or gone, or time has: answer whether it is open."""
+        """Update the gate after a change of consumers or time; return whether it is open."""
         if self.is_open:
             self.is_open = not self.guards or consumers > 0
         elif consumers > 0:

@@ -1,7 +1,7 @@
-"""Where a message goes when it is dead or expired: to another queue, or nowhere.
+"""Where dead and expired messages go: to another queue, or nowhere.
 
-What arrives there is a new message of the same body: its attempts begin anew, a schedule is
-forgotten, and headers tell where it came from.
+In the other queue it is a new message with the same body: it has no attempts and no
+schedule, and headers tell where it came from.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from django_mq.engine.queue import Queue
     from django_mq.engine.rules import Rules
 
-#: Headers of a message that has died or expired elsewhere. They tell of its last station only.
+#: Headers of a message that died or expired in another queue. They name the last such queue only.
 ORIGIN_QUEUE: Final = "x-origin-queue"
 ORIGIN_ATTEMPTS: Final = "x-origin-attempts"
 DEAD_REASON: Final = "x-dead-reason"
@@ -30,11 +30,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def departed(entry: "Entry", queue: str, now: float, *, forget_end: bool) -> "Message":
-    """The message of an entry that has died or expired, as it arrives in the next queue."""
+    """Return the message of a dead or expired entry as it arrives in the next queue."""
     died_at = now if entry.died_at is None else entry.died_at
     origin = {
         ORIGIN_QUEUE: queue,
-        # A delivery that is taken back has not failed.
+        # The delivery of a stealable entry is taken back and has not failed.
         ORIGIN_ATTEMPTS: entry.attempts - (entry.state is STEALABLE),
         DEAD_REASON: entry.cause,
         DEAD_AT: (_EPOCH + timedelta(seconds=died_at)).isoformat(timespec="microseconds"),
@@ -50,7 +50,7 @@ def departed(entry: "Entry", queue: str, now: float, *, forget_end: bool) -> "Me
 
 
 class Afterlife:
-    """Sends what has died or expired in one queue on its way."""
+    """Sends the dead and expired entries of one queue to other queues."""
 
     __slots__ = ("_queue", "_resolve", "_rules")
 
@@ -60,21 +60,21 @@ class Afterlife:
         self._resolve = resolve
 
     def station(self, *, expired: bool) -> "Queue | None":
-        """The queue that expired messages, or dead letters, go to; None if there is none."""
+        """Return the queue that expired messages, or dead letters, go to; None if there is none."""
         name = self._rules.expiry_queue if expired else self._rules.dead_letter_queue
         return None if name is None or name == self._queue else self._resolve(name)
 
     def dead(self, entry: "Entry", now: float, cause: str) -> Fate:
-        """Send a dead entry on; says whether it went, is to be kept here, or is to be discarded."""
+        """Send a dead entry on; return whether it went, is to be kept here, or is to be discarded."""
         if entry.died_at is None:
             entry.cause, entry.died_at = cause, now
         if self._send(self.station(expired=False), entry, now):
             return Fate.DEAD_LETTERED
-        # A dead-letter queue that is missing or full is a mistake, and no reason to lose the message.
+        # Lose no message because its dead-letter queue is missing or full.
         return Fate.DEAD if self._rules.keep_dead else DISCARDED
 
     def expired(self, entry: "Entry", now: float) -> bool:
-        """Send an expired entry on; False if it goes nowhere."""
+        """Send an expired entry on; False if there is no queue for it."""
         entry.cause, entry.died_at = BY_EXPIRY, now
         return self._send(self.station(expired=True), entry, now)
 
@@ -90,7 +90,7 @@ class Afterlife:
         return arrived.state is not GONE
 
     def leaving(self, entry: "Entry", station: "Queue", now: float) -> "Message | None":
-        """The message as it arrives there; None if it would be expired on arrival."""
+        """Return the message as it arrives in ``station``; None if it would be expired on arrival."""
         message = departed(entry, self._queue, now, forget_end=self._rules.ends_forgotten)
         expires_at = station.rules.lifetime.end(message.expires_at, now)
         return None if expires_at is not None and expires_at <= now else message

@@ -1,4 +1,4 @@
-"""Queues by name, and what leads from one to another."""
+"""Queues by name, and the moves of messages between them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Broker:
-    """A complete broker in one process: nothing of it outlives the process.
+    """A complete broker in one process, without persistence.
 
-    Its queues share one lock, so that a message is never in two of them, nor in none.
+    Its queues share one lock, so that a message that moves is always in exactly one of them.
     """
 
     def __init__(self, policy: QueuePolicy = IN_PROCESS, listener: "Listener | None" = None) -> None:
@@ -32,7 +32,7 @@ class Broker:
         self._queues: dict[str, Queue] = {}
 
     def declare(self, name: str, rules: Rules | None = None) -> Queue:
-        """The queue of that name, made if there is none; other rules are followed from now on."""
+        """Return the queue of that name, creating it if needed; with ``rules``, it uses these from now on."""
         with self.lock:
             queue = self._find(name)
             if queue is None:
@@ -50,7 +50,7 @@ class Broker:
             return queue
 
     def queue(self, name: str) -> Queue:
-        """The queue of that name; raises UnknownQueue."""
+        """Return the queue of that name; raises UnknownQueue."""
         queue = self._find(name)
         if queue is None:
             raise UnknownQueue(f"There is no queue {name!r}; declare it first.")
@@ -65,7 +65,10 @@ class Broker:
             return iter([queue for queue in self._queues.values() if not queue.deleted])
 
     def delete(self, name: str, now: float) -> None:
-        """Delete a queue, as ``Queue.delete``. Raises QueueInUse while another sends messages to it."""
+        """Delete a queue, as ``Queue.delete``.
+
+        Raises QueueInUse if it is the dead-letter or expiry queue of another.
+        """
         with self.lock:
             queue = self.queue(name)
             for other in self:
@@ -77,9 +80,9 @@ class Broker:
     def send_all(
         self, leaving: "Iterable[tuple[Queue, Entry]]", now: float, *, expired: bool = False
     ) -> "set[Entry]":
-        """Send expired or dead entries on together, by arrival, each where its queue says; those that went.
+        """Send expired or dead entries to the queues of their rules, by arrival; return those that went.
 
-        A queue takes those before the first that does not fit; the others stay.
+        A queue takes the entries before the first that does not fit; the others stay.
         """
         going: dict[Queue, list[tuple[Queue, Entry]]] = {}
         gone: set[Entry] = set()
@@ -103,25 +106,25 @@ class Broker:
         return gone
 
     def forget(self) -> None:
-        """Know no queue any more; their consumers are not told."""
+        """Forget all queues; their consumers are not closed."""
         with self.lock:
             self._queues.clear()
 
     def begin(self) -> UnitOfWork:
-        """A new unit of work over these queues."""
+        """Return a new unit of work over these queues."""
         return UnitOfWork(self.lock, holds_on_rollback=self._policy.holds_on_rollback)
 
     def forget_deleted(self) -> None:
-        """Drop the queues that are no more; some go by themselves."""
+        """Forget the deleted queues; ``auto_delete`` deletes some without a call of ``delete``."""
         with self.lock:
             self._queues = {name: queue for name, queue in self._queues.items() if not queue.deleted}
 
     def keep_house(self, now: float) -> None:
-        """Do in every queue what time has brought."""
+        """Promote, expire and unhold entries in every queue."""
         self.forget_deleted()
         for queue in self:
             queue.keep_house(now)
 
     def next_time(self) -> float | None:
-        """When to keep house next; None if nothing will happen by itself."""
+        """Return when to call ``keep_house`` next; None if nothing will become due or expire."""
         return min((when for queue in self if (when := queue.next_time()) is not None), default=None)

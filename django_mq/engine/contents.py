@@ -1,4 +1,4 @@
-"""The entries of a queue, each kept where its state belongs, and what is counted of them."""
+"""The entries of a queue by state, and the counters of the queue."""
 
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
@@ -24,16 +24,16 @@ _KILLED: Final = frozenset({Cause.KILLED, Cause.CANCELLED, Cause.PURGED})
 
 
 class Listener(Protocol):
-    """A store that keeps something for each entry. It is called under the lock, and must not call the queue."""
+    """A store that keeps data for each entry. It is called under the lock, and must not call the queue."""
 
     def arrived(self, queue: str, entry: "Entry") -> None:
-        """An entry is new in this queue."""
+        """Called when an entry is new in this queue."""
 
     def departed(self, queue: str, entry: "Entry", cause: Cause) -> None:
-        """The entry has left this queue for good; it may stand in another one by now."""
+        """Called when the entry has left this queue for good; it may be in another one by now."""
 
     def deleted(self, queue: str) -> None:
-        """The queue is no more."""
+        """Called when the queue has been deleted."""
 
 
 class Statistics:
@@ -61,13 +61,13 @@ class Statistics:
         self.enqueued_bytes = 0
         self.dequeued = 0
         self.dequeued_bytes = 0
-        #: Removed because a consumer was done with them.
+        #: Removed because a consumer accepted them.
         self.accepted = 0
         #: Removed because their time had passed.
         self.expired = 0
         #: Removed as dead letters, by a purge or by an operator.
         self.killed = 0
-        #: Removed in favour of others: by a ring, or a later value of their key.
+        #: Replaced by newer messages, in a ring or in a last-value queue.
         self.replaced = 0
         self.most_depth = 0
         self.most_depth_bytes = 0
@@ -75,28 +75,28 @@ class Statistics:
 
     @property
     def depth(self) -> int:
-        """How many messages are here, in whatever state."""
+        """How many messages the queue holds, in any state."""
         return self.enqueued - self.dequeued
 
     @property
     def depth_bytes(self) -> int:
-        """How many bytes are here."""
+        """How many bytes of bodies the queue holds."""
         return self.enqueued_bytes - self.dequeued_bytes
 
     def reset(self, ready: int) -> None:
-        """Count from zero; what is here stays, and is the most there has been."""
+        """Count from zero; the messages in the queue stay, and the maxima begin with them."""
         depth, size_bytes = self.depth, self.depth_bytes
         self.__init__()  # type: ignore[misc]
-        # What is here counts as neither enqueued nor dequeued, but both must differ by it.
+        # Messages in the queue count as neither, but the depth is the difference of both.
         self.dequeued, self.dequeued_bytes = -depth, -size_bytes
         self.most_depth, self.most_depth_bytes, self.most_ready = depth, size_bytes, ready
 
 
 class Contents:
-    """Ready entries in line, held ones beside it, scheduled ones in the calendar, dead ones aside.
+    """The entries of one queue: ready, held, scheduled and dead ones, each in its own structure.
 
     A claimed entry is kept by its consumer, and only counted here. ``gone`` is called after an entry has left
-    for good, ``expired`` with one whose time has passed, already taken out.
+    for good. ``expired`` is called with an entry whose time has passed, before its removal is counted.
     """
 
     __slots__ = (
@@ -129,21 +129,21 @@ class Contents:
         self.holding = Holding(ready)
         self.claimed = 0
         self.dead: dict[Entry, None] = {}
-        #: Consumers that were closed and have not settled everything yet.
+        #: Consumers that have left and still hold entries.
         self.departed: dict[Consumer, None] = {}
-        #: When ``expire`` was called last.
+        #: The time of the last call of ``expire``.
         self.expired_until = NEVER_YET
         self.statistics = Statistics()
-        #: The entries by the ids of their messages, if those stand here once.
+        #: The entries by message id, in a queue where an id is unique.
         self.ids: dict[str, Entry] | None = {} if policy.ids_once else None
         self._gone = gone
         self._expired = expired
         self._arrived = arrived
 
-    # Coming, and being held.
+    # Arriving, and being claimed.
 
     def arrive(self, entry: "Entry") -> None:
-        """Keep an entry that is new here."""
+        """Add an entry that is new in the queue."""
         if self.ids is not None:
             self.ids[entry.message.id] = entry
         if self._arrived is not None:
@@ -151,7 +151,7 @@ class Contents:
         statistics, size = self.statistics, entry.message.size
         statistics.enqueued = enqueued = statistics.enqueued + 1
         statistics.enqueued_bytes = enqueued_bytes = statistics.enqueued_bytes + size
-        # Compared, not asked of max: three calls would cost more than all of this.
+        # Compared without max: three calls would cost more than all of this.
         depth, depth_bytes = enqueued - statistics.dequeued, enqueued_bytes - statistics.dequeued_bytes
         if depth > statistics.most_depth:  # noqa: PLR1730
             statistics.most_depth = depth
@@ -172,7 +172,7 @@ class Contents:
         self.statistics.most_ready = max(self.statistics.most_ready, len(self.dispatch.ready))
 
     def place(self, entry: "Entry") -> None:
-        """Keep an entry that is not claimed; a ready one wakes a consumer."""
+        """Put an entry that is not claimed where its state belongs; a ready one wakes a consumer."""
         if entry.state is READY:
             if entry.expires_at is not None:
                 self.calendar.watch(entry)
@@ -190,7 +190,7 @@ class Contents:
             self.holding.add(entry)
         elif entry.state is DEAD:
             self.dead[entry] = None
-            self.dispatch.ready.forget(entry)  # a dead value does not outdo a living one
+            self.dispatch.ready.forget(entry)  # a dead value replaces no other
 
     def _replace(self, entry: "Entry") -> None:
         for_good = self.policy.replaces_for_good
@@ -213,7 +213,7 @@ class Contents:
             self.calendar.expiring.remove(entry)
 
     def accepted(self, entry: "Entry", consumer: "Consumer") -> None:
-        """Accept what a plain consumer holds in a queue where that concerns nobody else."""
+        """Accept an entry of a plain consumer, in a queue where no other consumer is affected."""
         del consumer.unsettled[entry]
         size = entry.message.size
         consumer.credit.give_back(size)
@@ -228,7 +228,7 @@ class Contents:
             self.dispatch.refresh(consumer)
 
     def settled(self, entry: "Entry", consumer: "Consumer", cause: Cause = Cause.ACCEPTED) -> None:
-        """Keep a formerly claimed entry where it now belongs; the consumer has credit again.
+        """Put a formerly claimed entry where it now belongs; the consumer has credit again.
 
         ``cause``: why it is gone, if it is.
         """
@@ -241,7 +241,7 @@ class Contents:
             entry.discard()
             self.depart(entry, Cause.KILLED if entry.doomed else Cause.REPLACED)
         elif self._has_expired_meanwhile(entry):
-            self.expire_entry(entry)  # as it would have been, had nobody held it fast
+            self.expire_entry(entry)  # it expired while a consumer held it
         else:
             self.place(entry)
         self.credited(consumer)
@@ -277,7 +277,7 @@ class Contents:
         return True
 
     def promote(self, now: float, most: int | None = None) -> "list[Entry]":
-        """Make the due entries ready: all of them, or so many."""
+        """Make the due entries ready, ``most`` at most, and return them."""
         due = self.calendar.schedule.pop_until(now, most)
         for entry in due:
             self.calendar.expiring.remove(entry)
@@ -286,14 +286,17 @@ class Contents:
         return due
 
     def unhold(self, overdue: "Iterable[Entry]") -> None:
-        """Let held entries stand ready in their places."""
+        """Make held entries ready, in their places."""
         for entry in overdue:
             self.calendar.expiring.remove(entry)
             entry.unhold()
             self.place(entry)
 
     def expire(self, now: float, most: int | None = None) -> "list[Entry]":
-        """Remove every entry that has expired, or so many; one that is held fast goes when it is given back."""
+        """Remove the expired entries, ``most`` at most, and return them.
+
+        An entry that a consumer holds, and that is not stealable, is removed when it is returned.
+        """
         self.expired_until = now
         expired = self.calendar.expiring.pop_until(now, most)
         for entry in expired:
@@ -303,7 +306,7 @@ class Contents:
     # Leaving.
 
     def depart(self, entry: "Entry", cause: Cause) -> None:
-        """Count an entry that is gone, and tell who must know."""
+        """Count an entry that is gone, and call ``gone``."""
         statistics = self.statistics
         statistics.dequeued += 1
         statistics.dequeued_bytes += entry.message.size
@@ -318,19 +321,19 @@ class Contents:
         self._gone(entry, cause)
 
     def credited(self, consumer: "Consumer") -> None:
-        """The consumer has its credit again: whom does it concern?"""
+        """Wake the consumer if it can take entries again, and update the other consumers of its target."""
         if consumer.interest is NOT_INTERESTED or consumer.interest is BLOCKED:
             self.dispatch.refresh(consumer)
         if consumer.target is not None:
             consumer.target.credit_changed(consumer)
 
     def _freed(self, consumer: "Consumer", entry: "Entry") -> None:
-        # After the entry's state has moved: a group may be free, and the entry wait in it.
+        # After the change of state: the group may be free now, with this entry ready in it.
         if self.dispatch.groups is not None:
             self.dispatch.look_again(self.dispatch.groups.gave_up(consumer, entry))
 
     def take_out(self, entry: "Entry", cause: Cause) -> bool:
-        """Remove an entry in whatever state; its holder has its credit again. False if it is not here."""
+        """Remove an entry in any state; its holder gets its credit back. False if it is not here."""
         if entry.is_claimed:
             return self._take_from_holder(entry, cause)
         if not self._take_from_place(entry):
@@ -356,7 +359,7 @@ class Contents:
         holder = entry.owner
         if holder is None or not self._knows(holder) or not holder.settle(entry):
             return False
-        if entry in holder.reserved:  # or it would be handed over, gone as it is
+        if entry in holder.reserved:  # or it would be delivered although it is gone
             holder.reserved.remove(entry)
         self.calendar.expiring.remove(entry)  # a stealable one is still there
         entry.lock(holder)
@@ -371,7 +374,7 @@ class Contents:
         return holder in self.dispatch.consumers.all or holder in self.departed
 
     def take_free(self, entry: "Entry", cause: Cause) -> bool:
-        """Remove an entry unless somebody holds it fast; then it goes when it is given back."""
+        """Remove an entry; False if a consumer holds it: then it is removed when it is returned."""
         if entry.state is not CLAIMED:
             return self.take_out(entry, cause)
         if entry.owner is not None and self._knows(entry.owner):
@@ -379,11 +382,14 @@ class Contents:
         return False
 
     def steal(self, entry: "Entry", cause: Cause) -> bool:
-        """Take a stealable entry away. Its holder's settlement will be void, and return the credit."""
+        """Take a stealable entry away; False if it is none.
+
+        The settlement of its holder will be void, and return the credit.
+        """
         holder = entry.owner
         if holder is None or entry.state is not STEALABLE or not self._knows(holder):
             return False
-        if entry in holder.reserved:  # it was never handed over, so nobody would settle it
+        if entry in holder.reserved:  # never delivered, so its consumer would not settle it
             return self._take_from_holder(entry, cause)
         self.calendar.expiring.remove(entry)
         entry.discard()
@@ -393,11 +399,11 @@ class Contents:
         return True
 
     def take_back(self, entry: "Entry", cause: Cause) -> bool:
-        """Steal an entry if its holder has agreed to that, else remove it in whatever state; False if not here."""
+        """Steal an entry if it is stealable, else remove it in any state; False if it is not here."""
         return self.steal(entry, cause) or self.take_out(entry, cause)
 
     def take_all(self, states: "Container[State]", cause: Cause = Cause.KILLED) -> "list[Entry]":
-        """Remove every entry in one of these states, in order; what a consumer holds fast stays."""
+        """Remove every entry in one of these states, in order, except those that consumers hold for good."""
         taken = [entry for entry in chain(self.stealable(), self.waiting()) if entry.state in states]
         return [entry for entry in taken if self.take_back(entry, cause)]
 
@@ -409,25 +415,25 @@ class Contents:
             entry.discard()
             self.depart(entry, Cause.EXPIRED)
 
-    # Looking.
+    # Reading.
 
     def waiting(self) -> "Iterator[Entry]":
-        """Every entry that nobody holds: the ready ones first, in order."""
+        """Return every entry that no consumer holds: the ready ones first, in order."""
         return chain(self.dispatch.ready, self.holding, self.calendar.schedule, self.dead)
 
     def held(self) -> "list[Entry]":
-        """Every entry that somebody has claimed, a consumer that has left included."""
+        """Return every claimed entry; consumers that have left may hold some, too."""
         holders = chain(self.dispatch.consumers.all, self.departed)
         return [each for holder in holders for each in holder.unsettled if each.owner is holder]
 
     def stealable(self) -> "list[Entry]":
-        """Every claimed entry that may be taken back."""
+        """Return every claimed entry that may be taken back."""
         if not any(consumer.stealable for consumer in chain(self.dispatch.consumers.all, self.departed)):
             return []
         return [entry for entry in self.held() if entry.state is STEALABLE]
 
     def counts(self) -> dict[State, int]:
-        """How many entries are in each state; a held one counts as ready (Qpid)."""
+        """Return the number of entries in each state; a held one counts as ready (Qpid)."""
         return {
             SCHEDULED: len(self.calendar.schedule),
             READY: len(self.dispatch.ready) + len(self.holding),

@@ -1,7 +1,6 @@
-"""How much more may be delivered to a consumer before it settles something.
+"""How many messages and bytes a consumer may receive before it settles some.
 
-Credit is counted in messages and in bytes. A mode is a subclass of Credit; a queue asks nothing of a
-consumer's credit but what that class declares.
+A credit mode is a subclass of Credit. A queue uses only the methods of that class.
 """
 
 from abc import ABC, abstractmethod
@@ -9,7 +8,7 @@ from typing import Final
 
 from django_mq.errors import OutOfRange, UncountedUnit
 
-#: As an amount: any number.
+#: The amount without a limit.
 UNLIMITED: Final = None
 
 #: The largest amount; sums stop here.
@@ -20,22 +19,22 @@ def check_amount(amount: object) -> None:
     """Raise OutOfRange unless this is a whole number in 0..MOST, or None."""
     if amount is UNLIMITED:
         return
-    # True is an int for Python; as an amount it is a slip.
+    # True is an int for Python, and a mistake as an amount.
     if isinstance(amount, bool) or not isinstance(amount, int) or not 0 <= amount <= MOST:
         raise OutOfRange(f"Credit is a whole number in 0..2**63, or None for any number, not {amount!r}.")
 
 
 def total(amount: int | None, more: int | None) -> int | None:
-    """The sum. Any number and something more is any number; sums above MOST are MOST."""
+    """Return the sum: UNLIMITED if either is, and MOST at most."""
     if amount is UNLIMITED or more is UNLIMITED:
         return UNLIMITED
     return min(amount + more, MOST)
 
 
 class Credit(ABC):
-    """What a consumer may still be sent. Not safe by itself: the queue's lock guards it.
+    """What a consumer may still receive. Guard it with the queue's lock.
 
-    Amounts are whole numbers in 0..2**63; None is any number. Whatever a method raises, it has
+    Amounts are whole numbers in 0..2**63; None is unlimited. A method that raises has
     changed nothing.
     """
 
@@ -49,11 +48,11 @@ class Credit(ABC):
     @property
     @abstractmethod
     def free(self) -> int | None:
-        """How many messages may follow if bytes allow; None means any number."""
+        """How many messages may follow if bytes allow; None is any number."""
 
     @abstractmethod
     def allows(self, size: int) -> bool:
-        """Whether a message of ``size`` bytes may be delivered now; never if it is not open."""
+        """Whether a message of ``size`` bytes may be delivered now; never if the credit is not open."""
 
     @abstractmethod
     def take(self, size: int) -> bool:
@@ -61,35 +60,35 @@ class Credit(ABC):
 
     @abstractmethod
     def give_back(self, size: int) -> None:
-        """One delivered message of ``size`` bytes was settled."""
+        """Note that a delivered message of ``size`` bytes was settled."""
 
     @abstractmethod
     def add(self, messages: int | None = 0, size_bytes: int | None = 0) -> None:
-        """Allow so much more; None: without limit from now on, and later additions change nothing.
+        """Add credit. None is unlimited from now on, and later additions change nothing.
 
-        Raises OutOfRange for what is no amount, and UncountedUnit for a unit that the mode
+        Raises OutOfRange for a wrong amount, and UncountedUnit for a unit that the mode
         does not count.
         """
 
     @abstractmethod
     def resize(self, messages: int | None, size_bytes: int | None = None) -> None:
-        """Set new limits; what is outstanding stays, and is worked off if it is too much.
+        """Set new limits; if more is outstanding, nothing is delivered until enough is settled.
 
-        Raises as ``add`` does; a unit that the mode does not count is None.
+        Raises as ``add``; pass None for a unit that the mode does not count.
         """
 
     @abstractmethod
     def stop(self) -> None:
-        """Allow nothing more until ``resize`` or ``add``, whatever is given back meanwhile.
+        """Allow nothing more until ``resize`` or ``add``, even when messages are settled.
 
-        Every limit is 0 then, also one that was None: additions must be made to all of them.
+        Every limit is 0 then, also one that was None, so ``add`` must add to all of them.
         """
 
 
 class WindowCredit(Credit):
-    """Ceilings on what is outstanding; settling a message opens the window again.
+    """Limits on what is outstanding; settling a message makes room for another.
 
-    A message larger than the byte ceiling is never delivered: see ``PrefetchCredit``.
+    A message larger than the byte limit is never delivered: see ``PrefetchCredit``.
     """
 
     __slots__ = (
@@ -102,7 +101,7 @@ class WindowCredit(Credit):
         "size_bytes",
     )
 
-    #: Kept up to date instead of computed: it is read more often than it changes.
+    #: An attribute, not a property: it is read more often than it changes.
     is_open: bool
 
     def __init__(self, messages: int | None = UNLIMITED, size_bytes: int | None = UNLIMITED) -> None:
@@ -129,16 +128,16 @@ class WindowCredit(Credit):
         return True
 
     def give_back(self, size: int) -> None:
-        # Never below nothing: a settlement counted twice must not widen the window.
+        # Never below 0: a settlement counted twice must not widen the window.
         if self.outstanding:
             self.outstanding -= 1
             left = self.outstanding_bytes - size
-            # The call of max would cost as much as all the rest.
+            # A call of max would cost as much as all the rest.
             self.outstanding_bytes = left = left if left > 0 else 0  # noqa: FURB136
             self.is_open = self.outstanding < self._message_ceiling and left < self._byte_ceiling
 
     def add(self, messages: int | None = 0, size_bytes: int | None = 0) -> None:
-        """Raise the ceilings."""
+        """Raise the limits."""
         check_amount(messages)
         check_amount(size_bytes)
         self.resize(total(self.messages, messages), total(self.size_bytes, size_bytes))
@@ -148,7 +147,7 @@ class WindowCredit(Credit):
         check_amount(size_bytes)
         self.messages = messages
         self.size_bytes = size_bytes
-        # A number also where there is no limit: ``take`` then compares and asks nothing else.
+        # Numbers also where there is no limit, so that ``take`` only compares.
         self._message_ceiling = _ceiling(messages)
         self._byte_ceiling = _ceiling(size_bytes)
         self._look_again()
@@ -187,10 +186,10 @@ class PrefetchCredit(WindowCredit):
 
 
 class SpendingCredit(Credit):
-    """Two balances; a message needs both, and settling it gives nothing back.
+    """Two balances; a message uses both, and settling it gives nothing back.
 
-    It starts with nothing. As in AMQP 0-10 a negative amount means the same as None: any
-    number. While either balance is nothing, not even an empty message is delivered.
+    Both begin with 0. As in AMQP 0-10 a negative amount means the same as None: unlimited.
+    While either balance is 0, not even an empty message is delivered.
     """
 
     __slots__ = ("messages", "size_bytes")
@@ -203,7 +202,6 @@ class SpendingCredit(Credit):
 
     @property
     def is_open(self) -> bool:
-        # None is any number; nothing is 0.
         return self.messages != 0 and self.size_bytes != 0
 
     @property
@@ -223,7 +221,7 @@ class SpendingCredit(Credit):
         return True
 
     def give_back(self, size: int) -> None:
-        """Nothing: what is spent is spent."""
+        """Change nothing: credit in this mode is used up."""
 
     def add(self, messages: int | None = 0, size_bytes: int | None = 0) -> None:
         messages, size_bytes = _amount(messages), _amount(size_bytes)
@@ -231,7 +229,7 @@ class SpendingCredit(Credit):
         self.size_bytes = total(self.size_bytes, size_bytes)
 
     def resize(self, messages: int | None, size_bytes: int | None = UNLIMITED) -> None:
-        """Set both balances, whatever they were."""
+        """Set both balances."""
         self.messages, self.size_bytes = _amount(messages), _amount(size_bytes)
 
     def stop(self) -> None:
@@ -246,10 +244,10 @@ def _amount(amount: int | None) -> int | None:
 
 
 class OverdraftCredit(Credit):
-    """A balance of bytes, open while it is above zero; each message is paid after the fact.
+    """A balance of bytes, open while it is above zero; a delivered message is subtracted.
 
-    So a message of any size goes through, and the balance may fall below zero, which additions
-    work off first. Settling gives nothing back.
+    So a message of any size may be delivered, and the balance may fall below zero; additions begin from there.
+    Settling gives nothing back.
     """
 
     __slots__ = ("size_bytes",)
@@ -277,7 +275,7 @@ class OverdraftCredit(Credit):
         return True
 
     def give_back(self, size: int) -> None:
-        """Nothing: the client sends more when it has consumed enough."""
+        """Change nothing: the client adds credit when it has consumed enough."""
 
     def add(self, messages: int | None = 0, size_bytes: int | None = 0) -> None:
         if messages != 0:
@@ -286,12 +284,12 @@ class OverdraftCredit(Credit):
         self.size_bytes = total(self.size_bytes, size_bytes)
 
     def resize(self, messages: int | None, size_bytes: int | None = UNLIMITED) -> None:
-        """Set the balance, whatever it was."""
+        """Set the balance."""
         if messages is not UNLIMITED:
             raise UncountedUnit
         check_amount(size_bytes)
         self.size_bytes = size_bytes
 
     def stop(self) -> None:
-        """As declared; an overdraft is forgiven, for the client starts from nothing too."""
+        """As declared; a negative balance becomes 0, because the client counts from 0 then, too."""
         self.size_bytes = 0

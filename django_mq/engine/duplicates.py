@@ -1,4 +1,4 @@
-"""Which messages were published before: the last so many duplicate ids."""
+"""Duplicate ids: which messages were published before."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
@@ -6,45 +6,45 @@ from typing import Final
 
 from django_mq.errors import DuplicateMessage
 
-#: How many ids are remembered if nothing is said.
+#: How many ids are remembered by default.
 DEFAULT_SIZE: Final = 20_000
 
 
 def used_before(queue: str, duplicate_id: object, user: object) -> DuplicateMessage:
-    """Why a message with a duplicate id that was used is refused."""
+    """Return the error for a message whose duplicate id was used before."""
     return DuplicateMessage(
         f"Duplicate id {duplicate_id!r} was used in queue {queue!r} before, by message {user}."
     )
 
 
 def id_taken(queue: str, message_id: object) -> DuplicateMessage:
-    """Why a message with an id that is in the queue is refused."""
+    """Return the error for a message whose id is in the queue already."""
     return DuplicateMessage(f"Message {message_id} is already in queue {queue!r}.")
 
 
 def id_twice(message_id: object) -> DuplicateMessage:
-    """Why messages are refused of which two have the same id."""
+    """Return the error for messages of which two have the same id."""
     return DuplicateMessage(f"Two of the messages have the id {message_id}.")
 
 
 class DuplicateIds:
-    """A ring of ids: a new one takes the place of the oldest.
+    """A ring of duplicate ids: a new one replaces the oldest.
 
     An id counts from ``add`` on, before its unit of work has ended: the second of two equal
-    ids is a duplicate, be they in one unit or in two that are open at once. A unit that is
-    rolled back must ``forget`` what it added, and only that. Not safe by itself: the queue's
-    lock guards it.
+    ids is a duplicate, in one unit or in two that are open at once. A unit that is
+    rolled back must ``forget`` the ids that it added, and only those. Guard it with the queue's
+    lock.
     """
 
     __slots__ = ("_at_least", "_ids", "seconds", "size")
 
     def __init__(self, size: int = DEFAULT_SIZE, seconds: float | None = None, *, at_least: bool = False) -> None:
-        """Remember ``size`` ids, each for ``seconds``; a size of 0 is none, or as many as come in that time.
+        """Remember ``size`` ids, each for ``seconds``. A size of 0 is none, or with ``seconds`` all of that time.
 
-        ``at_least``: ids above the size are forgotten by ``prune`` only.
+        ``at_least``: only ``prune`` forgets ids above the size.
         """
-        #: Oldest first: which message used the id, and when. A plain dict would search for its first key among
-        #: all that have left.
+        #: Oldest first: which message used the id, and when. A plain dict would search for its first key
+        #: among all deleted ones.
         self._ids: OrderedDict[Hashable, tuple[object, float]] = OrderedDict()
         self._at_least = at_least
         self.size = 0
@@ -57,14 +57,14 @@ class DuplicateIds:
         return self.size > 0 or self.seconds is not None
 
     def user_of(self, duplicate_id: Hashable, now: float = 0.0) -> object | None:
-        """Which message has used an id that is remembered; None if it is as good as new."""
+        """Return the message that has used an id; None if the id is not remembered."""
         used = self._ids.get(duplicate_id)
         return None if used is None or is_over(used[1], now, self.seconds) else used[0]
 
     def add(self, duplicate_id: Hashable, now: float = 0.0, *, user: object = True) -> bool:
         """Remember an id; False if it is a duplicate, which does not make it any younger.
 
-        Nothing is a duplicate where neither a size nor a time is given.
+        Without a size and a time, nothing is a duplicate.
         """
         if self.user_of(duplicate_id, now) is not None:
             return False
@@ -80,7 +80,7 @@ class DuplicateIds:
             self._ids.popitem(last=False)
 
     def prune(self, now: float) -> int:
-        """Forget the ids whose time is over, and the oldest that are too many; how many."""
+        """Forget the ids whose time is over, and the oldest above the size; return how many."""
         before = len(self._ids)
         for duplicate_id in [each for each, used in self._ids.items() if is_over(used[1], now, self.seconds)]:
             del self._ids[duplicate_id]
@@ -88,17 +88,17 @@ class DuplicateIds:
         return before - len(self._ids)
 
     def forget(self, duplicate_id: Hashable) -> bool:
-        """Take an id back, as its message was not published after all; False if it is not known."""
+        """Forget an id whose message was not published after all; False if it is not known."""
         return self._ids.pop(duplicate_id, None) is not None
 
     def resize(self, size: int, seconds: float | None = None) -> None:
-        """Remember so many from now on, for so long; the oldest are forgotten if they are too many."""
+        """Use another size and time from now on; forget the oldest above the size."""
         self.size, self.seconds = size, seconds
         if not self._at_least:
             self._overwrite()
 
     def __iter__(self) -> Iterator[Hashable]:
-        """The ids, the oldest first: added in this order to another ring, they make it equal."""
+        """Yield the ids, the oldest first: added in this order, they make an equal ring."""
         return iter(self._ids)
 
     def __len__(self) -> int:
@@ -106,5 +106,5 @@ class DuplicateIds:
 
 
 def is_over(used_at: float, now: float, seconds: float | None) -> bool:
-    """Whether an id that was used then is as good as new: ``seconds`` later, None for never by time."""
+    """Whether an id used at ``used_at`` is forgotten after ``seconds``; None: not by time."""
     return seconds is not None and now >= used_at + seconds

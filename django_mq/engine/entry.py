@@ -1,8 +1,8 @@
 """A message's place and state in one queue.
 
-Every change of state is a compare-and-swap: it happens if the entry is in the state the
-caller believes, otherwise nothing happens and the answer is False. Python has no atomic
-swap, so the queue's lock must be held; the queue does that.
+Every change of state is a compare-and-swap: it happens if the entry is in the expected
+state; otherwise nothing happens and the method returns False. Python has no atomic
+swap, so the queue calls these methods under its lock.
 """
 
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Entry:
     """One message in one queue.
 
-    Entries are compared by identity; they stand in line by ``order``, least first, which never
-    changes while they do: what is given back retakes its place.
+    Entries are compared by identity. They stand in line by ``order``, least first, which does not
+    change while they are in the queue: a returned entry stands in its old place.
     """
 
     __slots__ = (
@@ -66,39 +66,39 @@ class Entry:
         self.level = level
         self.stand_at(place, arrival)
         self.state = state
-        #: While scheduled or held: when it becomes ready, in seconds.
+        #: When it becomes ready, in seconds, while it is scheduled or held.
         self.due_at = due_at
-        #: From this time on it is worthless here: the message's own time, within the queue's bounds.
+        #: When it expires here: the message's own time, within the queue's bounds.
         self.expires_at = message.expires_at
-        #: Deliveries that count: this one included while it is claimed.
+        #: Deliveries that count, including the current one while it is claimed.
         self.attempts = attempts
         #: Whether it may have been delivered before.
         self.redelivered = redelivered
-        #: Who holds it while it is claimed.
+        #: The consumer that holds it while it is claimed.
         self.owner: Consumer | None = None
-        #: Grows with every claim; names one delivery, so that a late settlement is told apart.
+        #: Grows with every claim and identifies one delivery, so that a late settlement is void.
         self.claim_number = 0
-        #: Consumers it is not for; None as long as there are none.
+        #: Consumers that have declined it; None if there are none.
         self.declined_by: set[Consumer] | None = None
-        #: Removed while somebody held it: it goes, instead of going back, when it is given back.
+        #: Removed while a consumer held it: a returned entry is then discarded.
         self.doomed = False
         #: Whether a later value has replaced it for good while a consumer held it.
         self.replaced = False
-        #: Whether a session that held it has died: the next delivery is suspected to be its worker's death, too.
+        #: Whether a session that held it has died: the message may be the cause.
         self.suspect = False
-        #: Why it is dead, here or in the queue that it comes from; and since when it is dead here.
+        #: Why it is dead, here or in the queue that it comes from, and since when it is dead here.
         self.cause = ""
         self.died_at: float | None = None
         #: Whether the latest delivery made its consumer the owner of its group.
         self.opens_group = False
-        #: Whatever a store needs to find its row again.
+        #: What a store needs to find its row again.
         self.receipt = receipt
 
     def stand_at(self, place: int, arrival: int) -> None:
-        """Take a place; ``arrival`` is unique in the queue. Only for an entry that stands in no list."""
+        """Set the place. ``arrival`` is unique in the queue. Only for an entry that is in no list."""
         self.place = place
         self.arrival = arrival
-        # Kept, for a list compares entries much more often than they change their place.
+        # Computed once: a list compares entries much more often than they change their place.
         self.order: Order = order_of(self.level, place, arrival)
 
     @property
@@ -108,11 +108,11 @@ class Entry:
 
     @property
     def keeps_group(self) -> bool:
-        """Whether the others of its group wait for it: it is claimed, or has failed and is to be tried again."""
+        """Whether its group waits for it: it is claimed, or has failed and waits for its next attempt."""
         return self.is_claimed or (self.state is SCHEDULED and self.redelivered)
 
     def swap(self, old: State, new: State) -> bool:
-        """Move from ``old`` to ``new`` if it is in ``old``; raises IllegalMove if none may."""
+        """Move from ``old`` to ``new`` if it is in ``old``; raises IllegalMove if no entry may."""
         if new not in MOVES[old]:
             raise IllegalMove(f"An entry cannot move from {old.name.lower()} to {new.name.lower()}.")
         if self.state is not old:
@@ -121,11 +121,11 @@ class Entry:
         return True
 
     def become_due(self) -> bool:
-        """Scheduled to ready."""
+        """Move from scheduled to ready."""
         return self._ripen(SCHEDULED)
 
     def unhold(self) -> bool:
-        """Held to ready."""
+        """Move from held to ready."""
         return self._ripen(HELD)
 
     def _ripen(self, state: State) -> bool:
@@ -135,8 +135,8 @@ class Entry:
         return True
 
     def claim(self, owner: "Consumer") -> bool:
-        """Ready to claimed by ``owner``; the attempt counts from here."""
-        # Spelt out, as is ``accept``: these two moves are made for every message.
+        """Move from ready to claimed by ``owner``; the attempt counts from here."""
+        # Without ``swap``, as ``accept``, for speed: these two moves are made for every message.
         if self.state is not READY:
             return False
         self.state = CLAIMED
@@ -146,15 +146,15 @@ class Entry:
         return True
 
     def lend(self) -> bool:
-        """Claimed to stealable: delivered, and the queue may take it back."""
+        """Move from claimed to stealable: the queue may take the delivered entry back."""
         return self.swap(CLAIMED, STEALABLE)
 
     def lock(self, owner: "Consumer") -> bool:
-        """Stealable to claimed: ``owner`` begins to settle. True, too, if it was never stealable."""
+        """Move from stealable to claimed: ``owner`` begins to settle. True, too, if it was never stealable."""
         return self.owner is owner and (self.state is CLAIMED or self.swap(STEALABLE, CLAIMED))
 
     def accept(self, owner: "Consumer") -> bool:
-        """Claimed by ``owner`` to gone."""
+        """Move from claimed by ``owner`` to gone."""
         if self.owner is not owner or self.state is not CLAIMED:
             return False
         self.state = GONE
@@ -162,7 +162,7 @@ class Entry:
         return True
 
     def release(self, owner: "Consumer", due_at: float | None = None, *, delivered: bool = True) -> bool:
-        """As fail, but uncounted. ``delivered``: whether the message may have reached the owner."""
+        """As ``fail``, but uncounted. ``delivered``: whether the message may have reached the owner."""
         redelivered = self.redelivered or delivered
         if not self.fail(owner, due_at):
             return False
@@ -171,14 +171,14 @@ class Entry:
         return True
 
     def decline(self, owner: "Consumer") -> bool:
-        """As release, and ``owner`` is not offered it again."""
+        """As ``release``, and the entry is not offered to ``owner`` again."""
         if not self.release(owner):
             return False
         self.declined_by = (self.declined_by or set()) | {owner}
         return True
 
     def fail(self, owner: "Consumer", due_at: float | None = None) -> bool:
-        """Claimed by ``owner`` to ready, or to scheduled until ``due_at``; the attempt counts."""
+        """Move from claimed by ``owner`` to ready, or to scheduled until ``due_at``; the attempt counts."""
         if not self._leave(owner, READY if due_at is None else SCHEDULED):
             return False
         self.due_at = due_at
@@ -186,20 +186,20 @@ class Entry:
         return True
 
     def reject(self, owner: "Consumer") -> bool:
-        """Claimed by ``owner`` to dead."""
+        """Move from claimed by ``owner`` to dead."""
         return self._leave(owner, DEAD)
 
     def redrive(self) -> bool:
-        """Dead to ready, with its attempts forgotten; it may have been delivered before."""
+        """Move from dead to ready, without its attempts; the entry counts as redelivered."""
         if not self.swap(DEAD, READY):
             return False
         self.attempts = 0
         self.cause, self.died_at = "", None
-        self.redelivered = True  # it has been in line before
+        self.redelivered = True
         return True
 
     def discard(self) -> bool:
-        """Any state to gone; False if it is gone already."""
+        """Move from any state to gone; False if it is gone already."""
         if self.state is GONE:
             return False
         self.owner = None
@@ -232,7 +232,7 @@ class Placement:
         object.__setattr__(self, "_levels", by_priority)
 
     def entry(self, message: "Message", arrival: int, now: float) -> Entry:
-        """The message's entry: scheduled or held if its time is still to come, else ready."""
+        """Return a new entry for the message: scheduled or held if its time is still to come, else ready."""
         priority, due_at = message.priority, message.deliver_at
         if due_at is not None or message.expires_at is not None:
             self.check(message)
@@ -246,9 +246,9 @@ class Placement:
         return entry
 
     def entry_again(self, entry: Entry, message: "Message") -> Entry:
-        """The entry of a message that stands at the tail of its level again, as ready or scheduled as it was.
+        """Return an entry for a message that is moved to the tail of its level, ready or scheduled as before.
 
-        The entry keeps its end; a scheduled one keeps its time. ``offer_again`` numbers its arrival.
+        The entry keeps its expiry; a scheduled one keeps its time. ``offer_again`` numbers its arrival.
         """
         scheduled = entry.state is SCHEDULED
         due_at = entry.due_at if scheduled else None
@@ -259,7 +259,7 @@ class Placement:
         return again
 
     def check(self, message: "Message") -> None:
-        """Raise OutOfRange for a message with a time that is none: it would stand in everybody's way."""
+        """Raise OutOfRange for a time that is NaN or infinite, which would break the order of the queue."""
         for time in (message.deliver_at, message.expires_at):
             if time is not None and isnan(time):
                 raise OutOfRange("A message's times are seconds on the clock, not NaN.")
@@ -267,5 +267,5 @@ class Placement:
             raise OutOfRange("A message cannot be delivered at an infinite time; give none to deliver it now.")
 
     def place_at(self, deliver_at: float) -> int:
-        """The place of a message that is due at this time."""
+        """Return the place of a message that is due at this time."""
         return place_of(deliver_at, due_first=self.due_first and not self.hold)

@@ -1,14 +1,14 @@
-"""The orders in which a queue's ready entries can stand, by name.
+"""The orders of a queue's ready entries, by name.
 
-``EntryList`` is the engine's one extension point: a queue works with anything that keeps entries in
+``EntryList`` is the engine's one extension point: a queue works with any class that keeps entries in
 one order, and ``register_list`` gives it a name.
 
-Entries are kept in short runs. Nearly every entry is added at the tail and removed at the head; both
-touch one end of one short Python list and cost the same for ten entries as for ten million. A few
-come back out of turn: they are placed by bisection, first among the runs, then inside one.
+Entries are kept in short runs. Nearly every entry is added at the tail and removed at the head. Both
+change one end of one short Python list and cost the same for ten entries as for ten million. The few
+entries that return out of order are placed by bisection, first among the runs, then inside one.
 
-Positions are keys, not links: ``next`` works for an entry that has long been removed, and
-sees whatever has come to stand behind it since.
+Positions are sort keys, not links: ``next`` works for an entry that has long been removed, and
+finds entries that were added behind it since.
 """
 
 from abc import ABC, abstractmethod
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class EntryList(ABC):
-    """Ready entries in the order they are served.
+    """Ready entries in the order in which they are served.
 
-    The order of two entries is the same for ever, so an entry that was removed and is added
+    The order of two entries never changes, so an entry that was removed and is added
     again stands where it stood. The queue holds its lock around every call.
     """
 
@@ -42,52 +42,52 @@ class EntryList(ABC):
     def add(self, entry: "Entry") -> "Entry | None":
         """Put an entry in its place; it must not be in the list already.
 
-        Answers the entry that is worthless now: one that it replaces, which is out of the list by
-        then, if it was not claimed or scheduled, or ``entry`` itself, not added. Nearly always None.
+        Nearly always returns None. Otherwise returns the entry that is replaced: an older one, which is then no
+        longer in the list, or ``entry`` itself, which is not added.
         """
 
     @abstractmethod
     def head(self) -> "Entry | None":
-        """The entry to serve first; None if the list is empty."""
+        """Return the entry to serve first; None if the list is empty."""
 
     @abstractmethod
     def next(self, entry: "Entry") -> "Entry | None":
-        """The first entry that stands behind ``entry``, whether or not that is still here."""
+        """Return the first entry behind ``entry``, which need not be in the list."""
 
     @abstractmethod
     def remove(self, entry: "Entry") -> bool:
-        """Take an entry out; False if it was not in the list."""
+        """Remove an entry; False if it was not in the list."""
 
     @abstractmethod
     def __iter__(self) -> "Iterator[Entry]":
-        """The entries in order; the list must not change meanwhile."""
+        """Yield the entries in order; the list must not change meanwhile."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many entries stand in the list."""
+        """Return how many entries are in the list."""
 
     def position(self, entry: "Entry") -> Any:
-        """What the list is ordered by, least first; it never changes for an entry."""
+        """Return the sort key of an entry, which never changes; the least is first."""
         return entry.order
 
     def heads(self) -> "Iterable[Entry]":
-        """The first entry of each part of the list that is served in order of arrival."""
+        """Return the first entry of each part of the list that is in order of arrival."""
         head = self.head()
         return () if head is None else (head,)
 
     def least_significant(self) -> "Iterator[Entry]":
-        """The entries in the order in which a full queue gives them up: the oldest first."""
+        """Return the entries in the order in which a full queue evicts them: the oldest first."""
         return iter(self)
 
     def value_of(self, message: "Message") -> str | None:  # noqa: ARG002
-        """What a list that keeps last values tells the message by; None if it replaces nothing."""
+        """Return the key of which the list keeps the last value; None if the message replaces nothing."""
         return None
 
     def forget(self, entry: "Entry") -> None:  # noqa: B027
-        """The entry is gone for good; it was in the list, or somebody held it. Most need not know."""
+        """Note that the entry has left the queue for good. Most lists ignore it."""
 
 
-#: Entries in one run. Removing at the head moves the rest of the run up: 2 KiB at most.
+#: Entries in one run. A removal at the head moves the rest of the run: 2 KiB at most.
 RUN_LENGTH: Final = 256
 
 
@@ -98,7 +98,7 @@ class OrderedList(EntryList):
 
     def __init__(self, key: "Callable[[Entry], Any]") -> None:
         self._key = key
-        #: None of them is empty.
+        #: No run is empty.
         self.runs: list[list[Entry]] = []
         self._length = 0
 
@@ -177,7 +177,7 @@ _ORDER: Final = attrgetter("order")
 
 
 class FifoList(OrderedList):
-    """Entries in their own order, which inside one level is place, then arrival."""
+    """Entries by ``order``, which inside one level is place, then arrival."""
 
     __slots__ = ()
 
@@ -185,7 +185,7 @@ class FifoList(OrderedList):
         super().__init__(key=_ORDER)
 
     def add(self, entry: "Entry") -> "Entry | None":
-        # The way of nearly every message, without the calls of the general one.
+        # The path of nearly every message, without the calls of the general one.
         if self.runs:
             tail = self.runs[-1]
             last = tail[-1]
@@ -198,9 +198,9 @@ class FifoList(OrderedList):
 
 
 class PriorityList(EntryList):
-    """A first-come line per level, walked from the highest to the lowest (Qpid).
+    """A first-in-first-out list per level, from the highest to the lowest (Qpid).
 
-    It always has a line for each of the ten possible levels: a queue of fewer levels leaves
+    It always has a list for each of the ten possible levels. A queue of fewer levels leaves
     the others empty, at no cost, and still serves rows that were placed when it had more.
     """
 
@@ -208,8 +208,7 @@ class PriorityList(EntryList):
 
     def __init__(self) -> None:
         self._lines = [FifoList() for _ in range(MOST_LEVELS)]
-        #: Bit n is set exactly while line n has entries. A remembered "highest level" would
-        #: sink when that level empties while another above it is skipped; a bit cannot.
+        #: Bit n is set exactly while list n has entries: the highest bit is the highest level with entries.
         self._filled = 0
         self._length = 0
 
@@ -249,15 +248,15 @@ class PriorityList(EntryList):
         return self._length
 
 
-#: Without the header first; then by its text; then by arrival.
+#: Entries without the header first; then by its text; then by arrival.
 Place = tuple[bool, str, int]
 _ARRIVAL: Final = attrgetter("arrival")
 
 
 class Places(dict["Entry", Place]):
-    """Where entries stand: known for those in the list, computed for any other.
+    """The sort keys of entries: stored for those in the list, computed for any other.
 
-    Looking one up is no Python call, and a bisection looks up some twenty.
+    A lookup is no Python call, and a bisection makes some twenty lookups.
     """
 
     __slots__ = ("_header",)
@@ -276,8 +275,8 @@ class SortedList(OrderedList):
 
     Texts are compared by code points, as the "C" collation of PostgreSQL and the binary one
     of SQLite do. Numbers are compared as text as well: "10" stands before "9", so pad them
-    with zeros. Entries without the header come first, equals stand by arrival. Levels and
-    places mean nothing here.
+    with zeros. Entries without the header come first; equal ones stand by arrival. Levels and
+    places have no effect.
     """
 
     __slots__ = ("_by_arrival", "_places")
@@ -285,7 +284,7 @@ class SortedList(OrderedList):
     def __init__(self, key: str) -> None:
         self._places = Places(key)
         super().__init__(key=self._places.__getitem__)
-        #: The same entries, the oldest first; made when it is first asked for.
+        #: The same entries, the oldest first; made when first needed.
         self._by_arrival: OrderedList | None = None
 
     def add(self, entry: "Entry") -> "Entry | None":
@@ -311,15 +310,15 @@ class SortedList(OrderedList):
 
 
 class LastValueList(EntryList):
-    """A list in which an entry replaces the older one of the same header ``key`` (Qpid).
+    """A list in which an entry replaces the older one with the same header ``key`` (Qpid).
 
-    The new value stands where ``inner`` puts it, not where the old one stood. An older value
-    that somebody holds stays with them, and is worthless when it is given back. What arrived
-    later is the later value; only a message that stands first because it was due (Artemis)
-    counts from the time at which it came to stand here.
+    The new value stands where ``inner`` puts it, not where the old one stood. A consumer that holds an older
+    value keeps it, and it is discarded when it is returned. The value that arrived
+    later is the later one; only a message that stands first because it was due (Artemis)
+    counts from the time at which it became ready.
 
-    Entries without the header are never replaced. ``inner`` gives the order, and must keep
-    all it is given; first come, first served if none is named.
+    Entries without the header are never replaced. ``inner`` keeps the order, and must replace no entry
+    itself; default: first in, first out.
     """
 
     __slots__ = ("_inner", "_key", "_latest")
@@ -327,8 +326,8 @@ class LastValueList(EntryList):
     def __init__(self, key: str, inner: EntryList | None = None) -> None:
         self._key = key
         self._inner = FifoList() if inner is None else inner
-        #: By key, until it is gone for good: it may be claimed or scheduled, and still beats
-        #: an older value that is given back. Each with the arrival number that it counts as.
+        #: The latest entry of each key until it leaves the queue, with the arrival number that it counts as.
+        #: It may be claimed or scheduled, and still replaces an older value that is returned.
         self._latest: dict[str, tuple[Entry, int]] = {}
 
     def add(self, entry: "Entry") -> "Entry | None":
@@ -387,11 +386,11 @@ class ListFactory(Protocol):
     """Makes an empty list for one queue."""
 
     def __call__(self, *, key: str | None, levels: int) -> "EntryList":
-        """``key`` is the header the queue names for it, if any; ``levels`` how many it has."""
+        """``key`` is the header in the queue's rules, or None; ``levels`` is the queue's number of levels."""
 
 
 def make_list(kind: str, *, key: str | None, levels: int) -> "EntryList":
-    """An empty list of this kind.
+    """Return an empty list of this kind.
 
     Raises UnknownListKind, and ListKeyMissing for a kind that needs a key and has none.
     """
@@ -403,7 +402,7 @@ def make_list(kind: str, *, key: str | None, levels: int) -> "EntryList":
 
 
 def register_list(kind: str, factory: ListFactory) -> None:
-    """Let queues stand in an order of your own; raises ListKindTaken if the name is in use."""
+    """Register an order of your own; raises ListKindTaken if the name is in use."""
     if kind in _factories:
         raise ListKindTaken(f"There is a list of the kind {kind!r} already; choose another name.")
     _factories[kind] = factory

@@ -1,11 +1,11 @@
-"""What was published: it never changes, however often it is delivered."""
+"""A published message, which never changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-#: The priority of a message whose publisher named none; 0 is the lowest, 9 the highest.
+#: The priority of a message published without one; 0 is the lowest, 9 the highest.
 DEFAULT_PRIORITY: Final = 4
 _NO_HEADERS: Final[Mapping[str, object]] = MappingProxyType({})
 
@@ -14,9 +14,9 @@ _NO_HEADERS: Final[Mapping[str, object]] = MappingProxyType({})
 class Message:
     """One message: a body, its headers and its times.
 
-    All times are seconds on the clock whose ``now`` is handed to the queue; None means
-    that the message has no such time. Nothing is checked here: publishing refuses what
-    is wrong, and a stored message must be loadable whatever it holds.
+    All times are seconds on the clock of the queue's ``now``; None means
+    that the message has no such time. Nothing is checked here: publishing refuses
+    wrong values, and a stored message must be loadable with any values.
     """
 
     id: str
@@ -30,21 +30,21 @@ class Message:
     content_type: str = ""
     correlation_id: str | None = None
     reply_to: str | None = None
-    #: The group that the publisher named; queues that read a header for it do not look here.
+    #: The group that the publisher named; queues that read the group from a header ignore it.
     group: str | None = None
-    #: Two messages with one of these are the same, however often it was published.
+    #: Two messages with the same duplicate id are one message published twice.
     duplicate_id: str | None = None
-    #: Of the publisher, for consumers that do not want what they have published themselves.
+    #: The connection of the publisher, for consumers with ``no_local``.
     connection: str | None = None
     published_at: float | None = None
-    #: Not before this time.
+    #: The message is not delivered before this time.
     deliver_at: float | None = None
-    #: From this time on the message is worthless.
+    #: The message is expired from this time on.
     expires_at: float | None = None
 
 
 def header_text(message: "Message", name: str) -> str | None:
-    """The header as JSON would spell it, a string without its quotes; None unless it is a scalar.
+    """Return a header as text: a string as it is, other scalars as in JSON, None for anything else.
 
     Null is no scalar here: it says that there is no value.
     """
@@ -61,7 +61,6 @@ def header_text(message: "Message", name: str) -> str | None:
 def _digits(number: int) -> str:
     try:
         return str(number)
-    except (
-        ValueError
-    ):  # more digits than Python writes; some text must stand for it, or its queue would stop there
+    except ValueError:
+        # More digits than Python converts to decimal. Without a text, the queue would stop here.
         return hex(number)

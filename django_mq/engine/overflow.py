@@ -1,10 +1,10 @@
-"""What a queue does when it holds more than it should.
+"""What to do when a queue is full.
 
-Everything in the queue counts, whatever its state. A queue may stay over its limit for a while:
-what a consumer holds fast is not evicted.
+Entries in every state count. A queue may stay over its limit for a while:
+an entry that a consumer holds for good is not evicted.
 
-A ring that counts ready messages only is Artemis' ring: whatever comes to stand in it drives at
-most one other out, so that a smaller limit trims nothing by itself.
+With ``ready_only``, a ring counts ready messages only (Artemis): each message that becomes ready evicts
+at most one other, so a smaller limit alone evicts nothing.
 """
 
 from collections.abc import Sequence
@@ -28,33 +28,33 @@ if TYPE_CHECKING:
     from django_mq.engine.message import Message
 
 
-#: A full queue lets its producers go on when it has been emptied to this share of its limits.
+#: A full queue lets its producers go on when it holds no more than this share of its limits.
 DEFAULT_RESUME_PERCENT: Final = 80
 
 
 class Overflow(Enum):
-    """The policy of a queue whose limits are exceeded."""
+    """What to do when a queue exceeds its limits."""
 
-    #: Limits are only watched.
+    #: The limits have no effect.
     NONE = "none"
-    #: The oldest messages make room for the new one.
+    #: The oldest messages are removed for the new one.
     RING = "ring"
     #: The new message is refused: ``QueueFull``.
     REJECT = "reject"
-    #: The new message is dropped in silence (Artemis).
+    #: The new message is dropped without an error (Artemis).
     DROP = "drop"
-    #: The message is kept, and its producer is stopped until the queue has been emptied a little.
+    #: The message is kept, and its producer waits until the queue holds less.
     FLOW = "flow"
 
     @classmethod
     def _missing_(cls, value: object) -> "Overflow | None":
-        """Take the word of a later version for the policy that loses nothing."""
+        """Read an unknown policy, of a later version, as ``REJECT``, which loses nothing."""
         return cls.REJECT if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a queue should hold at most; None is no limit, and exactly the limit is allowed."""
+    """The most messages and bytes a queue should hold; None is no limit. Exactly the limit is allowed."""
 
     messages: int | None = None
     size_bytes: int | None = None
@@ -63,13 +63,16 @@ class Limits:
         check_bounds(0, messages=self.messages, size_bytes=self.size_bytes)
 
     def exceeded_by(self, messages: int, size_bytes: int) -> bool:
-        """Whether so much is too much."""
+        """Whether this many messages or bytes exceed the limits."""
         return (self.messages is not None and messages > self.messages) or (
             self.size_bytes is not None and size_bytes > self.size_bytes
         )
 
     def fitting(self, sizes: Sequence[int], messages: int, size_bytes: int) -> list[bool]:
-        """Which of several messages that come together fit beside what is here; what is too much is left out."""
+        """Return for each of several new messages whether it fits into a queue that holds this much.
+
+        A message that does not fit uses no space.
+        """
         fitting = []
         for size in sizes:
             fits = not self.exceeded_by(messages + 1, size_bytes + size)
@@ -79,7 +82,7 @@ class Limits:
         return fitting
 
     def refusal(self, queue: str, sizes: Sequence[int], messages: int, size_bytes: int) -> QueueFull:
-        """Why a queue that holds so much does not take all of these messages."""
+        """Return the error for messages that do not all fit into a queue that holds this much."""
         wanted, unit, held, limit = len(sizes), "messages", messages, self.messages
         if limit is None or messages + wanted <= limit:
             wanted, unit, held, limit = sum(sizes), "bytes", size_bytes, self.size_bytes
@@ -89,9 +92,9 @@ class Limits:
     def admit(
         self, queue: str, sizes: Sequence[int], messages: int, size_bytes: int, *, drops: bool
     ) -> list[bool]:
-        """Which of several messages come into a queue that holds so much and makes no room for them.
+        """Return for each of several new messages whether a queue that holds this much takes it.
 
-        Raises QueueFull unless all fit, or the queue drops what is too much.
+        Raises QueueFull unless all fit, or the queue ``drops`` those that do not.
         """
         fitting = self.fitting(sizes, messages, size_bytes)
         if not drops and not all(fitting):
@@ -99,12 +102,12 @@ class Limits:
         return fitting
 
     def share(self, percent: float) -> "Limits":
-        """The limits at which so many percent are reached, rounded up."""
+        """Return this percentage of the limits, rounded up."""
         return Limits(*(None if n is None else ceil(n * percent / 100) for n in (self.messages, self.size_bytes)))
 
 
 class Producer:
-    """Who publishes, and may be told to wait. ``resumed`` is called under the queue's lock."""
+    """A publisher that a full queue may stop. ``resumed`` is called under the queue's lock."""
 
     __slots__ = ("_resumed", "name", "waits_for")
 
@@ -120,7 +123,7 @@ class Producer:
         return bool(self.waits_for)
 
     def resume(self, flow: "ProducerFlow") -> None:
-        """One queue has room again."""
+        """Note that one queue has room again."""
         self.waits_for.discard(flow)
         if not self.waits_for and self._resumed is not None:
             tell(self._resumed, self)
@@ -136,14 +139,14 @@ class ProducerFlow:
         self._waiting: dict[Producer, None] = {}
 
     def stop(self, producer: Producer | None) -> None:
-        """The queue is full: whoever filled it waits."""
+        """Note that the queue is full, and block the producer that filled it."""
         self.stopped = True
         if producer is not None:
             self._waiting[producer] = None
             producer.waits_for.add(self)
 
     def resume(self) -> None:
-        """There is room again: everybody may go on."""
+        """Let all producers of the queue go on."""
         self.stopped = False
         waiting, self._waiting = self._waiting, {}
         for producer in waiting:
@@ -173,12 +176,12 @@ class Capacity:
         self._contents = contents
         self._evicting = False
         self.flow = ProducerFlow()
-        #: Admitted to open units of work, and not here yet.
+        #: Messages admitted in open units of work, and not here yet.
         self.reserved = 0
         self.reserved_bytes = 0
 
     def set(self, policy: Overflow, limits: "Limits", resume_percent: float, *, ready_only: bool) -> None:
-        """Follow these rules from now on."""
+        """Use these limits and this policy from now on."""
         self.policy = policy
         self.limits = limits
         self.resume_at = limits.share(resume_percent)
@@ -189,9 +192,9 @@ class Capacity:
             self.flow.resume()
 
     def admit(self, message: "Message", producer: Producer | None = None) -> bool:
-        """Whether a message may come in; False: it is to be dropped.
+        """Whether the queue takes a message; False: it is to be dropped.
 
-        Raises QueueFull if it is refused, ProducerBlocked if its producer has to wait.
+        Raises QueueFull if the queue refuses it, ProducerBlocked if the producer has to wait.
         """
         if producer is not None and producer.blocked:
             raise ProducerBlocked
@@ -203,15 +206,15 @@ class Capacity:
 
     @property
     def _turns_away(self) -> bool:
-        """Whether a message too many does not come in."""
+        """Whether a full queue takes no message."""
         if self.policy is Overflow.FLOW:
             return self._contents.policy.refuses_while_full
         return self.policy is Overflow.REJECT or self.policy is Overflow.DROP
 
     def admit_all(self, queue: str, sizes: "Sequence[int]") -> list[bool]:
-        """Which of several messages that come together may come in; the others are to be dropped.
+        """Return for each of several new messages whether the queue takes it; the others are to be dropped.
 
-        Raises QueueFull if they are refused.
+        Raises QueueFull if the queue refuses one of them.
         """
         if not self._turns_away:
             return [True] * len(sizes)
@@ -220,32 +223,32 @@ class Capacity:
         return self.limits.admit(queue, sizes, *held, drops=self.policy is Overflow.DROP)
 
     def would_exceed(self, message: "Message") -> bool:
-        """Whether one more message is too much, for limits that are more than watched."""
+        """Whether one more message exceeds the limits; False with the policy ``NONE``."""
         return self.is_exceeded_by(1, message.size)
 
     def is_exceeded_by(self, messages: int, size_bytes: int) -> bool:
-        """Whether so many more are too much, for limits that are more than watched."""
+        """Whether this many more exceed the limits; False with the policy ``NONE``."""
         return self.policy is not Overflow.NONE and self._exceeded(
             messages + self.reserved, size_bytes + self.reserved_bytes
         )
 
     def reserve(self, message: "Message") -> None:
-        """A message was admitted and will come, or be given up, later."""
+        """Count a message that was admitted and arrives, or is given up, later."""
         self.reserved += 1
         self.reserved_bytes += message.size
 
     def unreserve(self, message: "Message") -> None:
-        """It has come, or was given up."""
+        """Count a reserved message no more: it has arrived, or was given up."""
         self.reserved -= 1
         self.reserved_bytes -= message.size
 
     def look_again(self, newcomer: "Entry | None") -> None:
-        """Something that was here came to stand in line again, or the limits have changed."""
+        """Apply the policy after an entry became ready again, or the limits changed."""
         if not self._contents.policy.trims_for_arrivals:
             self.check(newcomer)
 
     def check(self, newcomer: "Entry | None", producer: Producer | None = None) -> None:
-        """Something came to stand here: act if it is too much. The newcomer is not evicted."""
+        """Apply the policy after an arrival. The newcomer is not evicted."""
         if self.policy is Overflow.RING:
             if self.ready_only:
                 self._drive_out(newcomer)
@@ -258,7 +261,7 @@ class Capacity:
                 self.freed()
 
     def freed(self) -> None:
-        """Something is gone: let producers go on if it is enough."""
+        """Let the producers go on if enough messages have left the queue."""
         if not self.flow.stopped:
             return
         statistics = self._contents.statistics
@@ -273,7 +276,7 @@ class Capacity:
         return self.limits.exceeded_by(messages + more, size_bytes + more_bytes)
 
     def _drive_out(self, newcomer: "Entry | None") -> None:
-        """Remove the oldest of those that stand first in their levels, if one has come too many."""
+        """Remove the oldest of the entries that are first in their levels, if the ring is too full."""
         ready = self._contents.dispatch.ready
         if not self._exceeded() or (newcomer is not None and newcomer.state is not READY):
             return
@@ -283,7 +286,7 @@ class Capacity:
             self._contents.take_out(oldest, Cause.REPLACED)
 
     def _evict(self, newcomer: "Entry | None") -> None:
-        if self._evicting:  # an eviction may free a group, wake, and come back here
+        if self._evicting:  # an eviction may free a group, wake a consumer, and lead back here
             return
         self._evicting = True
         try:
@@ -300,5 +303,5 @@ class Capacity:
         lent = self._contents.stealable()
         if not lent:
             return ready
-        # Of all that can be taken, the oldest of the lowest level; those who wait are in this order already.
+        # The oldest of the lowest level first; ``ready`` is in this order already.
         return merge(sorted(lent, key=_least), ready, key=_least)

@@ -1,4 +1,4 @@
-"""From an exchange to queues, by their bindings. AMQP 0-9-1's direct, topic and fanout."""
+"""Routing from an exchange to queues by bindings, as in AMQP 0-9-1: direct, topic and fanout."""
 
 import re
 from collections.abc import Iterable
@@ -6,12 +6,12 @@ from functools import lru_cache
 
 
 def queues_matching(bindings: Iterable[tuple[str, str, str]], routing_key: str) -> list[str]:
-    """Return, each once, the queues whose binding takes the key; a binding is a type, a pattern and a queue."""
+    """Return the queues whose binding matches the key, each once. A binding is (type, pattern, queue)."""
     return list(dict.fromkeys(queue for kind, pattern, queue in bindings if matches(kind, pattern, routing_key)))
 
 
 def matches(exchange_type: str, pattern: str, routing_key: str) -> bool:
-    """Whether a binding's pattern takes this routing key."""
+    """Whether the pattern of a binding matches this routing key."""
     if exchange_type == "fanout":
         return True
     if exchange_type == "topic":
@@ -21,7 +21,7 @@ def matches(exchange_type: str, pattern: str, routing_key: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _topic(pattern: str) -> re.Pattern[str]:
-    """``*`` is exactly one word, ``#`` any number of words, words are separated by dots."""
+    """Return a regular expression: ``*`` is exactly one word, ``#`` any number; dots separate words."""
     expression = ""
     for position, word in enumerate(pattern.split(".")):
         dot = r"\." if position else ""

@@ -1,8 +1,8 @@
-"""What one queue does with its messages: everything that can be chosen for it.
+"""The settings of a queue of the engine.
 
-``Rules`` are a queue's own. ``QueuePolicy`` is what differs between a queue in one process and a queue that
-sessions share through a table: what a worker of another process has begun cannot be taken from it, its
-death is noticed later, and rows are changed by statements, not by one thread.
+``Rules`` are those of one queue. ``QueuePolicy`` is the difference between a queue in one process and one that
+sessions share through a table. There, a message that a worker of another process has begun cannot be taken
+from it, its death is noticed later, and statements change rows, not one thread.
 """
 
 from dataclasses import dataclass, field
@@ -29,64 +29,64 @@ if TYPE_CHECKING:
 class Rules:
     """The settings of a queue. The defaults are a priority queue of ten levels without limits.
 
-    Raises OutOfRange for what cannot be.
+    Raises OutOfRange for a number that is out of range.
     """
 
-    #: The order it stands in: fifo, priority, sorted, last_value, or a registered kind.
+    #: The order of the messages: fifo, priority, sorted, last_value, or a registered kind.
     kind: str = "priority"
-    #: The header a sorted queue sorts by, or a last-value queue keeps one message per value of.
+    #: The header by which a sorted queue sorts, or of which a last-value queue keeps one message per value.
     key: str | None = None
-    #: Whether a last-value queue takes values for a later time: such a value replaces others when it becomes due.
+    #: Whether a last-value queue takes scheduled values, which replace others when they become due.
     values_in_advance: bool = True
     levels: int = MOST_LEVELS
     #: Whether due messages stand at the head of their level (Artemis), or where they arrived.
     due_first: bool = True
-    #: Whether a message whose time is to come stands in line, held (Qpid), or is scheduled.
+    #: Whether a message that is not due yet stands in line, held (Qpid), or is scheduled.
     hold: bool = False
 
     #: Failed deliveries after which a message is dead; None is unlimited.
     max_attempts: int | None = None
-    #: The wait after a failure; None is none.
+    #: The delay after a failure; None is no delay.
     backoff: "Backoff | None" = None
-    #: The queue that dead letters go to; without one they stay here, as ``dead``.
+    #: The queue that dead letters go to; None: they stay here, as ``dead``.
     dead_letter_queue: str | None = None
-    #: Whether dead letters that have nowhere to go are kept.
+    #: Whether dead letters without such a queue are kept.
     keep_dead: bool = True
-    #: The queue that expired messages go to; without one they are dropped.
+    #: The queue that expired messages go to; None: they are dropped.
     expiry_queue: str | None = None
-    #: Whether a dead letter or an expired message forgets when it expires.
+    #: Whether a dead letter or an expired message loses its expiry when it goes to another queue.
     ends_forgotten: bool = True
     lifetime: Lifetime = UNBOUNDED
 
     limits: Limits = field(default_factory=Limits)
     overflow: Overflow = Overflow.NONE
-    #: Whether a ring counts ready messages only, and drives out one for each that comes to stand
-    #: in it (Artemis), or counts all, and is never left too full (Qpid).
+    #: Whether a ring counts ready messages only, and evicts at most one for each that becomes ready
+    #: (Artemis), or counts all, and evicts until it is within its limits (Qpid).
     ring_of_ready: bool = False
     resume_percent: float = DEFAULT_RESUME_PERCENT
-    #: How many duplicate ids are remembered; 0 is none, or, with a time, as many as come in that time.
+    #: How many duplicate ids are remembered. 0 is none, or with ``duplicates_seconds`` all of that time.
     duplicates: int = DEFAULT_DUPLICATES
     duplicates_seconds: float | None = None
 
-    #: Makes the queue's groups, given ``position``: what is early in its list. None: there are no groups.
+    #: Makes the queue's groups from ``position``, the sort key of its list. None: no groups.
     groups: "Callable[..., Groups] | None" = None
     exclusivity: Exclusivity = Exclusivity.NONE
     max_consumers: int | None = None
     #: How many consumers may receive at a time; the others stand by.
     max_live: int | None = None
-    #: How many consumers must be there before anything is delivered, or how long to wait for them.
+    #: How many consumers must have subscribed before delivery begins, or how long to wait for them.
     consumers_before: int = 0
     delay_before: float | None = None
-    #: Whether consumers only look.
+    #: Whether every consumer is a browser.
     nondestructive: bool = False
-    #: Whether the queue goes when its last consumer goes.
+    #: Whether the queue is deleted when its last consumer leaves.
     auto_delete: bool = False
-    #: Whether messages need somebody who consumes.
+    #: Whether a queue without consumers keeps no messages.
     purge_on_no_consumers: bool = False
 
     @classmethod
     def of(cls, options: "QueueOptions") -> "Rules":
-        """Return the rules of a queue with these options, as far as they are not the arbiter's or a session's."""
+        """Return the rules for these options, without those that the arbiter or a session applies."""
         kind = options.kind if options.kind in ONE_LEVEL else "priority"
         kind = "last_value" if options.last_value_key else "sorted" if options.sort_key else kind
         return cls(
@@ -111,17 +111,17 @@ class Rules:
 
     @property
     def placement(self) -> Placement:
-        """Where and for how long messages stand."""
+        """The settings that decide where and for how long messages stand."""
         return Placement(levels_of(self.kind, self.levels), self.due_first, self.hold, self.lifetime)
 
     @property
     def plain(self) -> bool:
-        """Whether an arrival needs no look at how full the queue is and who is there."""
+        """Whether an arrival depends neither on how full the queue is nor on its consumers."""
         return self.overflow is Overflow.NONE and not self.purge_on_no_consumers
 
     @property
     def short(self) -> bool:
-        """Whether a delivery, too, concerns nobody else: no group, no held entry, no gate."""
+        """Whether a delivery affects its consumer only, too: no groups, no held entries, no gate."""
         gated = self.consumers_before > 0 or self.delay_before is not None
         return self.plain and self.groups is None and not self.hold and not gated
 
@@ -134,44 +134,44 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePolicy:
-    """The choices of one kind of queue; each comment says what the choice means, and what its absence means."""
+    """The choices of one kind of queue. Each comment says what True means, and after "else" what False means."""
 
-    #: A message's id stands in a queue once, and a second message with it is refused; else ids are not looked at.
+    #: A message id is unique in a queue, and a second message with it is refused; else ids are not checked.
     ids_once: bool = False
-    #: A scheduled message expires where it is; else it becomes due first.
+    #: A scheduled message may expire; else it becomes due first.
     expires_scheduled: bool = False
-    #: An expired message may be delivered, marked, until maintenance removes it; else no delivery meets it.
+    #: An expired message may be delivered, marked, until maintenance removes it; else it never is.
     delivers_expired: bool = False
     #: A ring is trimmed when messages are published or moved into it, and by maintenance; else whenever a message
-    #: comes to stand in it.
+    #: becomes ready.
     trims_for_arrivals: bool = False
-    #: A message is moved into a full ring, and drives out another; else no limit is passed by a move.
+    #: A message moved into a full ring evicts another; else a full ring refuses it.
     moves_into_rings: bool = False
-    #: A moved message keeps its end; else the other queue's rules give it one.
+    #: A moved message keeps its expiry; else it gets a new one by the other queue's rules.
     keeps_end: bool = False
-    #: A dead message that is made ready again lives for ever; else until its end.
+    #: A dead message that is redriven never expires; else it keeps its expiry.
     redrives_for_ever: bool = False
-    #: A scheduled message may get another priority; else only a ready one.
+    #: The priority of a scheduled message may be changed; else only that of a ready one.
     reprioritises_scheduled: bool = False
-    #: A full queue whose producers are to wait refuses the message until there is room; else it takes the message,
-    #: and its producer waits before the next.
+    #: A full queue with the overflow ``FLOW`` refuses the message until there is room; else it takes the message,
+    #: and its producer waits before the next one.
     refuses_while_full: bool = False
-    #: A replaced value is over, even if the later one is gone when it is given back, and one that waits for its
-    #: next attempt is replaced at once; else a value counts as long as no later one is here.
+    #: A replaced value is never delivered again, even if the later one has gone meanwhile, and a value that waits
+    #: for its next attempt is replaced at once; else a value counts as long as no later one is in the queue.
     replaces_for_good: bool = False
-    #: What was settled in a unit of work that is rolled back is held as before; else it has failed.
+    #: After a rollback, a consumer holds the entries settled in the unit of work as before; else they have failed.
     holds_on_rollback: bool = False
     #: A consumer takes a slot with its first message, or when it asks for one, and keeps its slot and its groups
-    #: until it leaves, even if the queue's options change; else it takes a slot when it comes, too many are cut
-    #: at once, and other groups begin without owners.
+    #: until it leaves, even if the queue's options change; else it takes a slot when it subscribes, loses it at
+    #: once when there are fewer, and new rules for groups begin without owners.
     owns_until_it_leaves: bool = False
-    #: Duplicate ids are remembered at least so long, and forgotten by maintenance; else exactly so long.
+    #: Duplicate ids are remembered until maintenance after their time; else exactly for their time.
     remembers_at_least: bool = False
 
 
-#: A queue in the memory of one process, which decides everything at once.
+#: A queue in the memory of one process.
 IN_PROCESS: Final = QueuePolicy()
-#: A queue that worker sessions share through a table, or as if through one.
+#: A queue that worker sessions share through a table, or a queue in memory that behaves like one.
 SHARED_TABLE: Final = QueuePolicy(
     ids_once=True,
     expires_scheduled=True,

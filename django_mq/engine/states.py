@@ -1,6 +1,6 @@
-"""The states of an entry, the one table of moves between them, and what a settlement does.
+"""The states of an entry, the table of moves between them, and what a settlement does.
 
-The numbers of the first four states are stored in database rows and never change meaning. The
+The numbers of the first four states are stored in database rows and never change their meaning. The
 others exist only inside the engine: a row that is gone has been deleted.
 """
 
@@ -9,13 +9,13 @@ from typing import Final
 
 
 class State(IntEnum):
-    """Where an entry stands in its life."""
+    """The state of an entry."""
 
     SCHEDULED = 0
     READY = 1
     CLAIMED = 2
     DEAD = 3
-    #: Stands in line, but may not be taken before its time (Qpid).
+    #: Stands in line, but cannot be claimed before its time (Qpid).
     HELD = 4
     GONE = 5
     #: Claimed, but the queue may still take it back, until its settlement begins.
@@ -31,7 +31,7 @@ HELD: Final = State.HELD
 GONE: Final = State.GONE
 STEALABLE: Final = State.STEALABLE
 #: Each state with the states that may follow it. A store claims a due row straight from
-#: ``scheduled``, so that no message ever waits for somebody to promote it.
+#: ``scheduled``, so that no message waits for maintenance to promote it.
 MOVES: Final[dict[State, frozenset[State]]] = {
     SCHEDULED: frozenset({READY, CLAIMED, DEAD, GONE}),
     READY: frozenset({CLAIMED, DEAD, GONE}),
@@ -42,23 +42,23 @@ MOVES: Final[dict[State, frozenset[State]]] = {
     GONE: frozenset(),
 }
 
-#: Why a message is dead whose queue was deleted.
+#: The reason of a dead letter from a deleted queue.
 QUEUE_DELETED: Final = "queue deleted"
 
 
 class Fate(IntEnum):
     """The effect of a settlement. ``VOID`` is false, every other fate is true."""
 
-    #: Nothing happened: the entry was no longer the consumer's.
+    #: No effect: the consumer did not hold the entry any longer.
     VOID = 0
     ACCEPTED = 1
-    #: Back in its place, ready at once or at a time.
+    #: Back in its place, ready at once or later.
     RETURNED = 2
     #: Kept aside in this queue, as ``dead``.
     DEAD = 3
-    #: Gone from here; a copy stands in the dead-letter queue.
+    #: Gone from here; a copy is in the dead-letter queue.
     DEAD_LETTERED = 4
-    #: Gone for good: superseded, purged meanwhile, or dead with nowhere to go.
+    #: Gone for good: replaced, purged meanwhile, or dead in a queue that keeps no dead letters.
     DISCARDED = 5
 
 
@@ -70,14 +70,14 @@ DISCARDED: Final = Fate.DISCARDED
 
 
 class Cause(Enum):
-    """Why an entry is gone; each has a counter of that name, or counts as killed."""
+    """Why an entry is gone. Each has a counter of that name, or counts as killed."""
 
     ACCEPTED = "accepted"
     EXPIRED = "expired"
     KILLED = "killed"
-    #: Killed by an operator, message by message or all of them.
+    #: Killed by an operator: one message, or all of the queue.
     CANCELLED = "cancelled"
     PURGED = "purged"
     REPLACED = "replaced"
-    #: Moved to another queue, or replaced by a copy: only its departure counts.
+    #: Moved to another queue, or replaced by a copy: counts as dequeued only.
     MOVED = "moved"

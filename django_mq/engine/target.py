@@ -1,12 +1,12 @@
 """One client that reads several queues on one credit.
 
-A target has one consumer in every queue it reads. What one of them is sent is credit that the
-others have no more, so whatever changes the credit in one queue is told to all the others: they
-withdraw, and hand over to somebody else there, or they come forward again.
+A target has one consumer in every queue that it reads. An entry delivered to one of them uses the credit of
+all. So when the credit changes in one queue, the others are updated: their consumers stop, and another
+consumer there is woken, or they compete again.
 
-All queues of a target must be made with the same lock, a reentrant one. It guards the credit;
-with a lock for each queue two threads could both take the last of it, and two queues that
-refresh each other's consumers could wait for each other for ever.
+All queues of a target must be made with the same lock, a reentrant one. It guards the credit:
+with a lock for each queue, two threads could both take the last of it, and two queues that
+refresh each other's consumers could deadlock.
 """
 
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,18 +25,18 @@ Found = TypeVar("Found")
 
 
 def _pulls_unasked(_: "Target") -> None:
-    """The wake-up of a target that pulls without being told."""
+    """Do nothing: the target pulls without being woken."""
 
 
 class Target:
     """Consumers of several queues that share one credit and are served in turn.
 
-    ``wake`` is called with the target when there may be something for it in any queue. It is
+    ``wake`` is called with the target when there may be an entry for it in any queue. It is
     called under the queues' lock: it may set an event, and must not call a
-    queue or the target. A target that was woken pulls until it is answered None.
+    queue or the target. After a wake, the target pulls until it gets None.
 
-    One thread at a time subscribes, pulls, pauses and closes. Entries are settled with the
-    queues as ever, from any thread.
+    Only one thread at a time may subscribe, pull, pause and close. Entries are settled with
+    their queues, from any thread.
     """
 
     __slots__ = ("_next", "_subscriptions", "credit", "name", "paused", "wake")
@@ -48,18 +48,18 @@ class Target:
         self.wake = wake
         self.name = name
         self.paused = False
-        #: In order of subscription. Replaced, not changed: other threads may be going through it.
+        #: In order of subscription. Replaced, not changed: other threads may iterate over it.
         self._subscriptions: tuple[tuple[Queue, Consumer], ...] = ()
-        #: Which of them is asked next; 0 also after a complete round.
+        #: The index of the next queue to ask; 0 also after a complete round.
         self._next = 0
 
     @property
     def consumers(self) -> tuple[Consumer, ...]:
-        """Its consumers, in order of subscription."""
+        """The consumers of the target, in order of subscription."""
         return tuple(consumer for _, consumer in self._subscriptions)
 
     def subscribe(self, queue: "Queue", **options: Any) -> Consumer:
-        """Read a queue too; answer the consumer that stands there for this target.
+        """Subscribe to another queue; return the target's consumer there.
 
         ``options`` are those of ``consumer``. Raises as ``read``.
         """
@@ -68,24 +68,24 @@ class Target:
         return consumer
 
     def consumer(self, name: str, **options: Any) -> Consumer:
-        """Return a new consumer that shares this credit and is to ``read`` one queue.
+        """Return a new consumer that shares this credit, for a call of ``read``.
 
-        ``options`` are those of a consumer, but for its credit and ``wake``.
+        ``options`` are those of ``Consumer``, without its credit and ``wake``.
         """
         consumer = Consumer(name, self.credit, wake=self._wake, **options)
         consumer.target, consumer.paused = self, self.paused
-        consumer.plain = False  # what it is sent concerns the others, too
+        consumer.plain = False  # its deliveries use the others' credit, too
         return consumer
 
     def read(self, queue: "Queue", consumer: Consumer) -> None:
-        """Read a queue by a consumer of this target.
+        """Subscribe a consumer of this target to a queue.
 
-        Raises AlreadySubscribed if it reads the queue, and whatever the queue's ``add_consumer`` does.
+        Raises AlreadySubscribed if the target reads that queue, and the errors of ``Queue.add_consumer``.
         """
         self._forget_departed()
         if any(queue is known for known, _ in self._subscriptions):
             raise AlreadySubscribed
-        # Before it can be woken: a pull that did not know the queue would answer None.
+        # Before ``wake`` can be called: a pull that did not know the queue would return None.
         self._subscriptions += ((queue, consumer),)
         try:
             queue.add_consumer(consumer)
@@ -109,9 +109,9 @@ class Target:
             self._next -= 1
 
     def unsubscribe(self, queue: "Queue") -> "list[Entry]":
-        """Read a queue no more; release what came from it, and answer that in order of delivery.
+        """Leave a queue; release its entries, and return them in order of delivery.
 
-        Answers nothing if the target does not read the queue.
+        Returns an empty list if the target does not read the queue.
         """
         for known, consumer in self._subscriptions:
             if known is queue:
@@ -120,16 +120,16 @@ class Target:
         return []
 
     def pull(self, now: float) -> "tuple[Consumer, Entry] | None":
-        """Claim one entry of the queue whose turn it is; None if no queue has one for it now.
+        """Claim one entry of the queue whose turn it is; None if no queue has one for the target now.
 
-        The queues are asked in turn, so those with work alternate. A pull asks the rest of the
-        round, then every queue once; one that is refused ends there, and the next begins with
+        The queues are asked in turn, so those with entries alternate. A pull asks the rest of the
+        round, then every queue once. After a pull that finds nothing, the next one begins with
         the first queue.
         """
         return self.ask(lambda queue, consumer: queue.deliver(consumer, now))
 
     def ask(self, claim: "Callable[[Queue, Consumer], Found | None]") -> "tuple[Consumer, Found] | None":
-        """Ask the queues in turn as ``pull`` does; answer what ``claim`` finds first, and for which consumer."""
+        """Call ``claim`` for the queues in turn as ``pull`` does; return the first result and its consumer."""
         for queue, consumer in self._in_turn():
             found = claim(queue, consumer)
             if found is not None:
@@ -148,21 +148,21 @@ class Target:
         self._next = 0
 
     def credit_changed(self, origin: Consumer | None = None) -> None:
-        """Have every queue sort its consumer in anew, save ``origin``'s, which has done so.
+        """Have every queue but ``origin``'s, which has done so, update the interest of its consumer.
 
-        To be called under the queues' lock. The queues do; whoever resizes the credit, adds to
-        it or stops it holds that lock from before until this is done.
+        Call it under the queues' lock, as queues do. If you resize the credit, add to it or stop it, hold
+        that lock from before the change until this call has returned.
         """
         for queue, consumer in self._subscriptions:
             if consumer is not origin and _is_misplaced(consumer):
                 queue.refresh(consumer)
 
     def pause(self) -> None:
-        """Be sent nothing more until ``resume``; others are served instead."""
+        """Receive nothing until ``resume``; other consumers are served instead."""
         self._set_paused(True)
 
     def resume(self) -> None:
-        """Be served again."""
+        """Receive again."""
         self._set_paused(False)
 
     def _set_paused(self, paused: bool) -> None:
@@ -172,11 +172,11 @@ class Target:
             queue.refresh(consumer)
 
     def close(self) -> "list[Entry]":
-        """Read no queue any more; release all it holds, and answer that queue by queue.
+        """Leave all queues; release all entries, and return them queue by queue.
 
-        It may subscribe anew, and is not paused then.
+        The target may subscribe again, and is not paused then.
         """
-        # Paused first, so that credit which one queue gives back wakes nobody in the next.
+        # Pause first, so that the credit from one queue does not wake the consumer in the next.
         self.pause()
         released = [entry for queue, _ in self._subscriptions for entry in self.unsubscribe(queue)]
         self.paused = False
@@ -184,10 +184,10 @@ class Target:
 
 
 def _is_misplaced(consumer: Consumer) -> bool:
-    """Whether its queue would sort it in elsewhere.
+    """Whether the queue would give the consumer another interest.
 
-    One stuck at an entry is left there until it can afford that entry: woken for every change
-    of the credit it would pull in vain.
+    A blocked consumer stays blocked until it has the credit for its entry: woken at every change
+    of the credit, it would pull and get nothing.
     """
     if not consumer.desires_work:
         return consumer.interest is not NOT_INTERESTED and consumer.interest is not REMOVED

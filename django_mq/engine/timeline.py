@@ -1,4 +1,4 @@
-"""Entries by the time at which something must happen to them: scheduled, expiring and held ones."""
+"""Scheduled, expiring and held entries, each in the order of their time."""
 
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from django_mq.engine.lists import EntryList
 
 
-#: The time of nothing.
+#: The time of an event that does not happen.
 NEVER = float("inf")
-#: What the time is before anybody has told it.
+#: The time of a queue before its first call with ``now``.
 UNTOLD = -NEVER
 
 
 class Timeline(OrderedList):
-    """Entries ordered by ``key``, whose first element is a time in seconds."""
+    """Entries ordered by ``key``. Its first element is a time in seconds."""
 
     __slots__ = ()
 
@@ -28,16 +28,16 @@ class Timeline(OrderedList):
         super().__init__(key)
 
     def next_time(self) -> float:
-        """The earliest time of all; NEVER if there is none."""
+        """Return the earliest time; NEVER if there are no entries."""
         head = self.head()
         return NEVER if head is None else float(self._key(head)[0])
 
     def until(self, now: float, most: int) -> "list[Entry]":
-        """The entries whose time has come, earliest first: so many at most."""
+        """Return the entries whose time has come, earliest first, ``most`` at most."""
         return list(islice(takewhile(lambda entry: self._key(entry)[0] <= now, self), most))
 
     def pop_until(self, now: float, most: int | None = None) -> "list[Entry]":
-        """Take out the entries whose time has come, earliest first: all of them, or so many."""
+        """Remove and return the entries whose time has come, earliest first, ``most`` at most."""
         popped: list[Entry] = []
         while (head := self.head()) is not None and self._key(head)[0] <= now and len(popped) != most:
             self.remove(head)
@@ -46,16 +46,16 @@ class Timeline(OrderedList):
 
 
 def due_order(entry: "Entry") -> tuple[float, int, int]:
-    """Earliest due first; at the same instant redeliveries first, then by arrival."""
+    """Sort key: earliest due first; at the same instant redeliveries first, then by arrival."""
     due_at = NEVER if entry.due_at is None else entry.due_at
     return due_at, 0 if entry.redelivered else 1, entry.arrival
 
 
 class Schedule(Timeline):
-    """Scheduled entries in the order they become due.
+    """Scheduled entries in the order in which they become due.
 
     Artemis puts redeliveries due at one instant in reverse order of their return, which
-    swaps two that were returned one by one; here they keep their arrival order.
+    swaps two that were returned one by one; here they keep their order of arrival.
     """
 
     __slots__ = ()
@@ -65,14 +65,14 @@ class Schedule(Timeline):
 
 
 def expiry_order(entry: "Entry") -> tuple[float, int]:
-    """Earliest expiry first."""
+    """Sort key: earliest expiry first, then by arrival."""
     return NEVER if entry.expires_at is None else entry.expires_at, entry.arrival
 
 
 class Expiring(Timeline):
-    """Ready entries that have an expiry, in the order they expire.
+    """Ready entries that have an expiry, in the order in which they expire.
 
-    Only those that stand in line: a scheduled message becomes due first, and a claimed one
+    Only ready ones: a scheduled message becomes due first, and a claimed one
     expires when it is given back, because work that has begun cannot be undone.
     """
 
@@ -83,15 +83,15 @@ class Expiring(Timeline):
 
 
 class Calendar:
-    """The scheduled entries, and those in line that will expire."""
+    """The scheduled entries, and the ready ones that expire."""
 
     __slots__ = ("expiring", "quiet_until", "schedule")
 
     def __init__(self) -> None:
         self.schedule = Schedule()
         self.expiring = Expiring()
-        #: Nothing becomes due before this time. It may be too early, after an entry has gone
-        #: otherwise, but never too late: one comparison spares a delivery a look.
+        #: No entry becomes due before this time, so that a delivery needs one comparison. It may be
+        #: too early, after an entry was removed, but never too late.
         self.quiet_until = NEVER
 
     def hold(self, entry: "Entry") -> None:
@@ -100,33 +100,33 @@ class Calendar:
         self.quiet_until = min(self.quiet_until, self.schedule.next_time())
 
     def watch(self, entry: "Entry") -> None:
-        """Note when an entry expires that can be delivered until then."""
+        """Note when an entry expires."""
         self.expiring.add(entry)
 
     def look_again(self) -> None:
-        """After what had come due was taken out: find out when the next thing happens."""
+        """Update ``quiet_until`` after due entries were removed."""
         self.quiet_until = self.schedule.next_time()
 
     def next_time(self) -> float:
-        """When anything becomes due or expires next; NEVER if nothing will."""
+        """Return when the next entry becomes due or expires; NEVER if none will."""
         return min(self.schedule.next_time(), self.expiring.next_time())
 
 
 class Holding:
-    """The held entries of one queue: they stand in line and may not be taken yet (Qpid).
+    """The held entries of one queue: they stand in line and cannot be claimed yet (Qpid).
 
-    A held entry is overtaken, and when its time has passed it stands where it arrived, as soon as the
-    periodic check, or a consumer that looks at it, notices. A consumer that has passed it while it was
-    held does not look again by itself.
+    Later entries overtake a held one. When its time has passed, it becomes ready where it arrived, as soon as the
+    periodic check, or a consumer that reaches it, finds it. A consumer that has passed it while it was
+    held does not look back for it.
     """
 
     __slots__ = ("_overdue", "_passed", "_waiting")
 
     def __init__(self, line: "EntryList") -> None:
         self._waiting = Schedule()
-        #: Their time has passed, and nobody has noticed.
+        #: Entries whose time has passed, and which are not ready yet.
         self._overdue = OrderedList(line.position)
-        #: What each consumer looked at last; None: the end of the queue.
+        #: The entry that each consumer looked at last; None: the end of the queue.
         self._passed: dict[Consumer, Entry | None] = {}
 
     def __len__(self) -> int:
@@ -141,23 +141,23 @@ class Holding:
         self._waiting.add(entry)
 
     def next_time(self) -> float:
-        """When the next entry may stand ready; NEVER if none is held, and at once if one is overdue."""
+        """Return when the next entry may become ready: NEVER if none is held, 0 if one is overdue."""
         return NEVER if not self else 0.0 if self._overdue else self._waiting.next_time()
 
     def remove(self, entry: "Entry") -> bool:
-        """Take an entry out; False if it is not here."""
+        """Remove an entry; False if it is not here."""
         return self._waiting.remove(entry) or self._overdue.remove(entry)
 
     def looked(self, consumer: "Consumer", entry: "Entry | None") -> None:
-        """The consumer was given this entry, or came to the end."""
+        """Note that the consumer was given this entry; None for the end of the queue."""
         self._passed[consumer] = entry
 
     def gone(self, consumer: "Consumer") -> None:
-        """The consumer is no more."""
+        """Forget a consumer that has left."""
         self._passed.pop(consumer, None)
 
     def seen_by(self, consumer: "Consumer", now: float) -> "list[Entry]":
-        """Take out the overdue entries in front of the consumer, in order."""
+        """Remove and return the overdue entries that the consumer has not passed, in order."""
         self._ripen(now)
         if consumer not in self._passed:
             return self.overdue(now)
@@ -169,7 +169,7 @@ class Holding:
             yield entry
 
     def overdue(self, now: float) -> "list[Entry]":
-        """Take out every entry whose time has passed, in order."""
+        """Remove and return every entry whose time has passed, in order."""
         self._ripen(now)
         return [entry for entry in list(self._overdue) if self._overdue.remove(entry)]
 

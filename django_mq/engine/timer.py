@@ -1,14 +1,14 @@
-"""One timer for whatever is to happen next.
+"""One timer for the earliest of many instants.
 
-Artemis sets a timer for every distinct millisecond at which something is due. Here there is
-one, for the earliest instant; whoever it wakes looks for all that is due, and arms it anew::
+Artemis sets a timer for every distinct millisecond at which a message is due. Here there is
+one, for the earliest instant. When it fires, its owner handles all that is due, and arms it again::
 
     if timer.fired(now):
         queue.promote(now)
         timer.arm(queue.next_due())
 
-No wake-up is lost. ``fired`` unregisters the instant before anybody looks, so what is put in
-behind the looker's back arms the timer by itself; who puts something in arms afterwards.
+No wake-up is lost. ``fired`` clears the instant before the queue is read, so a message that is scheduled
+meanwhile arms the timer by itself. Schedule the message first, then call ``arm``.
 """
 
 from collections.abc import Callable
@@ -20,9 +20,9 @@ from django_mq.engine.timeline import NEVER
 class Timer:
     """The instant of the next wake-up, on the clock of ``now``. Safe from any thread.
 
-    ``set_timer`` is called with the instant, which may have passed already, and has ``fired``
-    called then; it replaces what it set before. It is called under the timer's lock, so that
-    of two instants the earlier cannot be replaced by the later; it must not call the timer.
+    ``set_timer`` is called with the instant, which may be in the past. It must see to a call of ``fired``
+    then, and replaces what it set before. It is called under the timer's lock, so that
+    a later instant never replaces an earlier one; it must not call the timer.
     """
 
     __slots__ = ("_at", "_lock", "_set_timer")
@@ -34,13 +34,13 @@ class Timer:
 
     @property
     def at(self) -> float | None:
-        """When it will fire; None if it is not armed."""
+        """When the timer fires; None if it is not armed."""
         return None if self._at == NEVER else self._at
 
     def arm(self, when: float | None) -> bool:
-        """See to a wake-up at ``when``, or earlier; None needs none.
+        """Fire at ``when`` or earlier; None changes nothing.
 
-        Answers whether the underlying timer was set: not if it fires by then anyway.
+        Returns whether ``set_timer`` was called: not if the timer fires by then anyway.
         """
         with self._lock:
             if when is None or when >= self._at:
@@ -50,14 +50,14 @@ class Timer:
 
     def _set(self, when: float) -> None:
         self._set_timer(when)
-        # Afterwards: an instant that could not be set must not keep later ones from being set.
+        # Last: if ``set_timer`` fails, later instants must still be set.
         self._at = when
 
     def fired(self, now: float) -> bool:
-        """To be called by the underlying timer; answers whether it is time to look.
+        """Return whether the instant has come; to be called by the underlying timer.
 
-        It is not if nothing is armed, or if the wake-up came early: then the timer is set
-        again. Looking all the same does no harm.
+        If nothing is armed, return False; if the call is early, set the timer again and return False.
+        Reading the queue all the same does no harm.
         """
         with self._lock:
             if now < self._at:

@@ -1,11 +1,11 @@
 """How far a consumer has looked into a queue (Qpid's "last seen" and "released" positions).
 
-A consumer that may take whatever stands first needs no position. One that passes entries
-over (because of a selector, a group, a refusal) would look at the same ones again and again;
+A consumer that always takes the first entry needs no position. One that skips entries
+(because of a selector, a group, or ``decline``) would look at the same ones again and again;
 and a browser takes nothing, so only its position tells what it has been shown.
 
-Qpid moves the position back to what came to stand behind it, and then walks over everything
-in between once more. Here the position stays, and what came behind it is remembered: each
+Qpid moves the position back to an entry that comes to stand before it, and then looks at every entry
+in between once more. Here the position stays, and the entries behind it are remembered: each
 entry is looked at once, however often others come and go.
 """
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class View:
-    """A way through the ready entries of one list.
+    """A position in the ready entries of one list.
 
-    ``again`` says whether entries that were given back are looked at again. A browser
-    does not: it has seen them, or has passed them while somebody held them. ``from_tail``
-    begins behind everything that stands there now.
+    ``again`` says whether returned entries are looked at again. A browser does not look
+    again: it has seen them, or passed them while a consumer held them. ``from_tail``
+    begins behind all entries that are ready now.
 
-    What a browser has passed cannot be told from the places of ready entries alone: what
-    somebody holds stands nowhere. So the queue tells it, by ``looked``, how many entries had
-    arrived when it looked.
+    The places of ready entries alone do not tell what a browser has passed: a claimed entry has no
+    place in the list. So the queue calls ``looked`` with the number of entries that had
+    arrived when the browser looked.
     """
 
     __slots__ = ("_behind", "_last_seen", "_line", "_looked_until", "_passed", "_passed_until", "_resume", "again")
@@ -37,13 +37,13 @@ class View:
         self._line = FifoList() if line is None else line
         self.again = again
         self._last_seen: Entry | None = None
-        #: Where to look again; it comes before the position.
+        #: Where to look again, before the position.
         self._resume: Entry | None = None
-        #: Entries that came to stand before the last one seen.
+        #: Entries that became ready before the last one seen.
         self._behind = OrderedList(self._line.position)
-        #: Entries that stand ahead of it, and were passed while somebody held them.
+        #: Entries after it that were passed while a consumer held them.
         self._passed: dict[Entry, None] = {}
-        #: The last arrival when it looked, and when it last saw the end.
+        #: The number of the last arrival when it looked, and when it last saw the end.
         self._looked_until = self._passed_until = 0
         if from_tail:
             for entry in self._line:
@@ -51,11 +51,11 @@ class View:
 
     @property
     def looks_back(self) -> bool:
-        """Whether it must be told what leaves the line."""
+        """Whether ``left`` must be called for entries that leave the list."""
         return len(self._behind) > 0 or len(self._passed) > 0
 
     def arrived(self, entry: "Entry") -> bool:
-        """A ready entry came to stand in the line; whether it is still to be looked at."""
+        """Note that an entry became ready; return whether it is still to be looked at."""
         position, last = self._line.position, self._last_seen
         ahead = last is None or position(entry) > position(last)
         if self._was_passed(entry, self._passed_until if ahead else self._looked_until):
@@ -67,22 +67,22 @@ class View:
         return True
 
     def _was_passed(self, entry: "Entry", until: int) -> bool:
-        """Whether somebody held it when the browser came by, at arrival ``until``."""
+        """Whether a consumer held the entry when the browser passed, at arrival ``until``."""
         return entry.redelivered and not self.again and entry.arrival <= until
 
     def left(self, entry: "Entry") -> None:
-        """An entry left the line."""
+        """Note that an entry left the list."""
         self._behind.remove(entry)
         self._passed.pop(entry, None)
 
     def looked(self, arrivals: int, *, to_the_end: bool) -> None:
-        """A browser has looked when ``arrivals`` was the number of the last one."""
+        """Note that a browser has looked when ``arrivals`` was the number of the last arrival."""
         self._looked_until = arrivals
         if to_the_end:
             self._passed_until = arrivals
 
     def move_back(self, entry: "Entry") -> None:
-        """Look again from this entry on, if it was passed."""
+        """Look again from this entry on, if the position is behind it."""
         position = self._line.position
         if self._last_seen is None or position(entry) > position(self._last_seen):
             return
@@ -90,11 +90,11 @@ class View:
             self._resume = entry
 
     def next_in(self, ready: "EntryList") -> "Entry | None":
-        """The first entry not yet seen; it counts as unseen until ``saw`` is called."""
+        """Return the first entry not yet seen; it counts as unseen until ``saw`` is called."""
         ahead, behind = self._next_ahead(ready), self._behind.head()
         if ahead is None or behind is None:
             return ahead or behind
-        # What stands behind is first, unless the position was moved back.
+        # An entry behind the position is first, unless the position was moved back.
         return min(ahead, behind, key=self._line.position)
 
     def _next_ahead(self, ready: "EntryList") -> "Entry | None":
@@ -109,7 +109,7 @@ class View:
         return ready.head() if self._last_seen is None else ready.next(self._last_seen)
 
     def saw(self, entry: "Entry") -> None:
-        """The entry that ``next_in`` answered was shown, or passed over."""
+        """Note that the entry returned by ``next_in`` was shown or skipped."""
         if not self._behind.remove(entry):
             self._resume = None
             self._last_seen = entry

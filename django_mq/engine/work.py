@@ -1,4 +1,4 @@
-"""Publications and settlements that take effect together or not at all."""
+"""Units of work: publications and settlements that take effect together or not at all."""
 
 from enum import Enum
 from functools import partial
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Phase(Enum):
-    """How far a unit of work has come."""
+    """The state of a unit of work."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -37,13 +37,13 @@ class _Settled(NamedTuple):
 class UnitOfWork:
     """One unit of work, for one thread.
 
-    A message is admitted when it is published and stands in its queue from the commit on, where
-    a schedule that has passed meanwhile is due at once. An entry whose settlement has begun
-    cannot be taken from its consumer, and stays with the unit if that leaves. What was settled in
-    a unit that is rolled back has failed, or, with ``holds_on_rollback``, is held as before.
+    A message is admitted when it is published, and enters its queue at the commit. If its delivery time
+    has passed by then, it is due at once. An entry whose settlement has begun
+    cannot be taken from its consumer, and stays with the unit if the consumer leaves. After a rollback, the
+    settled entries have failed, or, with ``holds_on_rollback``, their consumers hold them as before.
 
-    A duplicate, or another message that is refused by ``publish``, spoils the whole unit, and so does
-    a queue that is deleted before the commit: ``commit`` rolls back, and raises what was wrong.
+    If ``publish`` refuses a message, or a queue is deleted before the commit, the whole unit fails:
+    ``commit`` then rolls back and raises the error.
     """
 
     def __init__(self, lock: "AbstractContextManager[object]", *, holds_on_rollback: bool = False) -> None:
@@ -55,9 +55,9 @@ class UnitOfWork:
         self._spoiled_by: PublishError | None = None
 
     def publish(self, queue: "Queue", message: "Message") -> bool:
-        """Publish with the commit; False if the message is dropped, as ``Queue.publish`` would.
+        """Publish with the commit; False if the message is dropped, as in ``Queue.publish``.
 
-        Raises as that does; the unit is spoiled then.
+        Raises as ``Queue.publish``; ``commit`` fails then, too.
         """
         self._check_open()
         with self._lock:
@@ -71,7 +71,7 @@ class UnitOfWork:
             return is_welcome
 
     def enter(self, queue: "Queue", message: "Message") -> None:
-        """Let a message that was admitted, or that needs no admission, enter with the commit."""
+        """Add a message, which was admitted or needs no admission, with the commit."""
         with self._lock:
             queue.reserve(message)
             self._publications.append((queue, message))
@@ -81,7 +81,7 @@ class UnitOfWork:
         return [message for known, message in self._publications if known is queue]
 
     def accept(self, queue: "Queue", entry: "Entry", consumer: "Consumer") -> bool:
-        """Accept with the commit; False if the entry is not the consumer's any more, or a unit has it already."""
+        """Accept with the commit; False if the consumer does not hold the entry, or a unit settles it already."""
         return self.settle(queue, entry, consumer, partial(queue.accept, entry, consumer, entry.claim_number))
 
     def settle(self, queue: "Queue", entry: "Entry", consumer: "Consumer", settle: "Callable[[], object]") -> bool:
@@ -95,12 +95,12 @@ class UnitOfWork:
             return True
 
     def absorb(self, unit: "UnitOfWork") -> None:
-        """Let what belongs to another unit be a part of this one."""
+        """Take over the publications and settlements of another unit."""
         self._publications += unit._publications  # noqa: SLF001 - its own kind
         self._settlements += unit._settlements  # noqa: SLF001
 
     def commit(self, now: float) -> None:
-        """Let everything take effect, settlements first: they make room."""
+        """Let everything take effect, settlements first because they make room."""
         self._check_open()
         with self._lock:
             if any(queue.deleted for queue, _ in self._publications):
@@ -116,7 +116,7 @@ class UnitOfWork:
                 queue.publish_reserved(message, now)
 
     def rollback(self, now: float) -> None:
-        """Let nothing take effect: what was settled goes back to its place, as failed, or is held as before."""
+        """Publish nothing; settled entries return to their places as failed, or are held as before."""
         self._check_open()
         with self._lock:
             self.phase = Phase.ROLLED_BACK
