@@ -1,10 +1,10 @@
-"""Which ready messages of a queue a session may have, given what other sessions hold and could have.
+"""Which ready messages of a queue a session may claim, given the other sessions.
 
 A store reads a page of the ready messages in delivery order and the facts about the other sessions;
-the arbiter decides. Sessions of higher consumer priority take first, in thought, what they could
-really have: with a slot, within the limit in flight, of groups that are theirs or free, as much as
-their credit allows, and a suspect only if they could begin it at once. What they could not have is
-not kept for them. The in-process queue asks the same functions about its consumers.
+the arbiter decides. It first assigns messages to the sessions of higher consumer priority, as far as they
+could really claim them: with a slot, within the limit in flight, of their own or free groups, within
+their credit, and a suspect only if they could begin it at once. No other message is left
+to them. The in-process queue calls the same functions for its consumers.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -17,7 +17,7 @@ from django_mq.engine.options import QueueOptions
 OPTIONS = ("grouping", "strict", "exclusive", "max_in_flight", "max_consumers")
 #: How many messages a consumer without a credit limit claims at a time.
 MOST_AT_A_TIME = 1000
-#: When to look again for messages that were left to a better session, in seconds: it may not have come for them.
+#: After how many seconds to look again for messages left to a better session, which may not have claimed them.
 LEFT_SECONDS = 0.5
 
 
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 def _anything(_: object) -> bool:
-    """The wish of a consumer that takes every message."""
+    """Return True: the selector of a consumer that takes every message."""
     return True
 
 
@@ -35,12 +35,12 @@ def may_receive(receiver: object, receiving: Collection[object], slots: int | No
 
 
 def may_share(owner: object, receiver: object) -> bool:
-    """Whether a receiver may have messages of a group with this owner, None for none."""
+    """Whether a receiver may have messages of a group with this owner; None is no owner."""
     return owner is None or owner == receiver
 
 
 def first_taker(better: Iterable[R], could_have: Callable[[R], bool]) -> R | None:
-    """Return which of the better receivers, the best first, takes a message; None leaves it to those below."""
+    """Return the first of the better receivers, best first, that could have a message; None if none could."""
     return next(filter(could_have, better), None)
 
 
@@ -59,10 +59,10 @@ C = TypeVar("C", bound=Candidate)
 
 
 class Subscription(NamedTuple):
-    """One consumer of the queue as of its session's last heartbeat, and what the session holds of the queue.
+    """One consumer of the queue as of its session's last heartbeat, and the messages that the session holds of it.
 
-    A ``credit`` of 0 is no limit. ``used`` is what all queues together use of a credit that they share.
-    ``full``: the session has no free slot. ``wants`` is asked with a candidate.
+    A ``credit`` of 0 is no limit. ``used`` is the credit used in all queues that share it.
+    ``full``: the session has no free slot. ``wants`` is called with a candidate.
     """
 
     session: int
@@ -78,7 +78,7 @@ class Subscription(NamedTuple):
 class Rival(NamedTuple):
     """A session of higher priority, how many more messages it has credit for, and whether it has no free slot.
 
-    One of ``wants`` says whether a candidate is for a consumer of the session.
+    Each of ``wants`` says whether one consumer of the session wants a candidate.
     """
 
     session: int
@@ -118,12 +118,12 @@ def _free(told: Sequence[Subscription]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What a claim must know of a queue.
+    """The state of a queue that decides about a claim; None is no limit.
 
     ``slots`` is how many sessions may receive, ``in_slots`` those that do. ``in_flight`` is how many
-    more messages may be claimed. With ``grouped``, one message of a group goes at a time, and the
-    ``waiting`` groups have one that is claimed or is to be tried again; with ``assigned``, a group stays
-    with its first session. A ``strict`` queue ends at a message that is locked. None is no limit.
+    more messages may be claimed. With ``grouped``, only one message of a group is claimed at a time, and the
+    ``waiting`` groups have one that is claimed or waits for its next attempt. With ``assigned``, a group stays
+    with its first session. A ``strict`` queue ends at a message that is locked.
     """
 
     slots: int | None = None
@@ -140,7 +140,7 @@ class Situation:
         return self.slots is not None and session not in self.in_slots
 
     def takes_group(self, item: Candidate) -> bool:
-        """Whether the group of a message becomes the session's with it."""
+        """Whether the session becomes the owner of the message's group."""
         return self.assigned and item.group is not None and item.owner is None
 
 
@@ -167,10 +167,10 @@ def situation_of(
 
 
 class Award(Generic[C]):
-    """What a session may claim of one queue, decided page by page of its ready messages.
+    """The messages that a session may claim of one queue, decided page by page of its ready messages.
 
-    ``chosen`` is what the session may claim, in order; ``left`` says whether better sessions were left
-    something, ``is_done`` that no further message could be chosen.
+    ``chosen`` are these messages, in order; ``left`` says whether messages were left to better
+    sessions, ``is_done`` that no further message could be chosen.
     """
 
     def __init__(self, session: int, credit: int, situation: Situation) -> None:
@@ -192,7 +192,7 @@ class Award(Generic[C]):
     def consider(self, candidates: Iterable[C], locked: Callable[[C], bool] = lambda _: False) -> None:
         """Choose from the next ready messages; reads no more of them than it needs.
 
-        A message that another transaction has ``locked`` cannot be had now.
+        A message that another transaction has ``locked`` cannot be chosen.
         """
         rest = iter(candidates)
         while not self.is_done and (item := next(rest, None)) is not None:
@@ -216,17 +216,17 @@ def award(candidates: Iterable[C], session: int, credit: int, situation: Situati
 
 
 class _Thought:
-    """A queue while an award is thought through."""
+    """The state of a queue while an award assigns its messages."""
 
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
         self._in_slots = set(situation.in_slots)
         self._in_flight = situation.in_flight
-        #: Groups of which no message is offered.
+        #: Groups that have no message to claim.
         self.waiting = set(situation.waiting)
         self._credit = {rival.session: rival.credit for rival in situation.rivals}
         self._wants = {rival.session: rival.wants for rival in situation.rivals}
-        # Sessions that can take no suspect: it needs a free slot.
+        #: Sessions that can take no suspect, because it needs a free slot.
         self._full = {rival.session for rival in situation.rivals if rival.full}
 
     def serves(self, session: int) -> bool:
@@ -236,7 +236,7 @@ class _Thought:
         return may_receive(session, self._in_slots, self._situation.slots)
 
     def offers(self, item: Candidate) -> bool:
-        """Whether the message need not wait for another of its group. Its group's next one then does."""
+        """Whether the message need not wait for another of its group; the next one of the group then does."""
         if not self._situation.grouped or item.group is None:
             return True
         if item.group in self.waiting:
@@ -250,7 +250,7 @@ class _Thought:
         return self.serves(session) and may_share(owner, session)
 
     def goes_to_a_rival(self, item: Candidate) -> bool:
-        """Let the best session that could have the message take it; False if none could."""
+        """Assign the message to the best session that could have it; False if none could."""
         rival = first_taker(self._credit, lambda session: self._could_have(session, item))
         if rival is None:
             return False
@@ -269,7 +269,7 @@ class _Thought:
         )
 
     def take(self, session: int) -> None:
-        """Note what a message that goes to the session takes from the others."""
+        """Count a message that goes to the session."""
         if self._situation.slots is not None:
             self._in_slots.add(session)
         if self._in_flight is not None:

@@ -1,8 +1,8 @@
-"""How many messages one claim brings, from which queues, what it leaves behind, and how long its lease is certain.
+"""How many messages one claim brings, from which queues, what it leaves, and how long its lease is certain.
 
-A message that was with a worker as it died is suspect: it travels alone, so that the next death is its own.
-A claim that brings more than its connection carries within the statement timeout is cancelled, and
-would be cancelled again. So a claim is bounded by bytes as well as by credit, and the bound
+A message that was with a worker as it died is suspect. It is claimed alone, so that another death of a worker
+has only one possible cause. A claim that brings more than its connection carries within the statement timeout
+is cancelled, and would be cancelled again. So a claim is bounded by bytes as well as by credit, and the bound
 shrinks when a claim has failed.
 """
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-#: The bound of a claim, in bytes of bodies.
+#: The bound of a claim in bytes of bodies.
 MOST_BYTES = 16 * 2**20
-#: A failed claim leaves one part in so many of the bound.
+#: A failed claim divides the bound by this.
 SHRINK = 4
-#: The bound grows when a claim of its size took less than one part in so many of the timeout.
+#: The bound grows when a claim took less than the timeout divided by this.
 QUICK = 4
 
 
 def fitting(line: Iterable[tuple[object, int]], slots: int, most_bytes: int) -> int:
-    """Return how many of the first messages a claim brings; given is of each whether it is suspect, and its size.
+    """Return how many of the first messages a claim brings; ``line`` gives for each (is suspect, size in bytes).
 
-    As many as have ``most_bytes`` together come, and the first in any case. A suspect comes alone, and only
+    It brings as many as have ``most_bytes`` together, and at least one. A suspect comes alone, and only
     if a slot is free. PostgreSQL's ``_fits`` and SQLite's ``claim_across`` compute the same.
     """
     number = total = 0
@@ -42,7 +42,7 @@ def fitting(line: Iterable[tuple[object, int]], slots: int, most_bytes: int) -> 
 
 
 class ClaimBytes:
-    """The bound of one worker's claims: ``amount``."""
+    """The bound of one worker's claims in bytes: ``amount``."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -50,21 +50,21 @@ class ClaimBytes:
 
     @property
     def is_reduced(self) -> bool:
-        """Whether a claim has failed, and none of the full size has been quick since."""
+        """Whether a claim has failed, and no claim of the full size has been quick since."""
         return self.amount < self._most_bytes
 
     def failed(self) -> None:
-        """Reduce the bound, down to one message at a time."""
+        """Reduce the bound; a bound of 1 byte means one message at a time."""
         self.amount = max(1, self.amount // SHRINK)
 
     def brought(self, size_bytes: int, seconds: float, timeout_seconds: float) -> None:
-        """Raise the bound if a claim that nearly filled it was far from its timeout."""
+        """Raise the bound if a claim that filled at least half of it was far from its timeout."""
         if 2 * size_bytes >= self.amount and seconds * QUICK < timeout_seconds:
             self.amount = min(self._most_bytes, 2 * self.amount)
 
 
 class Request(Protocol):
-    """What was asked for: ``credit`` messages of the queues together, and of some no more than their limits."""
+    """A claim: ``credit`` messages of the queues together, and of some queues no more than their limits."""
 
     @property
     def queues(self) -> Sequence[str]: ...
@@ -75,15 +75,15 @@ class Request(Protocol):
 
 
 def limit_of(request: Request, queue: str) -> int:
-    """Return how many messages the queue may give."""
+    """Return how many messages the claim may bring from the queue."""
     return min(request.credit, request.limits.get(queue, request.credit))
 
 
 def left_behind(request: Request, claimed: Sequence[str], seen: int) -> frozenset[str]:
-    """Return the queues in which a claim may have left something; ``claimed`` is the queue of each message.
+    """Return the queues in which a claim may have left messages; ``claimed`` is the queue of each message.
 
     ``seen`` is how many messages it could have claimed; a suspect among them, or their bytes, cuts the
-    claim. A suspect at the head that found no free slot leaves no trace here: look again when a slot is free.
+    claim. A suspect at the head that found no free slot is not reported: look again when a slot is free.
     """
     if not claimed:
         return frozenset()
@@ -97,19 +97,19 @@ Item = TypeVar("Item")
 
 
 def merged(queues: Sequence[Sequence[tuple[Item, int]]], *, listed: bool) -> list[Item]:
-    """Return the messages of all queues, best first; given is each with its priority, in delivery order.
+    """Return the messages of all queues, best first; each queue gives (message, priority) in delivery order.
 
-    A message ranks by the least priority at or before it in its queue, so that no queue's own
-    order is broken; queues of equal heads take turns, unless their list is an order.
+    A message ranks by the least priority at or before it in its queue, so that each queue keeps its own
+    order. Queues of equal heads take turns, unless they are ``listed`` in an order.
     """
     walk = [row for position, queue in enumerate(queues) for row in _ranked(position, queue)]
-    # No two stand at one position in one turn: messages themselves are never compared.
+    # Position and turn are unique together, so messages themselves are never compared.
     walk.sort(key=lambda row: row[:3] if listed else (*row[1:3], row[0]))
     return [item for *_, item in walk]
 
 
 def next_batch(ranked: Iterable[int], size: int, queue_of: Mapping[int, str], left: dict[str, int]) -> list[int]:
-    """Return the best ``size`` ids, of each queue as many as it has left, and count these down."""
+    """Return the best ``size`` ids, of each queue as many as it has ``left``, and count these down."""
     batch: list[int] = []
     for id_ in ranked:
         if len(batch) >= size:
@@ -138,21 +138,20 @@ def is_paused(paused: bool, paused_until: Moment | None, now: Moment) -> bool:
     return paused and (paused_until is None or now < paused_until)
 
 
-# How long a worker knows, without asking, that it has its lease, and when another process renews it.
-#
-# All times are seconds of one clock.
+# How long a worker has its lease for certain, and when another process renews it. All times are seconds of one
+# clock.
 
 #: The share of a deadline after which a worker counts as silent. A heartbeat that waits for a lock waits for less.
 SILENT_SHARE = 1 / 4
 #: The states of a process, as Linux names them, in which it works: running, sleeping, waiting for a device, idle.
 #: The others are stopped (T), traced (t), zombie (Z) and dead (X).
 WORKING = frozenset("RSDI")
-#: A running operation without progress for so many seconds has lost its process.
+#: A running operation without progress for this many seconds has lost its process.
 STALLED_SECONDS = 60.0
 
 
 def is_certain(confirmed_at: float, now: float, deadline_seconds: float) -> bool:
-    """Whether no other worker can have taken the messages of a session that was last renewed at ``confirmed_at``.
+    """Whether no other worker can have the messages of a session last renewed at ``confirmed_at``.
 
     A worker that was stopped, or cut off, for longer than the deadline must have its lease confirmed
     before it begins a message.
@@ -161,12 +160,12 @@ def is_certain(confirmed_at: float, now: float, deadline_seconds: float) -> bool
 
 
 def is_silent(silent_seconds: float, deadline_seconds: float) -> bool:
-    """Whether a worker that was last heard so long ago cannot be relied on to renew its lease in time."""
+    """Whether a worker with its last heartbeat so many seconds ago may fail to renew its lease in time."""
     return silent_seconds >= deadline_seconds * SILENT_SHARE
 
 
 def may_be_prolonged(silent_seconds: float, state: str, *, deadline_seconds: float, most_seconds: float) -> bool:
-    """Whether another process may renew the lease of a silent worker whose process is in this state.
+    """Whether another process may renew the lease of a silent worker; ``state`` is that of its process.
 
     Not for longer than ``most_seconds``: a worker that never comes back must not keep its messages.
     """

@@ -1,4 +1,4 @@
-"""Messages that lose their worth at a time.
+"""When messages expire.
 
 A message is expired from ``expires_at`` on, that instant included, as in Artemis; Qpid still
 delivers at the exact instant. "Until nine" is read as "not at nine".
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class LifetimeOptions(Protocol):
-    """A queue's options of this subject, as they are stored."""
+    """A queue's options for the time to live, as they are stored."""
 
     @property
     def ttl_seconds(self) -> float | None: ...
@@ -27,12 +27,12 @@ class LifetimeOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """What a queue makes of a message's time to live; None is off. All times are in one unit, seconds as a rule.
+    """How a queue changes a message's time to live; None is no change. All times have one unit, normally seconds.
 
-    ``least`` prolongs a shorter life but gives none to a message that lives for ever; ``most``
-    ends any longer one, the endless included (Qpid). ``default`` is for messages without an
-    end of their own only, and then the only rule (Artemis' expiry delay). ``endless`` forgets
-    every end.
+    ``least`` prolongs a shorter life, but gives no expiry to a message without one. ``most``
+    cuts a longer one, also of a message without an expiry (Qpid). ``default`` is for messages without an
+    expiry only, and then the only rule (Artemis' expiry delay). ``endless`` removes
+    every expiry.
     """
 
     least: float | None = None
@@ -45,11 +45,11 @@ class Lifetime:
 
     @classmethod
     def of(cls, queue: LifetimeOptions) -> "Lifetime":
-        """Return the lifetime that a queue's options say."""
+        """Return the lifetime for a queue's options."""
         return cls(queue.min_ttl_seconds, queue.max_ttl_seconds, queue.ttl_seconds)
 
     def end(self, expires_at: float | None, arrived_at: float) -> float | None:
-        """When a message that arrives now expires in this queue; None: never."""
+        """Return when a message that arrives at ``arrived_at`` expires in this queue; None: never."""
         if self.endless:
             return None
         if self.default is not None:

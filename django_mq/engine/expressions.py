@@ -1,12 +1,12 @@
-"""What a selector calculates with: truth, numbers, text, and None for "no value".
+"""The expressions of a selector, over truth values, numbers, texts, and None for "no value".
 
-Headers hold whatever the publisher put there. They are brought to exact ``bool``, ``int``,
-``float`` or ``str`` where they are read, so that what comes after may go by the exact type:
-True is then never taken for the number 1, and no subclass can bring an operator that raises.
+Headers have any values. They are converted to exact ``bool``, ``int``,
+``float`` or ``str`` when they are read, so that later code can compare exact types:
+True is then never taken for the number 1, and no operator of a subclass can raise.
 
-As a truth, None is unknown, and so is a text or a number where a condition should stand. Numbers
-compare with numbers; text and truth have no order, they are equal or they are not. What cannot be
-calculated has no value, and never raises.
+As a truth value, None is unknown, and so is a text or a number in place of a condition. Numbers
+compare with numbers; texts and truth values have no order, they are equal or not. An expression that
+cannot be calculated has no value, and never raises.
 """
 
 import operator
@@ -19,24 +19,24 @@ from django_mq.engine.message import Message
 
 #: None is SQL's NULL, and as a truth: unknown.
 Value: TypeAlias = bool | int | float | str | None
-#: A piece of a selector, ready to be asked of messages. It never raises.
+#: A part of a selector: returns its value for a message, and never raises.
 Expression: TypeAlias = Callable[[Message], Value]
-#: The pairs of types that have an order; one with itself: is a number.
+#: The pairs of types that have an order.
 ORDERED: Final = frozenset({(int, int), (int, float), (float, int), (float, float)})
-#: The pairs of types that may be asked whether they are equal.
+#: The pairs of types that can be compared for equality.
 EQUATABLE: Final = ORDERED | {(str, str), (bool, bool)}
-#: Numbers end where those of a double end. Without a limit for whole numbers a chain of
+#: The largest number is that of a double. Without a limit for whole numbers a chain of
 #: products could take any time and memory.
 LARGEST: Final = sys.float_info.max
 
 
 def number(value: int | float) -> int | float | None:
-    """The number itself; None for one that is too large, is infinite or is "not a number"."""
+    """Return the number itself; None if it is too large, infinite or NaN."""
     return value if -LARGEST <= value <= LARGEST else None
 
 
 def value_of(raw: object) -> Value:
-    """What a selector makes of anything found in a message; None if it is of no use to it."""
+    """Return a property or header as a value of expressions; None if its type is not supported."""
     kind = type(raw)
     if kind is str or kind is bool:
         return cast("Value", raw)
@@ -46,7 +46,7 @@ def value_of(raw: object) -> Value:
 
 
 def _plain(raw: object) -> Value:
-    if isinstance(raw, str):  # a member of a text enumeration, for one
+    if isinstance(raw, str):  # such as a member of a StrEnum
         return str.__str__(raw)
     if isinstance(raw, int):
         return number(int.__int__(raw))
@@ -56,7 +56,7 @@ def _plain(raw: object) -> Value:
 
 
 def literal(value: Value) -> Expression:
-    """The same value for every message."""
+    """Return an expression with the same value for every message."""
 
     def same(_: Message) -> Value:
         return value
@@ -65,7 +65,7 @@ def literal(value: Value) -> Expression:
 
 
 def named(name: str) -> Expression:
-    """Reads the property of this name, or the header if there is no such property."""
+    """Return an expression for the property of this name, or the header if there is no such property."""
     read = PROPERTIES.get(name)
     return _header(name) if read is None else _property(read)
 
@@ -85,7 +85,7 @@ def _property(read: Callable[[Message], object]) -> Expression:
 
 
 def _milliseconds(seconds: object) -> object:
-    """A time as JMS counts it; None for what is none."""
+    """Return a time in milliseconds, as JMS counts it; None if it is no number."""
     time = value_of(seconds)
     if type(time) is not int and type(time) is not float:
         return None
@@ -102,12 +102,12 @@ def _deliverable(message: Message) -> object:
 
 
 def _expires(message: Message) -> object:
-    # JMS has 0 for "never", and selectors written for JMS ask for it.
+    # JMS has 0 for "never", and selectors written for JMS compare with it.
     return 0 if message.expires_at is None else _milliseconds(message.expires_at)
 
 
-#: From the name in the selector to what reads it: JMS' names and, with AMQ in front, Artemis'. A header that has
-#: one of these names cannot be asked for.
+#: The properties by their names in a selector: those of JMS and, with AMQ in front, of Artemis. A selector cannot
+#: read a header that has one of these names.
 PROPERTIES: Final[Mapping[str, Callable[[Message], object]]] = {
     "JMSMessageID": operator.attrgetter("id"),
     "JMSPriority": operator.attrgetter("priority"),
@@ -155,7 +155,7 @@ def _junction(parts: list[Expression], *, decisive: bool) -> Expression:
 
 
 def negation(part: Expression) -> Expression:
-    """NOT: the unknown stays unknown."""
+    """NOT: unknown stays unknown."""
 
     def value(message: Message) -> Value:
         truth = part(message)
@@ -173,7 +173,7 @@ def absence(part: Expression) -> Expression:
     return value
 
 
-#: Of every sign: what it does, and which pairs of types it does it to.
+#: For every sign the operator, and the pairs of types that it applies to.
 _COMPARISONS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], frozenset[tuple[type, type]]]]] = {
     "=": (operator.eq, EQUATABLE),
     "<>": (operator.ne, EQUATABLE),
@@ -186,7 +186,7 @@ COMPARISON_SIGNS: Final = frozenset(_COMPARISONS)
 
 
 def comparison(sign: str, left: Expression, right: Expression) -> Expression:
-    """One of the six comparisons."""
+    """Return one of the six comparisons."""
     compare, suitable = _COMPARISONS[sign]
 
     def value(message: Message) -> Value:
@@ -197,7 +197,7 @@ def comparison(sign: str, left: Expression, right: Expression) -> Expression:
 
 
 def between(part: Expression, low: Expression, high: Expression) -> Expression:
-    """BETWEEN, both ends included: false if one end is missed, whatever the other may be."""
+    """BETWEEN, both ends included: false if the value is beyond one end, even if the other is unknown."""
 
     def value(message: Message) -> Value:
         middle = part(message)
@@ -214,7 +214,7 @@ def _at_most(low: Any, high: Any) -> bool | None:
 
 
 def membership(part: Expression, members: list[Value]) -> Expression:
-    """IN: what a row of ``=`` joined by OR would say."""
+    """IN: the same as ``=`` for each member, joined by OR."""
     answers = {kind: _answers(kind, members) for kind in (int, float, str, bool)}
 
     def value(message: Message) -> Value:
@@ -228,17 +228,17 @@ def membership(part: Expression, members: list[Value]) -> Expression:
 
 
 def _answers(kind: type, members: list[Value]) -> tuple[frozenset[Value], bool | None]:
-    """The members a value of this type may equal, and the answer if it equals none of them."""
+    """Return the members that a value of this type may equal, and the result if it equals none of them."""
     suitable = [member for member in members if (kind, type(member)) in EQUATABLE]
     return frozenset(suitable), False if len(suitable) == len(members) else None
 
 
-#: A sign and what stands to the right of it.
+#: A sign and the expression to the right of it.
 Step: TypeAlias = tuple[str, Expression]
 
 
 def _divide(left: Any, right: Any) -> Any:
-    """Whole numbers give a whole number, cut towards zero: Python alone would round down."""
+    """Divide whole numbers to a whole number, cut towards zero; Python would round down."""
     if type(left) is float or type(right) is float:
         return left / right
     quotient = abs(left) // abs(right)
@@ -254,7 +254,7 @@ _OPERATIONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 
 def chain(first: Expression, steps: list[Step]) -> Expression:
-    """A sum or a product of any length, calculated from left to right."""
+    """Return a sum or a product of any length, calculated from left to right."""
     row = [(_OPERATIONS[sign], part) for sign, part in steps]
 
     def value(message: Message) -> Value:
@@ -276,16 +276,16 @@ def _calculate(operation: Callable[[Any, Any], Any], left: Value, right: Value) 
 
 
 def signed(sign: str, part: Expression) -> Expression:
-    """A number with a sign before it; anything else has no value."""
+    """Return a number with a sign; other types have no value."""
     return chain(literal(0), [(sign, part)])
 
 
-#: Answers a match, or None, for the whole of a text.
+#: Returns a match of the whole text, or None.
 Matcher: TypeAlias = Callable[[str], object]
 
 
 def like(part: Expression, matcher: Matcher) -> Expression:
-    """LIKE: unknown for anything that is not text."""
+    """LIKE: unknown for a value that is not text."""
 
     def value(message: Message) -> Value:
         text = part(message)
@@ -295,30 +295,30 @@ def like(part: Expression, matcher: Matcher) -> Expression:
 
 
 def escapes_well(pattern: str, escape: str) -> bool:
-    """Whether every escape character stands before ``%``, ``_`` or another of its kind."""
+    """Whether every escape character stands before ``%``, ``_`` or another escape character."""
     mark = re.escape(escape)
     return re.fullmatch(f"(?:{mark}[{mark}%_]|[^{mark}])*+", pattern) is not None
 
 
 def matcher_of(pattern: str, escape: str = "") -> Matcher:
-    """What matches this pattern, which must be one that ``escapes_well``: ``%`` any text, ``_`` any character.
+    """Return a matcher of this pattern, for which ``escapes_well`` holds: ``%`` any text, ``_`` any character.
 
-    The pattern is cut at its ``%``. A run between two of them is looked for once, at the first
-    place where it fits, and that choice is never taken back: an earlier fit leaves all later
-    runs more room, so nothing is missed. A match therefore takes at most as many steps as
+    The pattern is cut at its ``%``. Each run between two of them is searched once, and the first match is
+    final, without backtracking: an earlier match leaves more room for all later
+    runs, so nothing is missed. A match therefore takes at most as many steps as
     pattern times text; the usual translation into ``.*`` tries every way to cut the text.
     """
     first, *others = _runs(pattern, escape)
     if not others:
         return re.compile(first, re.DOTALL).fullmatch
     *inner, last = others
-    # (?>...) is what forbids a second choice.
+    # (?>...) prevents backtracking.
     searched = "".join(f"(?>.*?{run})" for run in inner if run)
     return re.compile(f"{first}{searched}.*{last}", re.DOTALL).fullmatch
 
 
 def _runs(pattern: str, escape: str) -> list[str]:
-    """The pieces between the ``%`` signs, as regular expressions of a fixed length."""
+    """Return the pieces between the ``%`` signs, as regular expressions of a fixed length."""
     runs: list[list[str]] = [[]]
     for step in _steps(pattern, escape):
         if step:
@@ -329,7 +329,7 @@ def _runs(pattern: str, escape: str) -> list[str]:
 
 
 def _steps(pattern: str, escape: str) -> Iterator[str]:
-    """A regular expression for each character; an empty one for ``%``."""
+    """Yield a regular expression for each character; an empty one for ``%``."""
     characters = iter(pattern)
     for character in characters:
         if character == escape:

@@ -1,4 +1,4 @@
-"""Of the messages with one key, which replaces which: what arrived later is the later value."""
+"""Of the messages with one key, which replaces which: the one that arrived later is the later value."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -9,29 +9,29 @@ from django_mq.errors import InvalidMessage
 #: The mark of a held message that a later value has replaced.
 BY_LATER_VALUE: Final[str] = Cause.REPLACED.value
 
-#: Longest key, in characters: what fits into a column.
+#: The longest key in characters, which is the size of the column.
 KEY_LENGTH: Final = 255
 
 
 class Replaced(NamedTuple):
-    """The older values of one key: those that go at once, and those that go when they are given back."""
+    """The older values of one key: those removed at once, and those removed when they are returned."""
 
     gone: list[int]
     held: list[int]
 
 
 def is_outdone(arrival: int, others: Iterable[int]) -> bool:
-    """Whether a value that comes to stand in its queue again is worthless.
+    """Whether a value that becomes ready again is replaced by one of ``others``, the arrivals of the live ones.
 
-    Given are the arrivals of the others that are alive. A value that was replaced itself outdoes none.
+    A value that was replaced itself replaces none.
     """
     return any(other >= arrival for other in others)
 
 
 def replaced(others: Iterable[tuple[int, int]]) -> Replaced:
-    """Return what a later value does to the others of its key, of which the arrivals and the states are given.
+    """Return what a later value replaces; ``others`` gives (arrival, state) of the other values of its key.
 
-    What a session holds is its until it is settled.
+    A session keeps a value that it holds until it settles it.
     """
     found = Replaced([], [])
     for arrival, state in others:
@@ -40,9 +40,9 @@ def replaced(others: Iterable[tuple[int, int]]) -> Replaced:
 
 
 def check_value(queue: str, header: str, key: str, *, is_later: bool) -> None:
-    """Raise InvalidMessage for a key that is too long, and for a value that is to come later.
+    """Raise InvalidMessage for a key that is too long, and for a scheduled value.
 
-    Until then the value it replaces would have to be kept, and then be taken back.
+    Until a scheduled value is due, the queue would have to keep the older one, and replace it then.
     """
     if len(key) > KEY_LENGTH:
         raise InvalidMessage(f"The header {header!r} is {len(key)} characters long; at most {KEY_LENGTH} fit.")

@@ -208,7 +208,8 @@ class PriorityList(EntryList):
 
     def __init__(self) -> None:
         self._lines = [FifoList() for _ in range(MOST_LEVELS)]
-        #: Bit n is set exactly while list n has entries: the highest bit is the highest level with entries.
+        #: Bit n is set exactly while list n has entries. A remembered highest level would be wrong after
+        #: that level empties while a higher one is skipped.
         self._filled = 0
         self._length = 0
 

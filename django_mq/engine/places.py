@@ -1,14 +1,14 @@
-"""Where an entry stands: its level, and its place inside the level. An INSERT of the SQL stores computes the same.
+"""The level of an entry, and its place inside the level. An INSERT of the SQL stores computes the same.
 
 The formula of levels is Qpid's: the levels of a queue are centred on the middle of the scale 0..9,
-and what lies outside is pressed into the outermost level. With two levels the default
+and priorities outside belong to the outermost level. With two levels the default
 priority 4 is low; with three it has the middle level to itself.
 
 Ordinary entries all have place 0 and stand in order of arrival. In a queue that serves due
 messages first (Artemis), a message with a delivery time has a negative place that grows with
 that time: at the head of its level, earliest due first. In a queue that keeps places (Qpid)
-it waits for its time and then stands where it arrived. The place depends on nothing but the row,
-so it is the same before and after a restart.
+it waits for its time and then stands where it arrived. The place depends on the row alone,
+so it is the same after a restart.
 """
 
 from typing import Final
@@ -17,24 +17,24 @@ from django_mq.errors import OutOfRange
 
 #: A queue has 1 to this many levels.
 MOST_LEVELS: Final = 10
-#: Kinds of list that know no priority.
+#: Kinds of list that ignore the priority.
 ONE_LEVEL: Final = frozenset({"fifo", "sorted"})
 
 
 def check_levels(levels: int) -> int:
-    """Answer ``levels``; raise OutOfRange unless it is a whole number in 1..10."""
+    """Return ``levels``; raise OutOfRange unless it is a whole number in 1..10."""
     if not isinstance(levels, int) or not 1 <= levels <= MOST_LEVELS:
         raise OutOfRange(f"A queue has 1 to {MOST_LEVELS} levels, not {levels!r}.")
     return levels
 
 
 def levels_of(kind: str, levels: int) -> int:
-    """Return how many levels a queue of this kind has; ``levels`` is what its options say."""
+    """Return how many levels a queue of this kind has; ``levels`` is its option."""
     return 1 if kind in ONE_LEVEL else levels
 
 
 def level_of(priority: int, levels: int) -> int:
-    """The level, 0 the lowest, of a message of this priority in a queue of so many levels.
+    """Return the level, 0 the lowest, of a message of this priority in a queue of so many levels.
 
     >>> [level_of(priority, 3) for priority in range(10)]
     [0, 0, 0, 0, 1, 2, 2, 2, 2, 2]
@@ -47,12 +47,12 @@ def level_of(priority: int, levels: int) -> int:
 #: and small enough that the result fits a 64-bit column.
 PLACE_OFFSET: Final = 2**62
 ORDINARY_PLACE: Final = 0
-#: What sorts the entries of a queue, least first.
+#: The sort key of the entries of a queue, least first.
 Order = tuple[int, int, int]
 
 
 def order_of(level: int, place: int, arrival: int) -> Order:
-    """Where an entry stands in its queue: higher levels first, then lower places, then earlier arrivals.
+    """Return the sort key of an entry: higher levels first, then lower places, then earlier arrivals.
 
     >>> order_of(level=5, place=0, arrival=2) < order_of(level=4, place=0, arrival=1)
     True
@@ -61,7 +61,7 @@ def order_of(level: int, place: int, arrival: int) -> Order:
 
 
 def place_at(microseconds: int | None, *, due_first: bool) -> int:
-    """The place of a message that is due so many microseconds after 1970, None for one that names no time.
+    """Return the place of a message that is due so many microseconds after 1970, None for no time.
 
     ``due_first``: whether its queue serves due messages first.
 
@@ -74,10 +74,10 @@ def place_at(microseconds: int | None, *, due_first: bool) -> int:
 
 
 def place_of(deliver_at: float | None, *, due_first: bool) -> int:
-    """The same for a time in seconds.
+    """Return the place of a message that is due at this time in seconds, None for no time.
 
     The time is rounded, not cut, to whole microseconds: a float cannot hold them exactly, and
-    a database, which can, would otherwise come out one higher. Until the year 2106 the result
+    a database, which can, would otherwise compute one more. Until the year 2106 the result
     is exactly the database's; from then on a float of seconds is too coarse for that.
     """
     return place_at(None if deliver_at is None else round(deliver_at * 1_000_000), due_first=due_first)

@@ -47,10 +47,10 @@ _EVERY_MESSAGE: Final = literal(value=True)
 
 
 class Selector:
-    """Which messages are wanted, written as the condition of a WHERE in SQL.
+    """A condition on messages, written as in the WHERE of an SQL statement.
 
-    A text of nothing but space wants every message. Raises MalformedSelector if the text
-    cannot be read, is longer than 16,384 characters or is nested more than 50 deep.
+    A blank text matches every message. Raises MalformedSelector if the text
+    cannot be parsed, is longer than 16,384 characters or is nested more than 50 deep.
     """
 
     __slots__ = ("_condition", "text")
@@ -64,15 +64,15 @@ class Selector:
         return self._condition(message) is True
 
 
-#: Characters of a selector's text. Reading the longest one takes some hundredths of a second.
+#: The most characters of a selector. Parsing the longest one takes some hundredths of a second.
 LONGEST_TEXT: Final = 16_384
-#: How deep parentheses, NOT and signs may stand inside one another. A level takes up to eight
+#: The deepest nesting of parentheses, NOT and signs. A level takes up to eight nested
 #: calls, and Python allows a thousand, of which the caller has used some.
 DEEPEST_NESTING: Final = 50
 
 
 def parse(text: str) -> Expression:
-    """The expression that the text describes; MalformedSelector if it describes none."""
+    """Return the expression of a text; raises MalformedSelector."""
     if len(text) > LONGEST_TEXT:
         raise MalformedSelector(
             f"The selector has {len(text)} characters; {LONGEST_TEXT} is the most.", position=LONGEST_TEXT
@@ -85,7 +85,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._tokens = tokens(text)
-        #: The next one; whatever stands before it is dealt with.
+        #: The next token; those before it have been parsed.
         self._token = next(self._tokens)
         self._depth = 0
 
@@ -215,7 +215,7 @@ class _Parser:
             raise self._expected("a value (IS NULL asks whether there is none)")
         return literal(self._literal("a value", str, int, float, bool))
 
-    # Reading on.
+    # Helpers of the methods above.
 
     def _deeper(self, rule: Callable[[], Expression]) -> Expression:
         if self._depth == DEEPEST_NESTING:
@@ -263,7 +263,7 @@ class _Parser:
 
 
 class Kind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     #: A keyword, in capitals, or a sign.
     SYMBOL = "symbol"
@@ -273,7 +273,7 @@ class Kind(Enum):
 
 
 class Token(NamedTuple):
-    """One word, and where in the text it begins."""
+    """One token, and where in the text it begins."""
 
     kind: Kind
     value: Value
@@ -282,12 +282,12 @@ class Token(NamedTuple):
     spelling: str
 
 
-#: Characters of the text that an error repeats.
+#: The most characters of the text that an error quotes.
 LONGEST_QUOTE: Final = 20
 KEYWORDS: Final = frozenset({"AND", "BETWEEN", "ESCAPE", "IN", "IS", "LIKE", "NOT", "NULL", "OR"})
 _TRUTHS: Final = {"TRUE": True, "FALSE": False}
-# The possessive *+ gives nothing back. Without it the unclosed text 'a''b would be read as the
-# text 'a' with something wrong behind it.
+# The possessive *+ does not backtrack. Otherwise the unclosed text 'a''b would be read as the
+# text 'a', followed by an error.
 _TOKEN: Final = re.compile(
     r"""
       (?P<word> (?: [^\W\d] | \$ ) [\w$]* )
@@ -302,7 +302,7 @@ _SPACE: Final = re.compile(r"\s*")
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens one by one, an END last; raise MalformedSelector at what is none."""
+    """Yield the tokens, END last; raises MalformedSelector at a character that begins none."""
     position = _after_space(text, 0)
     while position < len(text):
         found = _TOKEN.match(text, position)
@@ -327,7 +327,7 @@ def _token(found: re.Match[str], position: int) -> Token:
 
 
 def _word(spelling: str) -> tuple[Kind, Value]:
-    # Outside ASCII there are letters whose capitals are I, S and K: they make no keyword.
+    # Outside ASCII some letters have the capitals I, S and K; a word with one of them is no keyword.
     capitals = spelling.upper() if spelling.isascii() else spelling
     if capitals in _TRUTHS:
         return Kind.LITERAL, _TRUTHS[capitals]
@@ -354,7 +354,7 @@ _READ: Final[dict[str, Any]] = {
     "quoted": lambda spelling: (Kind.NAME, spelling[1:-1].replace('""', '"')),
     "sign": lambda spelling: (Kind.SYMBOL, spelling),
 }
-#: What is probably meant by something that begins with this character.
+#: A hint for an unknown token, by its first character.
 _HINTS: Final = {
     "'": "This text has no closing quote",
     '"': "This name has no closing quote",

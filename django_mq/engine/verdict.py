@@ -1,8 +1,8 @@
-"""What becomes of a delivered message: from how its delivery ended, and how often it was tried, to one settlement.
+"""How to settle a delivered message: from how its delivery ended, and how often it was tried.
 
-Every door asks ``verdict``: the engine's queues, native handlers in either worker, Django's tasks, the
-stores for what a dead session held, and Celery's transport. For Celery's own tasks Celery decides
-first: it retries, acknowledges or rejects. A task that raises an exception is therefore not charged
+Every part of the package calls ``verdict``: the engine's queues, native handlers in either worker, Django's
+tasks, the stores for the messages of a dead session, and Celery's transport. For Celery's own tasks Celery
+decides first: it retries, acknowledges or rejects. A task that raises an exception is therefore not charged
 ``max_attempts``, unless Celery puts its message back.
 """
 
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from django_mq.engine.names import check_bounds
 from django_mq.errors import CorruptMessage, Reject, Release
 
-#: The cap, as a multiple of the base, where none is given.
+#: The default cap, as a multiple of the base.
 DEFAULT_CAP_FACTOR: Final = 10
 
 
@@ -24,11 +24,11 @@ DEFAULT_CAP_FACTOR: Final = 10
 class Backoff:
     """A delay that grows with the attempts, after Artemis's redelivery delay.
 
-    The first failure waits ``base_seconds``, each further one ``multiplier`` times as long.
+    The delay after the first failure is ``base_seconds``, after each further one ``multiplier`` times as long.
     ``jitter`` (0..1) moves the result up or down by at most that share of itself. No result
     exceeds ``cap_seconds`` (None: ten times the base): the cap comes last, so at the cap
     jitter only shortens. With ``ticks_per_second`` the grown delay is cut to whole ticks of a
-    clock that counts so many, before jitter and cap; 0 cuts nothing.
+    clock of that rate, before jitter and cap; 0 cuts nothing.
 
     >>> steps = Backoff(base_seconds=5, multiplier=2, cap_seconds=15)
     >>> [steps.delay(attempt) for attempt in (1, 2, 3, 4)]
@@ -52,10 +52,10 @@ class Backoff:
         return self.base_seconds * DEFAULT_CAP_FACTOR if self.cap_seconds is None else self.cap_seconds
 
     def delay(self, attempt: int, random: Callable[[], float] = system_random) -> float:
-        """The seconds to wait after the ``attempt``-th failure (1 is the first).
+        """Return the seconds to wait after the ``attempt``-th failure (1 is the first).
 
-        ``random`` answers numbers in [0, 1); it is asked twice, once for the sign and once
-        for the size of the jitter, and not at all without jitter.
+        ``random`` returns numbers in [0, 1). It is called twice, for the sign and the size of
+        the jitter, and not at all without jitter.
         """
         delay = self._cut(self._grown(attempt))
         if self.jitter:
@@ -83,11 +83,11 @@ class Ending(Enum):
     #: The handler raised an exception or ran too long, Celery put the message back, or the session that held
     #: the message alone ended.
     FAILED = auto()
-    #: The handler, or the worker, gave the message back without having tried.
+    #: The handler, or the worker, gave the message back without an attempt.
     RELEASED = auto()
     #: The handler or Celery rejected the message for good, or the message cannot be read.
     REJECTED = auto()
-    #: An operator or a publisher does not want the message to be handled any more.
+    #: An operator or a publisher has cancelled the message.
     REVOKED = auto()
 
 
@@ -99,22 +99,21 @@ class Verdict(Enum):
     DEAD = "dead"
     EXPIRE = "expire"
     CANCEL = "cancel"
-    #: Back for the others; this consumer is not given the message again.
+    #: Back for the other consumers; this one is not given the message again.
     DECLINE = "decline"
 
 
-# Plain names for what every message meets: Python 3.11 takes as long to look a member up on its class
-# as to make the whole settlement.
+# Plain names, because in Python 3.11 looking a member up on its class takes as long as a whole settlement.
 ACCEPT: Final = Verdict.ACCEPT
 RELEASE: Final = Verdict.RELEASE
 DECLINE: Final = Verdict.DECLINE
 RETURNED: Final = Ending.RETURNED
-#: The reason of a dead letter whose time to live is over.
+#: The reason of a dead letter that has expired.
 BY_EXPIRY: Final = "expired"
 
 
 class Decision(NamedTuple):
-    """A verdict, whether the delivery counts as an attempt, and for how long a released message is held back."""
+    """A verdict, whether the delivery counts as an attempt, and the delay of a released message."""
 
     verdict: Verdict
     counted: bool = False
@@ -122,9 +121,10 @@ class Decision(NamedTuple):
 
 
 class Policy(Protocol):
-    """What a queue says of failed deliveries.
+    """A queue's rules for failed deliveries.
 
-    ``max_attempts`` of them make a message dead, None or 0 for never; after each it waits for the ``backoff``.
+    After ``max_attempts`` of them a message is dead, None or 0 for never; before each further one it waits for
+    the ``backoff``.
     """
 
     @property
@@ -134,7 +134,7 @@ class Policy(Protocol):
 
 
 class AtOnce(NamedTuple):
-    """A policy by which a failed message is tried again at once."""
+    """A policy that retries a failed message at once."""
 
     max_attempts: int | None
     backoff: None = None
@@ -157,7 +157,7 @@ def verdict(
 ) -> Decision:
     """Return how the ``attempt``-th delivery of a message is settled (1 is the first).
 
-    A failed delivery is tried again after ``delay_seconds``, None for the queue's backoff, unless it was
+    A failed delivery is retried after ``delay_seconds``, None for the queue's backoff, unless it was
     the last one that the queue allows.
     """
     decided = _DECIDED.get(ending)
@@ -171,7 +171,7 @@ def verdict(
 
 
 def ending_of(error: BaseException) -> Ending:
-    """Return how a call of a handler ended that raised this error."""
+    """Return how a handler's call ended that raised this error."""
     if isinstance(error, Release):
         return Ending.RELEASED
     return Ending.REJECTED if isinstance(error, Reject | CorruptMessage) else Ending.FAILED

@@ -1,10 +1,10 @@
-"""What an operator may tell a client of the queues to do."""
+"""The modes that an operator can set for a worker."""
 
 from enum import StrEnum
 
 
 class WorkerMode(StrEnum):
-    """Take messages; claim no more; end after what is held."""
+    """Claim messages; claim no more; stop when no message is held."""
 
     WORK = "work"
     QUIET = "quiet"
