@@ -89,7 +89,7 @@ class Rival(NamedTuple):
 
 
 def rivals_of(session: int, subscriptions: Iterable[Subscription]) -> list[Rival]:
-    """Return the sessions whose consumers of the queue have a higher priority, the highest first."""
+    """Return the sessions that have consumers of higher priority in the queue, the highest first."""
     others: dict[int, list[Subscription]] = {}
     given = list(subscriptions)
     mine = max((item.priority for item in given if item.session == session), default=0)

@@ -23,7 +23,7 @@ _logger: Final = logging.getLogger("django_mq.engine")
 
 
 def tell(whom: Callable[[Any], None], what: Any) -> None:
-    """Call ``whom`` with ``what``, and log what it raises.
+    """Make a callback, and log what it raises.
 
     The call is made under the lock, in the middle of a change. An exception would leave the
     change half done: a message in two queues, or claimed and never delivered.

@@ -60,7 +60,7 @@ class Rank:
         self._turn = self.members.index(consumer) + 1
 
     def in_turn(self) -> Iterator[Consumer]:
-        """Yield the consumers that compete for entries, beginning with the one whose turn it is."""
+        """Yield the consumers that compete for entries, beginning with the next in turn."""
         for consumer in self.members[self._turn :] + self.members[: self._turn]:
             if consumer.interest is INTERESTED or consumer.interest is NOTIFIED:
                 yield consumer
@@ -91,7 +91,7 @@ class Consumers:
         self.browsers: Line = OrderedDict()
         #: The view of every consumer with a position. A resting consumer, too, must see what arrives.
         self.views: dict[Consumer, View] = {}
-        #: Consumers whose view has entries behind its position.
+        #: Consumers with entries behind the position of their view.
         self.looking_back: Line = OrderedDict()
         #: The queue's groups, if it has any: a consumer may not take an entry of another's group.
         self.groups: Groups | None = None

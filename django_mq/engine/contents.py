@@ -96,7 +96,7 @@ class Contents:
     """The entries of one queue: ready, held, scheduled and dead ones, each in its own structure.
 
     A claimed entry is kept by its consumer, and only counted here. ``gone`` is called after an entry has left
-    for good. ``expired`` is called with an entry whose time has passed, before its removal is counted.
+    for good. ``expired`` is called with an expired entry, before its removal is counted.
     """
 
     __slots__ = (

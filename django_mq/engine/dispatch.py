@@ -6,7 +6,7 @@ delivery:
 - an arriving entry wakes at most one idle consumer that competes for entries;
 - a consumer that was woken pulls until it gets None; if entries remain then, another consumer
   is woken ("the notified consumer did not do the work");
-- a consumer whose credit or interest ends is marked first, and the next one is woken after that.
+- when the credit or interest of a consumer ends, it is marked first, and the next one is woken after that.
   In the other order it would still count as a better consumer that will take the entry.
 
 A consumer may take only the first entry that it wants. If a better consumer wants that entry, or the
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Dispatch:
     """The ready entries and the consumers of a queue; assigns the ones to the others.
 
-    ``expire`` is called with a ready entry whose time has passed, and removes it. With
+    ``expire`` is called with an expired ready entry, and removes it. With
     ``delivers_expired`` it is not called.
     """
 
@@ -160,7 +160,7 @@ class Dispatch:
     # Interest.
 
     def refresh(self, consumer: Consumer) -> None:
-        """Set the interest of a consumer whose credit or ``paused`` has changed, and wake the next ones."""
+        """Set the interest of a consumer after a change of credit or ``paused``, and wake the next ones."""
         if consumer.interest is REMOVED:
             return
         if not consumer.desires_work or not (self.live is None or self.live.is_live(consumer)):
@@ -292,7 +292,7 @@ class Dispatch:
         return entry
 
     def take(self, consumer: Consumer, entry: "Entry") -> None:
-        """Claim a ready entry for a consumer whose credit is taken already."""
+        """Claim a ready entry for a consumer after taking its credit."""
         self.hold(consumer, entry)
         if self.consumers.groups is not None:
             entry.opens_group = self.consumers.groups.taken(consumer, entry)

@@ -11,14 +11,14 @@ DEFAULT_SIZE: Final = 20_000
 
 
 def used_before(queue: str, duplicate_id: object, user: object) -> DuplicateMessage:
-    """Return the error for a message whose duplicate id was used before."""
+    """Return the error for a message with a duplicate id that was used before."""
     return DuplicateMessage(
         f"Duplicate id {duplicate_id!r} was used in queue {queue!r} before, by message {user}."
     )
 
 
 def id_taken(queue: str, message_id: object) -> DuplicateMessage:
-    """Return the error for a message whose id is in the queue already."""
+    """Return the error for a message with an id that is in the queue already."""
     return DuplicateMessage(f"Message {message_id} is already in queue {queue!r}.")
 
 
@@ -80,7 +80,7 @@ class DuplicateIds:
             self._ids.popitem(last=False)
 
     def prune(self, now: float) -> int:
-        """Forget the ids whose time is over, and the oldest above the size; return how many."""
+        """Forget the ids older than ``seconds``, and the oldest above the size; return how many."""
         before = len(self._ids)
         for duplicate_id in [each for each, used in self._ids.items() if is_over(used[1], now, self.seconds)]:
             del self._ids[duplicate_id]
@@ -88,7 +88,7 @@ class DuplicateIds:
         return before - len(self._ids)
 
     def forget(self, duplicate_id: Hashable) -> bool:
-        """Forget an id whose message was not published after all; False if it is not known."""
+        """Forget the id of a message that was not published after all; False if it is not known."""
         return self._ids.pop(duplicate_id, None) is not None
 
     def resize(self, size: int, seconds: float | None = None) -> None:

@@ -166,7 +166,7 @@ class AssignedGroups(Groups):
     ``owners`` then names for each bucket only the group that was taken first. Raises OutOfRange unless
     there is at least one bucket.
 
-    A message whose header ``sequence_key`` is -1 still goes to the owner, and then frees its
+    A message with -1 in its header ``sequence_key`` still goes to the owner, and then frees its
     group (with all of its bucket). With ``rebalance`` every new consumer frees all groups.
     In both cases the old owner may still hold messages of a group that has a new owner.
     """

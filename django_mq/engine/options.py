@@ -1,7 +1,7 @@
-"""The options of a queue. Each option is declared once, in ``QueueOptions``.
+"""The options of a queue, each declared once in ``QueueOptions``.
 
-The settings, the model, the admin's form, ``mq_queue``, the arguments that RabbitMQ knows, what the stores read
-and write, and the checks are made from these declarations; a test compares the reference page with them.
+The settings, the model, the admin's form, ``mq_queue``, the arguments of RabbitMQ, the statements of the stores
+and the checks are made from these declarations; a test compares the reference page with them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from django_mq.engine.verdict import Backoff
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: The longest time span: what may be added to the clock in every database.
+#: The longest time span, which every database can add to the current time.
 LONGEST_SECONDS: Final = 100 * 365 * 86400
-#: The largest numbers that columns of 32 and 64 bits take.
+#: The largest numbers for columns of 32 and 64 bits.
 LARGEST_INT: Final = 2**31 - 1
 LARGEST_BIGINT: Final = 2**63 - 1
-#: The largest number where an option declares none.
+#: The default of ``Option.most``.
 MOST: Final[Mapping[str, float]] = {"int": LARGEST_INT, "float": LONGEST_SECONDS}
-#: What the annotations of options mean for a value.
+#: The types of values for the annotations of options.
 TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "int": (int,),
     "float": (int, float),
@@ -53,25 +53,25 @@ SECTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """RabbitMQ's name for an option, and what RabbitMQ's values mean here."""
+    """RabbitMQ's name for an option, and the meaning of RabbitMQ's values."""
 
     name: str
-    #: The value here for each of RabbitMQ's values, None where it changes nothing; empty: numbers are the same.
+    #: The value here for each of RabbitMQ's values, None for no change. Empty: numbers are the same.
     values: Mapping[Any, Any] = field(default_factory=dict)
-    #: How many of RabbitMQ's units are one unit here; None for whole numbers that are the same.
+    #: How many of RabbitMQ's units are one unit here; None for equal whole numbers.
     units: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """The declaration of one option. ``label``, ``help`` and the labels of choices are translated by the pages."""
+    """The declaration of one option. The pages translate ``label``, ``help`` and the labels of choices."""
 
     label: str
     help: str
     section: str
     #: Whether the admin's form shows the option in one line with the option before.
     beside: bool = False
-    #: Each value that can be chosen, and its label.
+    #: The values to choose from, each with its label.
     choices: Mapping[str, str] = field(default_factory=dict)
     #: The smallest and the largest number.
     least: float = 0
@@ -80,13 +80,13 @@ class Option:
     is_link: bool = False
     #: The most characters of a text that is neither chosen nor the name of a queue.
     length: int = 0
-    #: The column of the queue's table, called as the option where nothing else is said. None: the option is kept
-    #: with others in one column of JSON, which SQL does not read.
+    #: The column of the queue's table; its default name is the option's. None: the option is kept with others in
+    #: one column of JSON, which SQL does not read.
     column: str | None = None
     argument: Argument | None = None
-    #: Whether only queues in memory have the option: a store with tables refuses a queue that is given it.
+    #: Whether only queues in memory have the option: a store with tables refuses a queue with it.
     memory_only: bool = False
-    # Read off the field of QueueOptions.
+    # Set from the field of QueueOptions.
     name: str = ""
     type: str = ""
     default: Any = None
@@ -129,13 +129,13 @@ def _option(default: Any, label: str, help: str, section: str, **declared: Any) 
 _order, _failures, _consumers, _limits, _duplicates, _ttl, _history = (
     partial(_option, section=section) for section in SECTIONS
 )
-#: An option that tables do not know yet.
+#: An option that stores with tables do not support yet.
 _in_memory = partial(_option, label="", section="", memory_only=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOptions:
-    """The options of one queue, and what follows from them. The defaults hold for every door."""
+    """The options of one queue, and what follows from them. Every interface has these defaults."""
 
     kind: str = _order(
         "priority",
@@ -163,13 +163,13 @@ class QueueOptions:
     due_order: str = _order(
         "due_first",
         _("due order"),
-        _("Where a message stands whose time has come: at the head of its level, or where it arrived."),
+        _("Where a due message stands: at the head of its level, or where it arrived."),
         choices={"due_first": _("due messages first"), "keep_place": _("keep place of arrival")},
     )
     last_value_key: str = _order(
         "",
         _("key of last values"),
-        _("The header of which a last-value queue keeps one message per value."),
+        _("A last-value queue keeps one message for each value of this header."),
         length=255,
     )
 
@@ -216,7 +216,7 @@ class QueueOptions:
     strict: bool = _consumers(
         False,
         _("strict order"),
-        _("Claims are made one by one, and never past a message that cannot be had just then."),
+        _("Claim one after the other, and never past a message that cannot be claimed now."),
     )
     exclusive: bool = _consumers(
         False, _("exclusive"), _("One worker receives as long as it lives; others are refused."), beside=True
@@ -231,7 +231,7 @@ class QueueOptions:
     max_messages: int | None = _limits(
         None,
         _("maximum messages"),
-        _("Most messages held, whatever their state."),
+        _("Most messages in the queue, in all states together."),
         least=1,
         most=LARGEST_BIGINT,
         argument=Argument("x-max-length"),
@@ -239,7 +239,7 @@ class QueueOptions:
     max_bytes: int | None = _limits(
         None,
         _("maximum bytes"),
-        _("Most bytes of bodies held, whatever the state of their messages."),
+        _("Most bytes of message bodies in the queue, in all states together."),
         beside=True,
         least=1,
         most=LARGEST_BIGINT,
@@ -262,7 +262,7 @@ class QueueOptions:
     wait_seconds: float = _limits(
         5.0,
         _("wait for room in seconds"),
-        _("How long a publisher waits, if it is let wait, before it is refused."),
+        _("How long a publisher waits for room before its message is refused."),
         beside=True,
     )
 
@@ -301,7 +301,7 @@ class QueueOptions:
 
     sort_key: str = _in_memory(
         "",
-        help="The header by whose text messages stand in order, those without it first. For kind fifo.",
+        help="Messages stand in order of the text of this header, those without it first. For kind fifo.",
         length=255,
     )
     values_in_advance: bool = _in_memory(
@@ -317,11 +317,11 @@ class QueueOptions:
         False, help="Whether consumers only look: each is shown every message, and none is taken."
     )
 
-    # What follows from them.
+    # Derived from the options.
 
     @property
     def backoff(self) -> Backoff:
-        """How long a failed message waits."""
+        """The delay of a failed message."""
         return Backoff(
             self.backoff_seconds,
             self.backoff_multiplier,
@@ -337,7 +337,7 @@ class QueueOptions:
 
     @property
     def has_groups(self) -> bool:
-        """Whether messages of one group go one after the other."""
+        """Whether only one message of a group is claimed at a time."""
         return self.grouping in {"assigned", "shared"}
 
     @property
@@ -347,24 +347,24 @@ class QueueOptions:
 
     @property
     def is_constrained(self) -> bool:
-        """Whether a claim must know what other sessions have."""
+        """Whether a claim depends on other sessions."""
         limited = self.slots is not None or self.max_in_flight is not None
         return self.has_groups or self.strict or limited
 
     @property
     def has_publish_rules(self) -> bool:
-        """Whether a publish must look at what the queue holds already."""
+        """Whether publishing depends on the messages in the queue."""
         return self.is_limited or bool(self.last_value_key)
 
     @property
     def is_limited(self) -> bool:
-        """Whether there are limits at all."""
+        """Whether the queue has limits."""
         return self.max_messages is not None or self.max_bytes is not None
 
-    # What cannot be.
+    # Validation.
 
     def problems(self) -> Iterator[str]:
-        """Yield one sentence for every value of the wrong type or out of range."""
+        """Yield a sentence for each value of the wrong type; if there are none, for each one out of range."""
         wrong = list(wrong_types(self))
         yield from wrong or self._out_of_range()
 
@@ -376,7 +376,7 @@ class QueueOptions:
                 yield f"{name} is {shown(value)}; {problem}"
 
     def contradictions(self) -> Iterator[str]:
-        """Yield one sentence for options that make no sense together."""
+        """Yield a sentence for each combination of options that makes no sense."""
         if (self.kind == "last_value") != bool(self.last_value_key):
             yield "kind 'last_value' and last_value_key need each other"
         if self.values_in_advance and not self.last_value_key:
@@ -407,27 +407,27 @@ def _of_stores(*, memory_only: bool) -> Mapping[str, Option]:
 
 
 _ALL: Final = dict(_declared())
-#: Every option that all stores know, by its name, in the order in which it is declared.
+#: The options of all stores by name, in the order of their declarations.
 OPTIONS: Final = _of_stores(memory_only=False)
 #: The options that only queues in memory have.
 MEMORY_OPTIONS: Final = _of_stores(memory_only=True)
-#: Options that have no column.
+#: The options without a column.
 OTHERS: Final = tuple(name for name, option in OPTIONS.items() if option.column is None)
-#: Options that name another queue.
+#: The options that name another queue.
 LINKS: Final = tuple(name for name, option in OPTIONS.items() if option.is_link)
 
 
 def others_in(stored: Any) -> dict[str, Any]:
-    """Return the options without a column that a stored JSON value gives.
+    """Return the options without a column from a stored JSON value.
 
-    Another version, or a person, may have written the value. What this version does not know or take is left out.
+    Another version, or a person, may have written the value, so unknown options and wrong values are left out.
     """
     given = stored if isinstance(stored, dict) else {}
     return {name: given[name] for name in OTHERS if name in given and OPTIONS[name].takes(given[name])}
 
 
 def wrong_types(given: Any) -> Iterator[str]:
-    """Yield a sentence for each value of a dataclass that is not of its field's type; a NaN is no number."""
+    """Yield a sentence for each value of a dataclass that is not of its field's type, or is NaN."""
     for item in fields(given):
         value = getattr(given, item.name)
         if not _is_of_type(value, str(item.type)):
@@ -443,7 +443,7 @@ def _is_of_type(value: Any, annotation: str) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return a value as an error names it; Python refuses to spell the longest whole numbers."""
+    """Return a value as text for an error; Python refuses to convert the longest whole numbers."""
     try:
         return repr(value)
     except ValueError:

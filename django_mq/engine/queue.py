@@ -1,4 +1,4 @@
-"""One queue: its entries, their times and their consumers, composed."""
+"""One queue of the engine: its interface to publishers, consumers, operators and stores."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 #: Finds another queue by its name; None if there is none.
 Resolve = Callable[[str], "Queue | None"]
-#: What a purge takes: everything that has yet to be delivered.
+#: The states that a purge removes: not delivered yet.
 UNDELIVERED: Final = (READY, HELD, SCHEDULED)
 
 _DEFAULT_RULES: Final = Rules()
@@ -75,12 +75,12 @@ class Arrivals:
 
 
 class Queue:
-    """A queue; ``Rules`` say which, and the package's docstring what it promises.
+    """A queue with the settings of its ``Rules``; the package's docstring says what it promises.
 
-    ``now`` is always seconds on the one clock that the messages' times are given in. Every
-    method may be called from any thread. ``entries`` replaces the list the queue stands in.
-    ``lock`` is shared with the queues it sends messages to, which ``resolve`` finds by name:
-    a ``Broker`` sees to both.
+    ``now`` is always seconds on the clock of the messages' times. Every
+    method may be called from any thread. ``entries`` replaces the list of ready entries.
+    A queue shares its ``lock`` with the queues to which it sends messages, and ``resolve`` finds these by name:
+    a ``Broker`` provides both.
     """
 
     def __init__(
@@ -96,19 +96,19 @@ class Queue:
         listener: Listener | None = None,
     ) -> None:
         self.name = name
-        #: Queues that dead letters or targets join share one lock; it must be reentrant.
+        #: Reentrant. Queues with dead letters or targets in common share one lock.
         self.lock = RLock() if lock is None else lock
-        # For the three calls that every message needs: the same as a with statement, at half its price.
+        # For the three calls that every message needs: half the time of a with statement.
         self._acquire, self._release = self.lock.acquire, self.lock.release
         self.deleted = False
-        #: Whether it takes no more messages.
+        #: Whether it refuses new messages.
         self.closed = False
         self.policy = policy
         #: Whether delivery is paused.
         self.paused = False
         self._arrivals = Arrivals() if arrivals is None else arrivals
         self._listener = listener
-        #: The latest time this queue was told.
+        #: The latest ``now`` of a call.
         self._now = UNTOLD
         if entries is None:
             entries = make_list(rules.kind, key=rules.key, levels=rules.levels)
@@ -117,14 +117,14 @@ class Queue:
         self._dispatch = self._contents.dispatch
         self._calendar = self._contents.calendar
         self._capacity = Capacity(self._contents)
-        #: The ids it takes for duplicates, for a store that keeps them over a restart.
+        #: The remembered duplicate ids, which a store may keep over a restart.
         self.duplicate_ids = DuplicateIds(
             rules.duplicates, rules.duplicates_seconds, at_least=policy.remembers_at_least
         )
-        #: Which consumers may subscribe, and to which client the queue belongs.
+        #: Which consumers may subscribe, and which client owns the queue.
         self.admission = Admission(rules.exclusivity, rules.max_consumers)
         self._expired_unasked: list[Entry] = []
-        #: The groups with their owners, which may outlast that the queue has groups.
+        #: The groups with their owners; kept after a change to rules without groups.
         self._groups: Groups | None = None
         self.statistics = self._contents.statistics
         self._resolve = resolve
@@ -134,7 +134,7 @@ class Queue:
         old, self.rules = getattr(self, "rules", None), rules
         self._plain = rules.plain and not self.deleted and not self.policy.ids_once
         list_forgets = type(self._dispatch.ready).forget is not EntryList.forget
-        #: Whether a delivery and its settlement concern nothing but the consumer and the entry.
+        #: Whether a delivery and its settlement affect only the consumer and the entry.
         self._short = (
             rules.short
             and not self._contents.holding
@@ -199,7 +199,7 @@ class Queue:
         due = self._contents.promote(now, most)
         self._calendar.look_again()
         if not self._plain:
-            for _ in due:  # the latest stays; the others are as old as they are
+            for _ in due:  # only the latest may not be evicted
                 self._capacity.look_again(due[-1])
         return due
 
@@ -208,7 +208,7 @@ class Queue:
         self._halt_or_go()
 
     def _halt_or_go(self) -> None:
-        """Deliver if the queue is neither paused nor waiting for consumers."""
+        """Deliver unless the queue is paused or waits for consumers."""
         if self.paused or not self._gate.is_open:
             self._dispatch.halted = True
         elif self._dispatch.halted:
@@ -219,13 +219,13 @@ class Queue:
     def publish(
         self, message: Message, now: float, *, producer: Producer | None = None, immediate: bool = False
     ) -> Entry:
-        """Add a message, and answer its entry: scheduled or held if its time is to come, else ready.
+        """Add a message and return its entry: scheduled or held if its time is to come, else ready.
 
-        The entry is ``gone`` if the message was not kept: dropped because the queue is full or has no
-        consumer and its rules say so, or, with ``immediate``, because no consumer can take it at once.
+        The entry is ``gone`` if the message was not kept: dropped because the queue is full, or has no
+        consumer and its rules require one, or, with ``immediate``, because no consumer can take it at once.
 
         Raises QueueFull, ProducerBlocked, DuplicateMessage or QueueDeleted, and OutOfRange for a
-        time that is none; nothing is added then.
+        time that is NaN or infinite; nothing is added then.
         """
         self._acquire()
         try:
@@ -244,9 +244,9 @@ class Queue:
             self._release()
 
     def admit(self, message: Message, producer: Producer | None = None, *, in_limits: bool = False) -> None:
-        """Raise what ``publish`` would raise; a duplicate id counts as used from here on.
+        """Raise the errors of ``publish``; a duplicate id counts as used from here on.
 
-        With ``in_limits``, raise a PublishError even if this queue would drop a message, or take it.
+        With ``in_limits``, raise a PublishError even if this queue would drop a message, or exceed its limits.
         """
         with self.lock:
             self._refuse_if_deleted()
@@ -260,7 +260,7 @@ class Queue:
             self._remember_id(message, self._now)
 
     def _check(self, message: Message, now: float) -> None:
-        """Raise what is wrong with a message, however much room there is."""
+        """Raise the errors of a message that do not depend on the limits."""
         if self.closed:
             raise QueueClosed
         self.placement.check(message)
@@ -281,10 +281,10 @@ class Queue:
             self.duplicate_ids.forget(message.duplicate_id)
 
     def admit_all(self, messages: Sequence[Message], now: float) -> list[bool]:
-        """Which of several messages that come together come in; the others are to be dropped.
+        """Return for each of several new messages whether the queue takes it; the others are to be dropped.
 
-        What comes in is to be ``enter``-ed, and ``entered`` to be called after the last. Raises as ``publish``
-        what any of them would, but for an id that is here; nothing is changed then.
+        Call ``enter`` for each of the former, and ``entered`` after the last. Raises the errors of ``publish``
+        for any of them, but not for an id that is here; nothing is changed then.
         """
         with self.lock:
             self._refuse_if_deleted()
@@ -303,7 +303,7 @@ class Queue:
             return welcome
 
     def check_ids(self, messages: Sequence[Message]) -> None:
-        """Raise DuplicateMessage for an id that is here, or comes twice, where an id stands once."""
+        """Raise DuplicateMessage for an id that is here, or comes twice, in a queue where ids are unique."""
         with self.lock:
             known, coming = self._contents.ids, set[str]()
             for message in () if known is None else messages:
@@ -314,7 +314,10 @@ class Queue:
                 coming.add(message.id)
 
     def fitting(self, messages: Sequence[Message]) -> list[bool]:
-        """Which of several messages of other queues may come: of those not refused, all before one too many."""
+        """Return for each of several messages of other queues whether it may move here.
+
+        Refused ones are left out, and so are all from the first that exceeds the limits.
+        """
         with self.lock:
             ids: set[str] = set()
             count = size = 0
@@ -339,7 +342,7 @@ class Queue:
 
     @property
     def _rings_on_move(self) -> bool:
-        """Whether a message that is moved here drives out another where that is needed."""
+        """Whether a message moved into this full queue evicts another one."""
         return self.rules.overflow is Overflow.RING and self.policy.moves_into_rings
 
     def enter(self, message: Message, now: float) -> Entry:
@@ -349,12 +352,12 @@ class Queue:
             return self._enter(message, now)
 
     def entered(self, newest: Entry) -> None:
-        """Make room for those that were entered; the newest one stays."""
+        """Make room after calls of ``enter``; the newest entry is not evicted."""
         with self.lock:
             self._capacity.check(newest)
 
     def welcomes(self, message: Message, producer: Producer | None = None) -> bool:
-        """As ``publish`` begins; False if the message is to be dropped, and its duplicate id is as good as new."""
+        """Check a message as ``publish`` does; False if it is to be dropped, and its duplicate id forgotten."""
         with self.lock:
             self.admit(message, producer)
             if not self._is_deserted and self._capacity.admit(message):
@@ -363,19 +366,19 @@ class Queue:
             return False
 
     def reserve(self, message: Message) -> None:
-        """Keep room for a message that was admitted; ``publish_reserved`` or ``unreserve`` must follow."""
+        """Keep room for an admitted message; call ``publish_reserved`` or ``unreserve`` later."""
         with self.lock:
             self._capacity.reserve(message)
             self._remember_id(message, self._now)
 
     def unreserve(self, message: Message) -> None:
-        """The reserved message does not come."""
+        """Give up the room for a reserved message."""
         with self.lock:
             self._capacity.unreserve(message)
             self._forget_id(message)
 
     def publish_reserved(self, message: Message, now: float) -> Entry:
-        """As ``publish``, for a reserved message."""
+        """Add a reserved message, as ``publish``."""
         with self.lock:
             self._capacity.unreserve(message)
             return self._enter_watched(message, now)
@@ -398,7 +401,7 @@ class Queue:
         return entry
 
     def _reserve(self, entry: Entry, now: float) -> bool:
-        """Claim the entry for a consumer that would be given it if it pulled now."""
+        """Claim the entry for a consumer that would get it if it pulled now; False if there is none."""
         for consumer in list(self._dispatch.consumers.in_turn()):
             if self._dispatch.first_wanted(consumer, now) is not entry:
                 continue
@@ -417,9 +420,9 @@ class Queue:
             self._contents.arrive(entry)
 
     def offer(self, entry: Entry) -> None:
-        """Add an entry made elsewhere: one that a store has claimed, or has kept over a restart.
+        """Add an entry that a store has claimed, or has kept over a restart.
 
-        Its arrival number must be its own in this queue. Raises IllegalMove for one that is
+        Its arrival number must be unique in this queue. Raises IllegalMove for one that is
         claimed or gone, and QueueDeleted.
         """
         with self.lock:
@@ -427,7 +430,7 @@ class Queue:
             if entry.is_claimed or entry.state is GONE:
                 raise IllegalMove(f"An entry that is {entry.state.name.lower()} cannot be offered.")
             self._arrivals.last = max(self._arrivals.last, entry.arrival)
-            # The short way of a delivery knows of no held entries.
+            # The short path of a delivery ignores held entries.
             self._short = self._short and entry.state is not HELD
             self._contents.arrive(entry)
 
@@ -437,7 +440,7 @@ class Queue:
         """Subscribe a consumer; False if it is subscribed already.
 
         Raises ExclusiveConsumerExists, ConsumersExist, AccessRefused or TooManyConsumers if the
-        queue may not be shared so, QueueDeleted, and IllegalMove if it still holds entries.
+        queue does not admit it, QueueDeleted, and IllegalMove if it still holds entries.
         """
         with self.lock:
             self._refuse_if_deleted()
@@ -458,7 +461,10 @@ class Queue:
             return True
 
     def take_slot(self, consumer: Consumer) -> bool:
-        """Give the consumer a slot where they are few, or let it stand by for one; whether it may receive."""
+        """Give the consumer a slot, or let it stand by for one; return whether it may receive.
+
+        Without ``max_live`` every consumer may.
+        """
         with self.lock:
             live = self._dispatch.live
             return live is None or self.rules.max_live is None or live.add(consumer)
@@ -466,17 +472,17 @@ class Queue:
     def remove_consumer(
         self, consumer: Consumer, *, give_back: bool = True, failed: bool = False, now: float | None = None
     ) -> list[Entry]:
-        """Unsubscribe a consumer; release what it holds, and answer that in order of delivery.
+        """Unsubscribe a consumer; release its entries, and return them in order of delivery.
 
         If it has ``failed``, every attempt counts: the last one allowed makes a dead letter, and
-        no other is followed by a delay. Without ``give_back`` it keeps what it holds, and may still
-        settle it, as always what belongs to open units of work.
+        no other is followed by a delay. Without ``give_back`` it keeps its entries, and may still
+        settle them; it always keeps those of open units of work.
         """
         with self.lock:
             self._now = self._now if now is None else now
             if consumer.queue is not self:
                 return []
-            # Out of every set first, so that nothing it gives back is meant for it again.
+            # First, so that its returned entries are not for itself again.
             was_here = self._forget(consumer)
             released = self._take_back(consumer, failed=failed) if give_back else self._take_reserved(consumer)
             if consumer.unsettled and not consumer.browser:
@@ -487,11 +493,11 @@ class Queue:
             return released
 
     def lose_consumer(self, consumer: Consumer, now: float) -> list[tuple[Entry, Fate]]:
-        """Unsubscribe the consumer of a session that has died; answer what it held, and what became of that.
+        """Unsubscribe the consumer of a dead session; return each entry that it held, with its fate.
 
-        Each entry goes back to its place, uncounted, as a suspect: it may be what the worker died of. A suspect
-        that was held has failed, for a suspect is delivered alone: the last attempt allowed makes a dead letter,
-        which stays here until it is sent on.
+        Each entry returns to its place, uncounted, as a suspect: it may be the cause of the death. A suspect
+        has failed, because it was delivered alone: after the last attempt allowed it is a dead letter,
+        which stays here until ``send_on``.
         """
         with self.lock:
             self._now = now
@@ -510,7 +516,7 @@ class Queue:
         return self._settle(entry, consumer, None, move)
 
     def _take_reserved(self, consumer: Consumer) -> list[Entry]:
-        """Release what was never handed over: no other consumer could settle it."""
+        """Release the entries that ``deliver`` has not returned yet."""
         reserved = list(consumer.reserved)
         consumer.reserved.clear()
         return [entry for entry in reserved if self._settle(entry, consumer, None, Entry.release)]
@@ -538,7 +544,7 @@ class Queue:
         return [entry for entry in unsettled if settle(entry, consumer)]
 
     def _left_alone(self, consumer: Consumer) -> None:
-        """Do what the queue does when its last consumer has gone."""
+        """Purge or delete the queue after its last consumer has left, if its rules say so."""
         if consumer.transient or self._dispatch.consumers.all:
             return
         if self.rules.purge_on_no_consumers:
@@ -548,9 +554,9 @@ class Queue:
             self.delete(self._now)
 
     def delete(self, now: float) -> None:
-        """Close the queue for ever: its consumers are closed, and what no consumer holds becomes dead letters.
+        """Close the queue for ever: close its consumers, and make dead letters of entries that no consumer holds.
 
-        What a consumer still holds follows when it is given back.
+        Entries that consumers hold follow when they are returned.
         """
         with self.lock:
             if self.deleted:
@@ -569,15 +575,15 @@ class Queue:
     # Deliveries.
 
     def refresh(self, consumer: Consumer) -> None:
-        """To be called after its credit was resized or stopped, or its ``paused`` was changed."""
+        """Update a consumer after its credit was resized or stopped, or its ``paused`` was changed."""
         with self.lock:
             self._dispatch.refresh(consumer)
 
     def wanted(self, most: int) -> int:
-        """How many more entries a store should claim for these consumers, at most ``most``.
+        """Return how many more entries a store should claim for these consumers, at most ``most``.
 
-        It is their free credit less what is ready here already. Unlimited credit wants
-        ``most`` entries to be ready.
+        It is their free credit less the ready entries here. With unlimited credit,
+        ``most`` entries should be ready.
         """
         with self.lock:
             return self._dispatch.wanted(most)
@@ -585,7 +591,7 @@ class Queue:
     def deliver(self, consumer: Consumer, now: float) -> Entry | None:
         """Claim the first entry for a consumer; None if there is none that it may have now.
 
-        To a browser the entry is only shown. Raises UnknownConsumer for another queue's.
+        A browser is only shown the entry. Raises UnknownConsumer for a consumer of another queue.
         """
         self._acquire()
         try:
@@ -617,20 +623,20 @@ class Queue:
             self._release()
 
     def first_for(self, consumer: Consumer, now: float) -> Entry | None:
-        """The first entry that is for this consumer, be its credit for it or not; nothing is claimed."""
+        """Return the first entry for this consumer, even without the credit for it; nothing is claimed."""
         with self.lock:
             self._tell_time(now)
             return self._dispatch.first_wanted(consumer, now)
 
     def found_nothing(self, consumer: Consumer) -> None:
-        """Note that a store has found nothing for the consumer: what comes next may wake the consumer again."""
+        """Note that a store has found nothing for the consumer: the next arrival may wake it again."""
         with self.lock:
             self._dispatch.stop_pulling(consumer)
 
     def take(self, entry: Entry, consumer: Consumer) -> None:
-        """Claim this very entry, which is ready, for a consumer: the caller has chosen. Credit is not asked.
+        """Claim this ready entry for a consumer, even without the credit for it.
 
-        For stores whose rules reach further than one queue's consumers. Raises IllegalMove.
+        For stores with rules beyond the consumers of one queue. Raises IllegalMove.
         """
         with self.lock:
             self._dispatch.take(consumer, entry)
@@ -640,10 +646,10 @@ class Queue:
             self._handed(consumer, entry)
 
     def take_again(self, entry: Entry, consumer: Consumer, claim_number: int, *, attempts: int) -> None:
-        """Let a consumer hold an entry again that was taken from it, under the claim that it had.
+        """Let a consumer hold an entry again that was taken from it, under its former claim number.
 
-        The caller knows that nothing has become of the entry since; ``attempts`` are those before this delivery.
-        The consumer gets neither a slot nor the entry's group by that.
+        The caller knows that the entry has not changed since. ``attempts`` are those before this delivery.
+        The consumer gets neither a slot nor the entry's group.
         """
         with self.lock:
             self._contents.lift(entry)
@@ -673,7 +679,7 @@ class Queue:
         return entry
 
     def _spent(self, consumer: Consumer) -> None:
-        """The consumer has less credit, which it may share with consumers of other queues."""
+        """Update the target of a consumer that has used credit."""
         if consumer.target is not None:
             consumer.target.credit_changed(consumer)
 
@@ -694,7 +700,7 @@ class Queue:
         return entry
 
     def _close_at_end(self, consumer: Consumer, now: float) -> None:
-        """Close a consumer that has seen everything; one that is only short of credit stays."""
+        """Close a consumer that has seen everything, but not one that is only out of credit."""
         if consumer.interest is REMOVED or self._dispatch.halted or not consumer.desires_work:
             return
         if self._dispatch.first_wanted(consumer, now) is None:
@@ -702,7 +708,7 @@ class Queue:
             tell(consumer.closed, consumer)
 
     def deliver_next(self, now: float) -> tuple[Consumer, Entry] | None:
-        """Claim the first entry for the consumer whose turn it is; None if none may have one."""
+        """Claim the first entry for the next consumer in turn; None if no consumer may have one."""
         with self.lock:
             self._tell_time(now)
             for consumer in list(self._dispatch.consumers.all):
@@ -722,15 +728,15 @@ class Queue:
         self._handed(consumer, entry)
         return consumer, entry
 
-    # Settlements. Each answers what it did. It is void, and changes nothing but the consumer's credit, if the
-    # entry is no longer the consumer's; settled twice, it does not even do that. ``claim_number``, as read at
-    # delivery, tells two deliveries to one consumer apart.
+    # Settlements. Each returns the fate of the entry. If the consumer holds the entry no longer, the settlement is
+    # void and only returns the credit; a second settlement does not even do that. ``claim_number``, as read at
+    # delivery, distinguishes two deliveries to one consumer.
 
     def accept(self, entry: Entry, consumer: Consumer, claim_number: int | None = None) -> Fate:
-        """Done: the entry is gone."""
+        """Accept the entry: it is gone."""
         self._acquire()
         try:
-            # The way of nearly every message first: a plain consumer that is still here.
+            # The path of nearly every message: a plain consumer that is still subscribed.
             if (
                 self._short
                 and consumer.plain
@@ -754,10 +760,10 @@ class Queue:
         counted: bool = False,
         delivered: bool = True,
     ) -> Fate:
-        """Back to its place, at once or at ``retry_at``; the attempt does not count unless ``counted``.
+        """Return the entry to its place at once, or at ``retry_at``; the attempt counts only if ``counted``.
 
-        With ``delivered`` false, the message has not reached the consumer: it is no redelivery when it is
-        claimed again. Raises OutOfRange if ``retry_at`` is no number.
+        With ``delivered`` false, the message has not reached the consumer: its next claim is no redelivery.
+        Raises OutOfRange if ``retry_at`` is no number.
         """
         _check_time(retry_at)
         with self.lock:
@@ -765,10 +771,10 @@ class Queue:
             return self._settle(entry, consumer, claim_number, partial(move, due_at=retry_at))
 
     def decline(self, entry: Entry, consumer: Consumer, claim_number: int | None = None) -> Fate:
-        """Back to its place for the others; this consumer is not offered it again."""
+        """Return the entry to its place for the other consumers; this one is not offered it again."""
         with self.lock:
             if entry.owner is consumer and consumer.queue is self:
-                # Before it has its credit again: it would be woken for this very entry.
+                # Before it gets its credit back, or it would be woken for this entry.
                 self._dispatch.give_position(consumer)
             return self._settle(entry, consumer, claim_number, Entry.decline)
 
@@ -781,9 +787,9 @@ class Queue:
         retry_at: float | None = None,
         now: float | None = None,
     ) -> Fate:
-        """Back to its place, at once, at ``retry_at``, or when the queue's backoff says; the attempt counts.
+        """Return the entry to its place at once, at ``retry_at``, or after the queue's backoff; the attempt counts.
 
-        Dead, as ``reject``, if it has failed as often as the queue allows. Raises OutOfRange if
+        The last attempt that the queue allows makes it dead, as ``reject``. Raises OutOfRange if
         ``retry_at`` is no number.
         """
         _check_time(retry_at)
@@ -817,9 +823,9 @@ class Queue:
         reason: str = "rejected",
         stays: bool = False,
     ) -> Fate:
-        """Dead: sent to the dead-letter queue, or kept aside until it is redriven or removed.
+        """Send the entry to the dead-letter queue, or keep it as dead until it is redriven or removed.
 
-        With ``stays`` it is kept aside in any case, until it is sent on with others.
+        With ``stays`` it is always kept, until ``send_on`` is called.
         """
         with self.lock:
             self._now = self._now if now is None else now
@@ -828,7 +834,7 @@ class Queue:
     def report_expired(
         self, entry: Entry, consumer: Consumer, claim_number: int | None = None, *, now: float
     ) -> Fate:
-        """Send a message that has expired in the consumer's hands to the expiry queue, or drop it, uncounted."""
+        """Send a claimed message that has expired to the expiry queue, or drop it; the attempt does not count."""
         with self.lock:
             self._now = now
             held = consumer.queue is self and entry.owner is consumer and entry in consumer.unsettled
@@ -841,7 +847,7 @@ class Queue:
             return self._settle(entry, consumer, claim_number, Entry.accept, cause)
 
     def begin_settle(self, entry: Entry, consumer: Consumer) -> bool:
-        """From now on the entry cannot be taken back; False if it is not the consumer's any more."""
+        """Prevent that the entry is taken back from now on; False if the consumer does not hold it any more."""
         with self.lock:
             if consumer.queue is not self or entry not in consumer.unsettled or not entry.lock(consumer):
                 return False
@@ -869,7 +875,7 @@ class Queue:
             fate = ACCEPTED if move is Entry.accept else self._returned(entry)
         if contents.departed and not consumer.unsettled:
             contents.departed.pop(consumer, None)
-        if not self._gate.is_open:  # it may have waited for this
+        if not self._gate.is_open:  # a closed gate waits until no entry is claimed
             self._look_at_gate()
         return fate
 
@@ -883,7 +889,7 @@ class Queue:
         return DISCARDED if entry.state is GONE else RETURNED
 
     def _expel(self, entry: Entry) -> Fate:
-        """Send an entry of a queue that is deleted to where its dead letters go."""
+        """Send an entry of a deleted queue to the dead-letter queue."""
         fate = self._afterlife.dead(entry, self._now, QUEUE_DELETED)
         self._contents.take_back(entry, Cause.KILLED)
         return DISCARDED if fate is Fate.DEAD else fate
@@ -911,7 +917,7 @@ class Queue:
         self._contents.take_out(entry, Cause.KILLED)
         return DISCARDED if fate is Fate.DEAD else fate
 
-    # What an operator does.
+    # For operators.
 
     def pause(self) -> None:
         """Deliver nothing; everything else goes on."""
@@ -932,7 +938,7 @@ class Queue:
             return self._contents.deliver_now(entry) and self._make_room(entry)
 
     def redrive(self, entry: Entry) -> bool:
-        """Make a dead entry ready again, in its place, its attempts forgotten."""
+        """Make a dead entry ready again, in its place, without its attempts."""
         with self.lock:
             if entry.state is DEAD and self.policy.redrives_for_ever:
                 entry.expires_at = None
@@ -944,17 +950,17 @@ class Queue:
         return True
 
     def remove(self, entry: Entry, cause: Cause = Cause.KILLED) -> bool:
-        """Take an entry away in whatever state; False if it was not here.
+        """Remove an entry in any state; False if it was not here.
 
-        A consumer that holds it has its credit again, and its settlement will be void.
+        A consumer that holds it gets its credit back, and its settlement will be void.
         """
         with self.lock:
             return self._contents.take_out(entry, cause)
 
     def reschedule(self, entry: Entry, due_at: float, now: float) -> bool:
-        """Have an entry that waits delivered at another time, where messages stand that are due then.
+        """Deliver a ready or scheduled entry at another time, in the place of messages due then.
 
-        False, and nothing happens, if the entry does not wait, or is a value of a last-value queue.
+        False, and nothing happens, if the entry is in another state, or a value of a last-value queue.
         """
         with self.lock:
             waits = entry.state is READY or entry.state is SCHEDULED
@@ -968,22 +974,22 @@ class Queue:
             return True
 
     def discard(self, entry: Entry, cause: Cause = Cause.KILLED) -> bool:
-        """Take an entry away unless a consumer holds it fast; False if it goes only when it is given back."""
+        """Remove an entry; False if a consumer holds it: then it is removed when it is returned."""
         with self.lock:
             return self._contents.steal(entry, cause) or self._contents.take_free(entry, cause)
 
     def cancel(self, entry: Entry) -> bool:
-        """Take a scheduled entry away, as if it had been accepted; False if it is not scheduled here."""
+        """Remove a scheduled entry as if it had been accepted; False if it is not scheduled here."""
         with self.lock:
             return entry.state is SCHEDULED and self._contents.take_out(entry, Cause.ACCEPTED)
 
     def purge(self, states: Collection[State] = UNDELIVERED) -> list[Entry]:
-        """Remove and answer all entries in these states; claimed ones stay with their consumers."""
+        """Remove and return all entries in these states; claimed ones stay with their consumers."""
         with self.lock:
             return self._contents.take_all(states, Cause.PURGED)
 
     def trim(self) -> int:
-        """Make room in a ring that holds too much, as an arrival does; the newest entry stays. How many went."""
+        """Evict from a ring that is too full, as an arrival does, but not the newest; return how many."""
         with self.lock:
             before = self.statistics.replaced
             if self.rules.overflow is Overflow.RING:
@@ -991,7 +997,7 @@ class Queue:
             return self.statistics.replaced - before
 
     def clear(self) -> int:
-        """Remove everything: at once what can be taken, which is counted; the rest when it is given back."""
+        """Remove all entries, claimed ones when they are returned; return how many were removed at once."""
         with self.lock:
             entries = [*self._contents.held(), *self._contents.waiting()]
             return sum([self.discard(entry) for entry in entries])
@@ -999,10 +1005,10 @@ class Queue:
     def move(self, entry: Entry, target: Queue, now: float, *, more: bool = False) -> bool:
         """Move an entry that no consumer holds; False if it cannot be taken.
 
-        It arrives as a new one, with its schedule and its end. Raises IllegalMove if the target
-        is this queue, QueueFull if it would come over its limits, even if it takes what others
-        publish then, and as ``publish`` if the target refuses it; nothing is moved then. With ``more``
-        others follow, and ``entered`` is to be called with the last.
+        It arrives as a new one, with its schedule and its expiry. Raises IllegalMove if the target
+        is this queue, QueueFull if it would exceed the target's limits, with any overflow but a ring's, and
+        the errors of ``publish`` for the target; nothing is moved then. With ``more``
+        others follow: call ``entered`` after the last.
         """
         if target is self:
             raise IllegalMove("A message cannot be moved to the queue it is in.")
@@ -1023,13 +1029,13 @@ class Queue:
             return True
 
     def station(self, *, expired: bool) -> Queue | None:
-        """The queue that expired messages, or dead letters, go to; None if there is none."""
+        """Return the queue that expired messages, or dead letters, go to; None if there is none."""
         return self._afterlife.station(expired=expired)
 
     def send_on(self, entry: Entry, station: Queue, now: float, *, expired: bool) -> Entry | None:
-        """Send an expired or dead entry there with others, for which ``station`` has room; the one that arrives.
+        """Send an expired or dead entry to ``station``, which has room for it; return the entry there.
 
-        None if it is gone meanwhile, or would be expired on arrival.
+        None if the entry is gone meanwhile, or would be expired on arrival. Call ``entered`` after the last one.
         """
         with self._both(station):
             if expired:
@@ -1043,24 +1049,24 @@ class Queue:
             return arrived
 
     def _both(self, target: Queue) -> ExitStack:
-        """The locks of both queues, always in one order: two moves towards each other must not wait for ever."""
+        """Return the locks of both queues, always in one order, so that opposite moves do not deadlock."""
         both = ExitStack()
         for lock in sorted((self.lock, target.lock), key=id):
             both.enter_context(lock)
         return both
 
     def travelling(self, entry: Entry) -> Message:
-        """The message of an entry as it is moved: with its schedule, if that is not over."""
+        """Return the message of an entry as it is moved: with its schedule, if that is not over."""
         due_at = entry.due_at if entry.state is SCHEDULED or entry.state is HELD else None
         return replace(entry.message, deliver_at=due_at, duplicate_id=None)
 
     def change_priority(
         self, entry: Entry, priority: int, now: float, *, new_id: str | None = None
     ) -> Entry | None:
-        """Replace an entry that waits by a copy of another priority, last in its level.
+        """Replace a ready or scheduled entry by a copy of another priority, last in its level.
 
-        The copy has been attempted as often, unless it gets an id of its own. None, and nothing
-        happens, if the entry does not wait or has this priority already. Raises OutOfRange unless
+        The copy keeps the attempts, unless it gets an id of its own. None, and nothing
+        happens, if the entry is in another state or has this priority already. Raises OutOfRange unless
         the priority is a whole number in 0..9.
         """
         if not isinstance(priority, int) or not 0 <= priority <= 9:
@@ -1071,7 +1077,7 @@ class Queue:
                 return None
             message = replace(self.travelling(entry), priority=priority, id=new_id or entry.message.id)
             copy = self.placement.entry_again(entry, message)
-            if entry.state is SCHEDULED:  # it may wait for its next attempt, in the place that it had
+            if entry.state is SCHEDULED:  # its place may be that of its first attempt
                 copy.stand_at(entry.place, copy.arrival)
             if not self._contents.take_out(entry, Cause.MOVED):
                 return None
@@ -1084,9 +1090,9 @@ class Queue:
             return copy
 
     def retry(self, now: float) -> int:
-        """Send every message that died or expired elsewhere back to where it came from; how many went.
+        """Send the dead letters and expired messages of other queues back to those; return how many.
 
-        What the queue there refuses stays here.
+        A message that its queue refuses stays here.
         """
         with self.lock:
             return sum([self._go_back(entry, now) for entry in list(self._contents.waiting())])
@@ -1112,7 +1118,7 @@ class Queue:
                 self._dispatch.look_again(self._dispatch.groups.reset())
 
     def change(self, rules: Rules) -> None:
-        """Follow other rules from now on. Raises IllegalMove for another kind of list."""
+        """Use other rules from now on. Raises IllegalMove for another kind of list."""
         if (rules.kind, rules.key) != (self.rules.kind, self.rules.key):
             raise IllegalMove("A queue keeps its kind and key for life; make another queue and move the messages.")
         with self.lock:
@@ -1122,19 +1128,19 @@ class Queue:
                 self._dispatch.refresh(consumer)
             self._look_at_gate()
 
-    # Time. Nothing here is needed for what is due to be delivered.
+    # Time. ``deliver`` delivers due entries without these calls.
 
     def promote(self, now: float, most: int | None = None) -> list[Entry]:
-        """Make every due entry ready, or the earliest so many; answer them in the order they became due."""
+        """Make the due entries ready, the earliest ``most`` at most; return them in the order they became due."""
         with self.lock:
             self._now = now
             return self._promote(now, most)
 
     def expire(self, now: float, most: int | None = None) -> list[Entry]:
-        """Remove every expired entry in line, or so many; answer all that were removed since the last call.
+        """Remove the expired ready entries, ``most`` at most; return all that were removed since the last call.
 
-        ``deliver`` removes those it meets, too, and leaves them for this to answer, unless
-        they went to an expiry queue.
+        This includes those that ``deliver`` has removed, but not those that
+        went to an expiry queue.
         """
         with self.lock:
             self._now = now
@@ -1143,43 +1149,43 @@ class Queue:
             return expired
 
     def overdue(self, now: float, most: int) -> list[Entry]:
-        """The entries in line that have expired, so many at most, which stay until they are sent on or removed."""
+        """Return the expired entries in line, ``most`` at most; they stay until they are sent on or removed."""
         with self.lock:
             self._now = now
             return self._calendar.expiring.until(now, most)
 
     def unhold(self, now: float) -> list[Entry]:
-        """Let every held entry whose time has passed stand ready; answer them."""
+        """Make every overdue held entry ready; return these."""
         with self.lock:
             overdue = self._contents.holding.overdue(now)
             self._contents.unhold(overdue)
             return overdue
 
     def keep_house(self, now: float) -> None:
-        """Do all of the above."""
+        """Promote, unhold and expire."""
         with self.lock:
             self._tell_time(now)
             self.promote(now)
             self.unhold(now)
-            self.expire(now)  # its answer, too, or what is never asked for would be kept for ever
+            self.expire(now)  # discards the result, which would otherwise grow for ever
 
     def next_due(self) -> float | None:
-        """When the next scheduled entry becomes due; None if none is scheduled."""
+        """Return when the next scheduled entry becomes due; None if none is scheduled."""
         with self.lock:
             due_at = self._calendar.schedule.next_time()
             return None if due_at == NEVER else due_at
 
     def next_time(self) -> float | None:
-        """When to call ``keep_house`` next; None if nothing will become due or expire."""
+        """Return when to call ``keep_house`` next; None if nothing will become due or expire."""
         with self.lock:
             opens_at = NEVER if self._gate.opens_at is None else self._gate.opens_at
             times = (self._calendar.next_time(), self._contents.holding.next_time(), opens_at)
             return None if min(times) == NEVER else min(times)
 
-    # Reading: nothing here changes anything but ``reset_statistics``.
+    # Reading; only ``reset_statistics`` changes anything.
 
     def browse(self) -> Iterator[Entry]:
-        """The ready entries in order; takes nothing, and bears changes while it goes on."""
+        """Yield the ready entries in order; takes none, and the queue may change meanwhile."""
         view = View(self._dispatch.ready)
         while True:
             with self.lock:
@@ -1190,31 +1196,31 @@ class Queue:
             yield entry
 
     def entries(self) -> list[Entry]:
-        """Every entry, whatever its state, in the order of the queue."""
+        """Return all entries, in any state, in the order of the queue."""
         with self.lock:
             return sorted(self.everything(), key=self._dispatch.ready.position)
 
     def everything(self) -> list[Entry]:
-        """Every entry, whatever its state, in no order."""
+        """Return all entries, in any state, in no order."""
         with self.lock:
             return [*self._contents.waiting(), *self._contents.held()]
 
     def find(self, message_id: str) -> Entry | None:
-        """The entry of the message with this id, in a queue where an id stands once; None if it is not here."""
+        """Return the entry of the message with this id; None if it is not here, or ids are not unique here."""
         with self.lock:
             return None if self._contents.ids is None else self._contents.ids.get(message_id)
 
     def position(self, entry: Entry) -> Any:
-        """What sorts an entry among those of this queue, also one that is not here any more."""
+        """Return the sort key of an entry, which need not be here any more."""
         return self._dispatch.ready.position(entry)
 
     def heads(self) -> list[Entry]:
-        """The first ready entry of each level that has one, the highest level first."""
+        """Return the first ready entry of each level that has one, the highest level first."""
         with self.lock:
             return list(self._dispatch.ready.heads())
 
     def scheduled(self) -> list[Entry]:
-        """The scheduled entries in the order they become due."""
+        """Return the scheduled entries in the order they become due."""
         with self.lock:
             return list(self._calendar.schedule)
 
@@ -1224,32 +1230,32 @@ class Queue:
         return self._dispatch.consumers.priorities_differ
 
     def consumers(self) -> list[Consumer]:
-        """The subscribed consumers, the oldest first."""
+        """Return the subscribed consumers, the oldest first."""
         with self.lock:
             return list(self._dispatch.consumers.all)
 
     def live_consumers(self) -> frozenset[Consumer]:
-        """The consumers that have a slot, where slots are few."""
+        """Return the consumers with a slot, if the queue has slots."""
         with self.lock:
             return frozenset() if self._dispatch.live is None else self._dispatch.live.live()
 
     def group_owners(self) -> dict[str, Consumer]:
-        """The message groups that have an owner."""
+        """Return the owned message groups, each with its owner."""
         with self.lock:
             return {} if self._dispatch.groups is None else self._dispatch.groups.owners()
 
     def group_owner(self, group: str) -> Consumer | None:
-        """The owner of one message group; None if there is none."""
+        """Return the owner of one message group; None if there is none."""
         with self.lock:
             return None if self._dispatch.groups is None else self._dispatch.groups.owner_of(group)
 
     def counts(self) -> dict[State, int]:
-        """How many entries are scheduled, ready (held ones included), claimed and dead."""
+        """Return how many entries are scheduled, ready (held ones included), claimed and dead."""
         with self.lock:
             return self._contents.counts()
 
     def reset_statistics(self) -> None:
-        """Count from zero. What is here is the most there has been."""
+        """Count from zero; the maxima begin with the messages in the queue."""
         with self.lock:
             self.statistics.reset(len(self._dispatch.ready))
 
@@ -1260,6 +1266,6 @@ class Queue:
 
 
 def _check_time(time: float | None) -> None:
-    # A schedule with a NaN in it is in no order: what is due behind it would never be found.
+    # NaN has no order: entries behind it in the schedule would never be found.
     if time is not None and not (isinstance(time, int | float) and -NEVER <= time <= NEVER):
         raise OutOfRange(f"A time is a number of seconds, not {time!r}.")

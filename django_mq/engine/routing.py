@@ -6,7 +6,7 @@ from functools import lru_cache
 
 
 def queues_matching(bindings: Iterable[tuple[str, str, str]], routing_key: str) -> list[str]:
-    """Return the queues whose binding matches the key, each once. A binding is (type, pattern, queue)."""
+    """Return the queues of the matching bindings, each once. A binding is (type, pattern, queue)."""
     return list(dict.fromkeys(queue for kind, pattern, queue in bindings if matches(kind, pattern, routing_key)))
 
 

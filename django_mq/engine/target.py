@@ -120,7 +120,7 @@ class Target:
         return []
 
     def pull(self, now: float) -> "tuple[Consumer, Entry] | None":
-        """Claim one entry of the queue whose turn it is; None if no queue has one for the target now.
+        """Claim one entry of the next queue in turn; None if no queue has one for the target now.
 
         The queues are asked in turn, so those with entries alternate. A pull asks the rest of the
         round, then every queue once. After a pull that finds nothing, the next one begins with

@@ -33,11 +33,11 @@ class Timeline(OrderedList):
         return NEVER if head is None else float(self._key(head)[0])
 
     def until(self, now: float, most: int) -> "list[Entry]":
-        """Return the entries whose time has come, earliest first, ``most`` at most."""
+        """Return the due entries, earliest first, ``most`` at most."""
         return list(islice(takewhile(lambda entry: self._key(entry)[0] <= now, self), most))
 
     def pop_until(self, now: float, most: int | None = None) -> "list[Entry]":
-        """Remove and return the entries whose time has come, earliest first, ``most`` at most."""
+        """Remove and return the due entries, earliest first, ``most`` at most."""
         popped: list[Entry] = []
         while (head := self.head()) is not None and self._key(head)[0] <= now and len(popped) != most:
             self.remove(head)
@@ -124,7 +124,7 @@ class Holding:
 
     def __init__(self, line: "EntryList") -> None:
         self._waiting = Schedule()
-        #: Entries whose time has passed, and which are not ready yet.
+        #: Due entries that are not ready yet.
         self._overdue = OrderedList(line.position)
         #: The entry that each consumer looked at last; None: the end of the queue.
         self._passed: dict[Consumer, Entry | None] = {}
@@ -169,7 +169,7 @@ class Holding:
             yield entry
 
     def overdue(self, now: float) -> "list[Entry]":
-        """Remove and return every entry whose time has passed, in order."""
+        """Remove and return every overdue entry, in order."""
         self._ripen(now)
         return [entry for entry in list(self._overdue) if self._overdue.remove(entry)]
 

@@ -38,7 +38,7 @@ class UnitOfWork:
     """One unit of work, for one thread.
 
     A message is admitted when it is published, and enters its queue at the commit. If its delivery time
-    has passed by then, it is due at once. An entry whose settlement has begun
+    has passed by then, it is due at once. An entry that is being settled
     cannot be taken from its consumer, and stays with the unit if the consumer leaves. After a rollback, the
     settled entries have failed, or, with ``holds_on_rollback``, their consumers hold them as before.
 

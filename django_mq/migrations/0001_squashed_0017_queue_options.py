@@ -72,10 +72,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[("due_first", "due messages first"), ("keep_place", "keep place of arrival")],
                         default="due_first",
-                        help_text=(
-                            "Where a message stands whose time has come: at the head of its level, or where it "
-                            "arrived."
-                        ),
+                        help_text="Where a due message stands: at the head of its level, or where it arrived.",
                         max_length=20,
                         verbose_name="due order",
                     ),
@@ -146,7 +143,7 @@ class Migration(migrations.Migration):
                     "max_messages",
                     models.PositiveBigIntegerField(
                         blank=True,
-                        help_text="Most messages held, whatever their state.",
+                        help_text="Most messages in the queue, in all states together.",
                         null=True,
                         validators=[MinValueValidator(1), MaxValueValidator(9223372036854775807)],
                         verbose_name="maximum messages",
@@ -245,7 +242,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="The header of which a last-value queue keeps one message per value.",
+                        help_text="A last-value queue keeps one message for each value of this header.",
                         max_length=255,
                         verbose_name="key of last values",
                     ),
@@ -254,7 +251,7 @@ class Migration(migrations.Migration):
                     "max_bytes",
                     models.PositiveBigIntegerField(
                         blank=True,
-                        help_text="Most bytes of bodies held, whatever the state of their messages.",
+                        help_text="Most bytes of message bodies in the queue, in all states together.",
                         null=True,
                         validators=[MinValueValidator(1), MaxValueValidator(9223372036854775807)],
                         verbose_name="maximum bytes",
@@ -301,7 +298,7 @@ class Migration(migrations.Migration):
                     models.FloatField(
                         db_default=5.0,
                         default=5.0,
-                        help_text="How long a publisher waits, if it is let wait, before it is refused.",
+                        help_text="How long a publisher waits for room before its message is refused.",
                         validators=[MinValueValidator(0), MaxValueValidator(3153600000)],
                         verbose_name="wait for room in seconds",
                     ),
@@ -360,7 +357,7 @@ class Migration(migrations.Migration):
                         db_default=False,
                         default=False,
                         help_text=(
-                            "Claims are made one by one, and never past a message that cannot be had just then."
+                            "Claim one after the other, and never past a message that cannot be claimed now."
                         ),
                         verbose_name="strict order",
                     ),
