@@ -787,7 +787,7 @@ class Queue:
         retry_at: float | None = None,
         now: float | None = None,
     ) -> Fate:
-        """Return the entry to its place at once, at ``retry_at``, or after the queue's backoff; the attempt counts.
+        """Return the entry to its place now, at ``retry_at``, or after the queue's backoff; the attempt counts.
 
         The last attempt that the queue allows makes it dead, as ``reject``. Raises OutOfRange if
         ``retry_at`` is no number.

@@ -471,7 +471,7 @@ class Migration(migrations.Migration):
                         choices=[("work", "work"), ("quiet", "be quiet"), ("stop", "stop")],
                         db_default="work",
                         default="work",
-                        help_text="What an operator has told it to do, as long as this session lasts.",
+                        help_text="The mode that an operator has set; it ends with the session.",
                         max_length=10,
                         verbose_name="told to",
                     ),
@@ -489,7 +489,7 @@ class Migration(migrations.Migration):
                     "memory_bytes",
                     models.PositiveBigIntegerField(
                         blank=True,
-                        help_text="What the process takes; a pool's other processes are not counted.",
+                        help_text="Memory of the worker process; a pool's other processes are not counted.",
                         null=True,
                         verbose_name="memory",
                     ),
@@ -651,7 +651,9 @@ class Migration(migrations.Migration):
                 ("day", models.DateField(verbose_name="day")),
                 (
                     "dead",
-                    models.BooleanField(help_text="Or else an attempt that failed.", verbose_name="dead letter"),
+                    models.BooleanField(
+                        help_text="Dead letters; otherwise failed attempts.", verbose_name="dead letter"
+                    ),
                 ),
                 ("reason", models.CharField(max_length=255, verbose_name="reason")),
                 ("messages", models.BigIntegerField(verbose_name="messages")),
@@ -868,7 +870,7 @@ class Migration(migrations.Migration):
                     "value_key",
                     models.CharField(
                         blank=True,
-                        help_text="What a last-value queue tells it by.",
+                        help_text="The key of its value in a last-value queue.",
                         max_length=255,
                         null=True,
                         verbose_name="value key",
@@ -1057,9 +1059,7 @@ class Migration(migrations.Migration):
                     "signed",
                     models.JSONField(
                         blank=True,
-                        help_text=(
-                            "Columns that the checksums cover; empty for batches of before, which sign some."
-                        ),
+                        help_text=("Columns that the checksums cover; empty for older batches, which cover some."),
                         null=True,
                         verbose_name="signed",
                     ),

@@ -1,6 +1,6 @@
-"""The tables. Fields, indexes named by the query they serve, and no queue logic.
+"""The tables: fields, and indexes named by the query that they serve. No queue logic.
 
-Rows are written by the hand-written SQL of ``stores``; the admin and the commands
+The SQL of ``stores`` writes the rows; the admin and the commands
 read them through these models. ``tests/architecture`` compares the column names in
 the SQL files with the fields here.
 """

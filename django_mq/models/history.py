@@ -1,4 +1,4 @@
-"""What is over: finished messages, attempts that failed on the way, results of tasks, and the minutes' figures."""
+"""The past: finished messages, failed attempts, task results, and figures of each minute."""
 
 from __future__ import annotations
 
@@ -82,16 +82,16 @@ class Attempt(models.Model):
 
 
 class TaskResult(models.Model):
-    """One task that has been tried: its value, or what went wrong so far. Kept for a time, then pruned.
+    """One task that has been started: its value, or its errors so far. Deleted after some time.
 
-    A task that nobody has begun has no row: its message says all there is.
+    A task that has not been started has no row; its message is enough.
     """
 
-    #: The message's id, which is the result's.
+    #: The message's id, which is also the result's.
     message_id = models.UUIDField(_("message id"), primary_key=True)
     successful = models.BooleanField(_("successful"))
     queue_name = models.CharField(_("queue"), max_length=200)
-    # Text, although it is JSON: a database's own JSON refuses null characters, which tasks may well return.
+    # JSON as text: JSON columns refuse null characters, which a task may return.
     record = models.TextField(
         _("record"), help_text=_("The task as it was published, its value, its errors and its workers, as JSON.")
     )
@@ -112,11 +112,11 @@ class TaskResult(models.Model):
 
 
 class Rollup(models.Model):
-    """One minute of one queue, summed up when it is over; kept for two days.
+    """The figures of one minute of one queue, computed when the minute is over; kept for two days.
 
-    A row with an empty queue name says that the minute has been summed up: a queue in which
-    nothing happened has no row. Spans are those of accepted messages, in seconds, of a
-    sample where there were many.
+    A row with an empty queue name says that the minute has been computed: a queue in which
+    nothing happened has no row. Waits and runs are in seconds, of accepted messages, and of a
+    sample if there were many.
     """
 
     id = models.BigAutoField(primary_key=True)

@@ -1,7 +1,7 @@
-"""Live messages: the hot table, whose rows are messages' places in queues, and transient queues.
+"""Live messages, and transient queues.
 
-Transient queues are for remote control, replies and events. These are non-durable by declaration, short-lived and
-chatty, so they never touch the message table.
+The message table is the busiest one. Transient queues are for remote control, replies and events: non-durable,
+short-lived and frequent messages, which never use the message table.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Message(models.Model):
         DEAD = State.DEAD.value, _("dead")
 
     id = models.BigAutoField(primary_key=True)
-    # No database constraint: its trigger would lock the queue's row once for every
-    # published message. The insert reads the queue's row itself, in the same statement.
+    # No database constraint: its trigger would lock the queue's row for every
+    # published message. The insert reads the queue's row in the same statement.
     queue = models.ForeignKey(
         "django_mq.Queue",
         verbose_name=_("queue"),
@@ -62,7 +62,11 @@ class Message(models.Model):
     correlation_id = models.CharField(_("correlation id"), max_length=255, null=True, blank=True)  # noqa: DJ001 - null keeps the row out of the partial index
     group_key = models.CharField(_("group key"), max_length=255, null=True, blank=True)  # noqa: DJ001 - as above
     value_key = models.CharField(  # noqa: DJ001 - as above
-        _("value key"), max_length=255, null=True, blank=True, help_text=_("What a last-value queue tells it by.")
+        _("value key"),
+        max_length=255,
+        null=True,
+        blank=True,
+        help_text=_("The key of its value in a last-value queue."),
     )
     published_at = UTCDateTimeField(_("published at"))
     deliver_at = UTCDateTimeField(_("deliver at"), null=True, blank=True)
@@ -102,7 +106,7 @@ class Message(models.Model):
             ("retry_message", "Can retry a dead message"),
         ]
         indexes = [
-            # The claim walks this one and nothing else: scheduled, claimed and dead rows are not in it.
+            # The claim reads this one only: scheduled, claimed and dead rows are not in it.
             models.Index(
                 "queue",
                 models.F("level").desc(),
@@ -117,7 +121,7 @@ class Message(models.Model):
             models.Index(
                 "expires_at", name="django_mq_message_expiring", condition=Q(expires_at__isnull=False, state__lt=2)
             ),
-            # Groups of which a message waits for its next attempt: the others of the group wait for it.
+            # Messages that wait for their next attempt, and for which the rest of their group waits.
             models.Index(
                 "queue",
                 "group_key",
@@ -138,7 +142,7 @@ class Message(models.Model):
 
 
 class ReadableHeaders(Func):
-    """The headers of a row. Asked for a key of a text that is no JSON, SQLite would fail the whole statement."""
+    """The headers of a row, or none where they are no JSON, at which SQLite would fail the whole statement."""
 
     template = "CASE WHEN JSON_VALID(%(expressions)s) THEN %(expressions)s ELSE '{}' END"
     output_field = JSONField()
@@ -147,7 +151,7 @@ class ReadableHeaders(Func):
         super().__init__(*expressions or ("headers",), **extra)
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Any:
-        """PostgreSQL stores nothing else."""
+        """Skip the check, because PostgreSQL stores nothing but JSON."""
         return super().as_sql(compiler, connection, template="%(expressions)s")
 
 
@@ -157,7 +161,7 @@ def having(header: str) -> HasKey:
 
 
 class VolatileBinding(models.Model):
-    """A volatile queue's binding to an exchange; dropped when its owner stops renewing it."""
+    """A volatile queue's binding to an exchange; deleted when its owner stops renewing it."""
 
     id = models.BigAutoField(primary_key=True)
     exchange = models.CharField(max_length=200)
@@ -179,7 +183,7 @@ class VolatileBinding(models.Model):
 
 
 class VolatileMessage(models.Model):
-    """One message of a transient queue. Its reader deletes it, and age deletes the rest."""
+    """One message of a transient queue. Its reader deletes it; maintenance deletes old ones."""
 
     id = models.BigAutoField(primary_key=True)
     queue_name = models.CharField(max_length=255)

@@ -1,4 +1,4 @@
-"""What an operator does to more messages than one page can wait for."""
+"""Operations on more messages than one request can handle."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ class Operation(models.Model):
 
 
 def stalled(seconds: float = STALLED_SECONDS) -> Q:
-    """Return the condition that an operation should be running and makes no progress, by the database's clock."""
+    """Return the condition that a running operation makes no progress, by the database's clock."""
     return Q(status=Operation.Status.RUNNING, beat_at__lt=UTCNow() - timedelta(seconds=seconds))

@@ -1,4 +1,4 @@
-"""What the data pipeline knows of its own work: the archive's manifests, ledgers, insights."""
+"""The data pipeline's own rows: the archive's manifests, the ledger of bulk jobs, and insights."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from django_mq.models.times import UTCDateTimeField
 
 
 class ArchiveBatch(models.Model):
-    """A batch of history on its way into the archive; once written, the manifest of what the archive holds.
+    """A batch of history that is written to the archive, and then the manifest of its files.
 
-    A reader of the archive believes this row and no directory: what no row names was left
+    A reader of the archive reads only directories named by a row: the others were left
     behind by an attempt that died.
     """
 
@@ -20,11 +20,11 @@ class ArchiveBatch(models.Model):
         WRITTEN = 1, _("written")
         PURGED = 2, _("purged")
         REPLACED = 3, _("replaced")
-        KEEPING = 4, _("keeping house")  # no batch: it keeps the others away while it lasts
+        KEEPING = 4, _("keeping house")  # not a batch, but a lock against other writers
 
     id = models.BigAutoField(primary_key=True)
     state = models.PositiveSmallIntegerField(_("state"), choices=State.choices, default=State.PLANNED)
-    # True or null: as nulls do not meet in a unique index, one batch at most is under way.
+    # True or null. The index is unique but for nulls, so at most one batch is under way.
     active = models.BooleanField(_("under way"), null=True, blank=True, unique=True)
     first_id = models.BigIntegerField(_("first id"))
     last_id = models.BigIntegerField(_("last id"))
@@ -38,7 +38,7 @@ class ArchiveBatch(models.Model):
         _("signed"),
         null=True,
         blank=True,
-        help_text=_("Columns that the checksums cover; empty for batches of before, which sign some."),
+        help_text=_("Columns that the checksums cover; empty for older batches, which cover some."),
     )
     rows = models.BigIntegerField(_("rows"), default=0)
     purged_rows = models.BigIntegerField(_("rows deleted from the history"), default=0)
@@ -60,7 +60,7 @@ class ArchiveBatch(models.Model):
 
 
 class BulkJob(models.Model):
-    """A load of messages that is published once, however often it is tried; named by its key."""
+    """Messages that are published once, however often the job is tried; named by its key."""
 
     id = models.BigAutoField(primary_key=True)
     key = models.CharField(_("key"), max_length=200, unique=True)
@@ -82,7 +82,7 @@ class BulkJob(models.Model):
 
 
 class BulkPart(models.Model):
-    """One part of a load, committed together with its messages: the ledger."""
+    """One part of a bulk job, committed together with its messages. These rows are the ledger."""
 
     id = models.BigAutoField(primary_key=True)
     job = models.ForeignKey(BulkJob, verbose_name=_("job"), on_delete=models.CASCADE, related_name="ledger")
@@ -104,7 +104,7 @@ class BulkPart(models.Model):
 
 
 class InsightHour(models.Model):
-    """What one hour of a queue was like, at one level or, with level -1, altogether. Times in seconds."""
+    """The figures of one hour of a queue, at one level or, with level -1, at all levels. Times in seconds."""
 
     ALL_LEVELS = -1
 
@@ -152,12 +152,12 @@ class InsightHour(models.Model):
 
 
 class InsightCause(models.Model):
-    """Why attempts failed and messages died: so many on one day, of one queue, for one reason."""
+    """How many attempts failed, or messages died, on one day, in one queue, for one reason."""
 
     id = models.BigAutoField(primary_key=True)
     queue_name = models.CharField(_("queue"), max_length=200)
     day = models.DateField(_("day"))
-    dead = models.BooleanField(_("dead letter"), help_text=_("Or else an attempt that failed."))
+    dead = models.BooleanField(_("dead letter"), help_text=_("Dead letters; otherwise failed attempts."))
     reason = models.CharField(_("reason"), max_length=255)
     messages = models.BigIntegerField(_("messages"))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _of(name: str) -> dict[str, Any]:
-    """Return what the table of options says of a column: its texts, default, choices, length and bounds."""
+    """Return the arguments of a field from the option: its texts, default, choices, length and bounds."""
     option = OPTIONS[name]
     said: dict[str, Any] = {"verbose_name": _(option.label), "help_text": _(option.help)}
     if option.choices:
@@ -35,7 +35,7 @@ def _of(name: str) -> dict[str, Any]:
 class Queue(models.Model):
     """One durable queue: its options, as ``engine/options.py`` declares them, and whether it is paused.
 
-    A column that came later has a default in the database, for the version before that does not know the column.
+    A column that was added later has a default in the database, for the previous version, which does not know it.
     """
 
     name = models.CharField(_("name"), max_length=200, unique=True)
@@ -64,8 +64,8 @@ class Queue(models.Model):
     max_bytes = models.PositiveBigIntegerField(null=True, blank=True, **_of("max_bytes"))
     overflow = models.CharField(max_length=10, db_default="reject", **_of("overflow"))
     wait_seconds = models.FloatField(db_default=5.0, **_of("wait_seconds"))
-    # What is known of a limited queue's contents: at most so much. Consumers only take away, and
-    # do not write here; publishers add, and count anew when it seems full or the figure is old.
+    # Upper bounds of what a limited queue holds. Consumers do not write here; publishers add, and count
+    # anew when the queue seems full or the figure is old.
     held_messages = models.PositiveBigIntegerField(_("held messages"), null=True, editable=False)
     held_bytes = models.PositiveBigIntegerField(_("held bytes"), null=True, editable=False)
     counted_at = UTCDateTimeField(_("counted at"), null=True, editable=False)
@@ -92,7 +92,7 @@ class Queue(models.Model):
     exclusive = models.BooleanField(db_default=False, **_of("exclusive"))
     history_days = models.FloatField(**_of("history_days"))
     history_body = models.BooleanField(**_of("history_body"))
-    #: Options that have no column, where they are not the default; read and set as attributes.
+    #: Options without a column that are not the default; read and set as attributes.
     other_options = models.JSONField(_("other options"), null=True, blank=True, editable=False)
     created_at = UTCDateTimeField(_("created at"), auto_now_add=True)
 
@@ -140,8 +140,7 @@ for _name in OTHERS:
 class DuplicateId(models.Model):
     """A duplicate id that a queue remembers, and the message that used it."""
 
-    # As with messages: no constraint whose trigger would lock the queue's row. Ids of a queue
-    # that is gone are pruned.
+    # No constraint, as in ``Message.queue``. Maintenance deletes the ids of deleted queues.
     queue = models.ForeignKey(
         Queue,
         verbose_name=_("queue"),

@@ -1,4 +1,4 @@
-"""Worker sessions, their consumers, and what belongs to which session in a queue with rules."""
+"""Worker sessions, their consumers, and the groups and slots that sessions own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django_mq.models.times import UTCDateTimeField
 class WorkerSession(models.Model):
     """One worker process, alive as long as its deadline is renewed.
 
-    Its id is the time when it opened, in microseconds, and never used again.
+    Its id is the time when it opened, in microseconds, and is never used again.
     """
 
     class Kind(models.TextChoices):
@@ -58,7 +58,7 @@ class WorkerSession(models.Model):
         _("memory"),
         null=True,
         blank=True,
-        help_text=_("What the process takes; a pool's other processes are not counted."),
+        help_text=_("Memory of the worker process; a pool's other processes are not counted."),
     )
     conduct = models.CharField(
         _("told to"),
@@ -66,7 +66,7 @@ class WorkerSession(models.Model):
         choices=Mode.choices,
         default=Mode.WORK,
         db_default=Mode.WORK,
-        help_text=_("What an operator has told it to do, as long as this session lasts."),
+        help_text=_("The mode that an operator has set; it ends with the session."),
     )
     given_credit = models.PositiveIntegerField(
         _("credit given"),
@@ -123,9 +123,9 @@ class Consumer(models.Model):
 
 
 class Turn(models.Model):
-    """One row for each queue that has rules; whoever claims from it holds the row meanwhile.
+    """The claim lock of a queue with rules: a process that claims from it locks the row.
 
-    The queue's own row would not do: publishers into a limited queue hold that one until
+    It is not the queue's own row, because publishers into a limited queue lock that one until
     their transactions end, and no worker should wait for them.
     """
 
@@ -141,7 +141,7 @@ class Turn(models.Model):
 
 
 class Ownership(models.Model):
-    """A group, or without one a consumer slot of the queue itself, that belongs to a session while it lives."""
+    """A group, or without one a consumer slot, that belongs to a session while it lives."""
 
     id = models.BigAutoField(primary_key=True)
     queue_id = models.BigIntegerField(_("queue"))

@@ -1,7 +1,7 @@
-"""How times are stored: always in UTC, and always aware in Python, with any time zone settings of the site.
+"""Storage of times: always in UTC, and always aware in Python, with any time zone settings of the site.
 
-Workers write their times in SQL, in UTC. Django's own field would read them by ``USE_TZ``, ``TIME_ZONE`` and
-the ``TIME_ZONE`` of the database, which say how the site stores the times of its own tables.
+Workers write times in UTC, in SQL. Django's own field would read them by ``USE_TZ``, ``TIME_ZONE`` and
+the ``TIME_ZONE`` of the database, which are for the times in the site's own tables.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ if TYPE_CHECKING:
 
 
 class UTCDateTimeField(models.DateTimeField):  # type: ignore[type-arg]  # cannot be subscripted
-    """A DateTimeField that stores UTC, and whose values are aware."""
+    """A DateTimeField with aware values that are stored in UTC."""
 
     def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
-        """Call the field Django's in migrations: the column is the same."""
+        """Name Django's field in migrations: the column is the same."""
         name, _, args, kwargs = super().deconstruct()
         return name, "django.db.models.DateTimeField", args, kwargs
 
     def get_prep_value(self, value: Any) -> Any:
-        """Return an aware time. A naive one is in the site's time zone, as Django has it."""
+        """Return an aware time. A naive one is in the site's time zone, as in Django."""
         value = models.DateField.get_prep_value(self, value)
         if isinstance(value, datetime) and timezone.is_naive(value):
             return timezone.make_aware(value, timezone.get_default_timezone())
         return value
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
-        """Return what the driver takes."""
+        """Return the value for the driver."""
         value = value if prepared else self.get_prep_value(value)
         if not isinstance(value, datetime) or connection.features.supports_timezones:
             return value
-        # With all its digits, as the stores write it: SQLite compares texts.
+        # With all digits, as the stores write it, because SQLite compares texts.
         return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
 
     def from_db_value(self, value: datetime | None, _: Any, connection: BaseDatabaseWrapper) -> datetime | None:
-        """Return the aware time that a column holds."""
+        """Return the time of a column as an aware one."""
         if value is None:
             return None
         if not connection.features.supports_timezones:
             value = value.replace(tzinfo=UTC)
         if connection.timezone is not None:
             return value.astimezone(UTC)
-        # Without USE_TZ, templates convert no times, and Django drops the zone that PostgreSQL's session has.
+        # Without USE_TZ, templates convert no times, and Django drops the time zone of PostgreSQL's session.
         zone = timezone.get_default_timezone()
         return value.replace(tzinfo=zone) if timezone.is_naive(value) else value.astimezone(zone)
 
@@ -62,12 +62,12 @@ class UTCNow(Now):
     output_field = UTCDateTimeField()
 
     def as_mysql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:
-        """Ask for UTC: CURRENT_TIMESTAMP is in the time zone of the session."""
+        """Return UTC: CURRENT_TIMESTAMP is in the time zone of the session."""
         return self.as_sql(compiler, connection, template="UTC_TIMESTAMP(6)", **extra)
 
 
 class UTCDate(models.Func):
-    """The date, in UTC, of a column."""
+    """The date of a column, in UTC."""
 
     template = "DATE(%(expressions)s)"
     output_field = models.DateField()
