@@ -1,13 +1,13 @@
-"""What went through the queues, on Spark: read, archived, counted, published again, simulated.
+"""Spark jobs over the messages: read, archive, count, publish again, simulate.
 
-Nothing here is imported by the rest of django_mq, and importing this package imports no
+The rest of django_mq imports nothing from here, and importing this package does not import
 Spark. A job runs in a process of its own (``manage.py mq_spark``), never in a web or a
-worker process. Everything is said in DataFrames, so that a laptop, a standalone cluster
-and a Connect server all run it.
+worker process. Jobs use DataFrames only, so that they run on a laptop, a standalone cluster
+and a Connect server.
 
-A job goes through the files in this order: ``preflight`` (is everything there?),
-``session``, then one of ``archive``, ``insights``, ``publishing``, ``whatif``. What they
-read and write goes through ``source``, the data source ``django_mq``.
+A job uses the files in this order: ``preflight`` (is everything installed?),
+``session``, then one of ``archive``, ``insights``, ``publishing``, ``whatif``. They
+read and write through ``source``, the data source ``django_mq``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """Teach a session the format ``django_mq``, and set what it needs; return the session.
+    """Register the format ``django_mq`` in a Spark session, and set its options; return the session.
 
-    For sessions made by somebody else: a notebook's, a cluster's, a Connect client's.
+    For sessions that you have not opened with this package: a notebook's, a cluster's, a Connect client's.
     Executors need Django, this package and ``DJANGO_SETTINGS_MODULE``.
     """
     from django_mq.pipeline.session import prepare

@@ -1,7 +1,7 @@
-"""What can be read: the history, the dead letters, the live messages, column by column.
+"""The datasets and their columns: the history, the dead letters, the live messages.
 
-A column has the type that Spark shows and the model's field that it comes from. The
-documentation's tables are compared with these by a test.
+A column has the type that Spark shows and the model's field that it comes from. A test
+compares the documentation's tables with these.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
-#: Columns read only when they are asked for: they are large.
+#: Large columns, which are read only on request.
 HEAVY = {"headers", "body"}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, Spark's type, the field's name or path for the ORM, words for numbers."""
+    """One column: its name, Spark's type, the field's name or path for the ORM, and words for numbers."""
 
     name: str
     type: str
@@ -40,16 +40,16 @@ class Dataset:
     columns: tuple[Column, ...]
 
     def rows(self, alias: str) -> QuerySet[Any]:
-        """All rows of the dataset."""
+        """Return all rows of the dataset."""
         if self.name == "history":
             return History.objects.using(alias)
         messages = Message.objects.using(alias)
         return messages.filter(state=Message.Status.DEAD) if self.name == "dead" else messages
 
     def chosen(self, names: Sequence[str] | None, *, with_body: bool = False) -> tuple[Column, ...]:
-        """The columns of these names, in the dataset's order; without names, all but the heavy ones.
+        """Return the columns of these names, in the dataset's order; without names, all but the heavy ones.
 
-        Raises PipelineError for a name that there is not.
+        Raises PipelineError for an unknown name.
         """
         strange = set(names or ()) - {column.name for column in self.columns}
         if strange:
@@ -63,7 +63,7 @@ class Dataset:
 
 
 def _columns(schema: str, **words: Any) -> tuple[Column, ...]:
-    """Return the columns of a schema in Spark's words, each ``name type`` or ``name type field``."""
+    """Return the columns of a schema with Spark's types, each ``name type`` or ``name type field``."""
     choices = {name: {choice.value: choice.name.lower() for choice in kinds} for name, kinds in words.items()}
     parts = (column.split() for column in schema.split(","))
     return tuple(

@@ -1,7 +1,7 @@
-"""Django in a process that Spark has started, an executor's Python or a planner's, and its work in tasks.
+"""Django in a process that Spark has started, an executor's Python or a planner's, and functions in tasks.
 
-A function travels by its name and is imported over there once Django is set up: by
-itself it would be imported first, and models cannot be.
+A function is sent by name and imported in the executor after Django is set up. Pickled,
+it would be imported first, and models cannot be.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def counted(rows: DataFrame, act: Callable[..., int], alias: str, *arguments: Any) -> int:
-    """Call ``act`` in each task with its batches, the alias and the arguments; return the sum of the answers.
+    """Call ``act`` in each task with its batches, the alias and the arguments; return the sum of the results.
 
-    A task may be tried again, so ``act`` must bear being given its batches twice.
+    Spark may run a task again, so ``act`` must give the same result for the same batches twice.
     """
     worker = _worker(act.__module__, act.__name__, alias, arguments)
     found = rows.mapInArrow(worker, "answer bigint").agg({"answer": "sum"}).first()
@@ -44,7 +44,7 @@ def _worker(
 def in_task(
     module: str, name: str, batches: Iterator[pa.RecordBatch], alias: str, arguments: tuple[Any, ...]
 ) -> int:
-    """Call the function in this process, Django set up before it is imported."""
+    """Set Django up, import the function and call it in this process."""
     set_up()
     from django.db import connections
 
@@ -64,7 +64,7 @@ def part_of_task() -> int:
 
 
 def set_up() -> None:
-    """Set Django up once per process. Raises PipelineError when nobody said which project it is."""
+    """Set Django up once per process. Raises PipelineError without DJANGO_SETTINGS_MODULE."""
     import django
     from django.apps import apps
 
@@ -78,7 +78,7 @@ def set_up() -> None:
 
 
 def check_alias(alias: str | None) -> str:
-    """Return the database alias of the queues, or the one given. Raises PipelineError if there is none such."""
+    """Return this database alias, or by default that of the queues. Raises PipelineError if it does not exist."""
     from django.db import connections
 
     from django_mq import conf

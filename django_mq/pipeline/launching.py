@@ -1,6 +1,6 @@
-"""Start a job from a web or a worker process: in a process of its own, with a JVM of its own.
+"""Start a job from a web or a worker process: in a process of its own, with its own JVM.
 
-A JVM in the caller would hold half a gigabyte until the caller ends, and would not
+A JVM in the caller would use half a gigabyte until the caller ends, and would not
 survive a fork.
 """
 
@@ -28,9 +28,9 @@ def launch(
 ) -> subprocess.Popen[bytes]:
     """Start ``manage.py mq_spark`` with these arguments, and return its process.
 
-    It ends with exit code 0 when the job is done; what it says goes to ``output``. How far it is, and
-    what went wrong, go to ``errors``: None is this process's own, and by itself it is ``output``, too.
-    ``environment`` is added to this process's; the settings and the project's folder go along.
+    Its exit code is 0 when the job is done. Its output goes to ``output``, its progress and errors
+    to ``errors``: None is this process's own; the default is ``output``.
+    ``environment`` is added to this process's, and so are the settings and the project's folder.
     """
     known = {"DJANGO_SETTINGS_MODULE": settings.SETTINGS_MODULE or "", "PYTHONPATH": python_path()}
     # S603: the arguments are a list, no shell reads them.

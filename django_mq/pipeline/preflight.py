@@ -1,6 +1,6 @@
-"""Is everything there that Spark needs? One sentence says what is missing and how to get it.
+"""Check that everything that Spark needs is installed; otherwise one sentence says how to get it.
 
-Without this, a missing Java ends in a message about a gateway that did not tell its port.
+Without this check, a missing Java ends in an error about a gateway and its port.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OLDEST_JAVA = 17
 PACKAGES = ("pyspark", "pyarrow", "pandas")
 CONNECT_PACKAGES = ("grpc", "grpc_status", "zstandard")
 CONNECT_PORT = 15002
-#: How long a server may take to answer a greeting.
+#: How long a server may take to answer.
 PATIENCE_SECONDS = 15.0
 HOW_TO_GET_JAVA = (
     f"install Java {OLDEST_JAVA} or newer (Debian: apt install openjdk-17-jre-headless) and set JAVA_HOME "
@@ -41,20 +41,20 @@ def check() -> None:
     remote = os.environ.get("SPARK_REMOTE", "")
     if remote:
         check_connect()
-    # A server that is called local starts here.
+    # A server with a local address starts here.
     if not remote or remote.startswith("local"):
         check_java()
 
 
 def check_connect() -> None:
-    """Return if all that a client of Spark Connect needs is installed. Raises SparkUnavailable."""
+    """Return if the packages for a client of Spark Connect are installed. Raises SparkUnavailable."""
     _check_installed("Spark Connect", CONNECT_PACKAGES, "pyspark[connect]")
 
 
 def check_server(remote: str) -> None:
     """Return if a Spark Connect server answers at an address, or starts here. Raises SparkUnavailable.
 
-    Spark itself would go on trying for ten minutes, and then say so in a hundred lines.
+    Spark itself would try for ten minutes, and then fail with a hundred lines.
     """
     if not remote or remote.startswith("local"):
         return
@@ -116,14 +116,14 @@ def check_java() -> None:
 
 
 def find_java() -> Path | None:
-    """Return the Java that Spark's launcher would take: JAVA_HOME's, else the PATH's."""
+    """Return the Java that Spark's launcher uses: JAVA_HOME's, else the PATH's."""
     home = os.environ.get("JAVA_HOME")
     found = Path(home) / "bin" / "java" if home else Path(shutil.which("java") or "/nonexistent")
     return found if os.access(found, os.X_OK) else None
 
 
 def java_version(java: Path) -> int:
-    """Return the major version, as in 17. Raises SparkUnavailable when it does not run."""
+    """Return the major version, as in 17. Raises SparkUnavailable if Java does not run."""
     command = [str(java), "-version"]
     try:
         # S603: the path is JAVA_HOME's or the PATH's, as Spark's own launcher takes it.
@@ -136,7 +136,7 @@ def java_version(java: Path) -> int:
 
 
 def parse_version(text: str) -> int:
-    """Return the major version that ``java -version`` printed; 0 when it cannot be told.
+    """Return the major version that ``java -version`` printed; 0 if it is unknown.
 
     >>> parse_version('openjdk version "17.0.15" 2025-04-15'), parse_version('java version "1.8.0_402"')
     (17, 8)

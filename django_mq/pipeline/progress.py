@@ -1,6 +1,6 @@
-"""How far a job is: a bar on a terminal, a line per stage elsewhere.
+"""The progress of a job: a bar on a terminal, a line per stage elsewhere.
 
-Spark's own tracker is asked now and then by a thread. A Connect server tells by itself.
+A thread polls Spark's tracker. A Connect server reports by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    #: Told the name of the step, tasks that are done, and all tasks of the stage.
+    #: Called with the name of the step, the tasks done, and all tasks of the stage.
     Tell = Callable[[str, int, int], None]
 
 LOOK_SECONDS = 0.5
@@ -22,7 +22,7 @@ LOOK_SECONDS = 0.5
 
 @contextmanager
 def watched(spark: SparkSession, name: str, tell: Tell | None) -> Iterator[None]:
-    """Tell how many tasks of the running stage are done, until the block is over."""
+    """Report how many tasks of the running stage are done, until the block ends."""
     if tell is None:
         yield
         return
@@ -67,7 +67,7 @@ def _watch(tracker: Any, name: str, tell: Tell, over: threading.Event) -> None:
 
 
 def line(name: str, done: int, tasks: int, width: int = 24) -> str:
-    """Return a bar of text.
+    """Return a progress bar as text.
 
     >>> line("write", 3, 4, width=8)
     'write  ######..  3 of 4 tasks'

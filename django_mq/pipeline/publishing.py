@@ -1,8 +1,8 @@
-"""Publish a DataFrame, once: from files, from the archive, from anything Spark reads.
+"""Publish a DataFrame once: from files, from the archive, from any source of Spark.
 
-Each part's messages and its line in the ledger are one transaction. A part that is tried again, by Spark or by
-a whole new run, finds its line and publishes nothing. The line has the part's rows and checksum: if the rows
-were divided otherwise this time, that is an error and not a doubled message.
+Each part's messages and its line in the ledger are one transaction. If Spark or another run tries a part again, it
+finds the line and publishes nothing. The line has the part's rows and checksum: if the rows
+are divided differently this time, that raises an error instead of publishing messages twice.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-#: Rows of one transaction, about.
+#: Rows of one transaction, approximately.
 PART_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How many messages were published now, and how many rows the load has."""
+    """How many messages were published now, and how many rows the job has."""
 
     now: int
     rows: int
@@ -40,8 +40,8 @@ class Published:
 def publish_frame(frame: DataFrame, key: str, alias: str, *, part_rows: int = PART_ROWS) -> Published:
     """Publish the frame's rows, each once, however often this is called with the same key and the same rows.
 
-    Rows are divided by their content, not by how the frame happens to be divided, so that a
-    new attempt divides them alike. Consumers see each part when it is committed. Raises
+    Rows are divided by their content, not by the partitions of the frame, so that a
+    new attempt divides them in the same way. Consumers see each part when it is committed. Raises
     WrongColumns and PipelineError.
     """
     check_columns(frame.dtypes)
@@ -61,17 +61,17 @@ def publish_frame(frame: DataFrame, key: str, alias: str, *, part_rows: int = PA
 
 
 def publish_task(batches: Iterator[pa.RecordBatch], alias: str, job_id: int, batch: int = 0) -> int:
-    """Publish the part that this task is; on an executor."""
+    """Publish the rows of this task as a part of the job; on an executor."""
     return publish_part(batches, job_id, batch, executors.part_of_task(), alias)
 
 
 def publish_for_sink(batches: Iterator[pa.RecordBatch], alias: str, key: str, batch: int, query_id: str) -> int:
-    """The same for a writer of the data source, which knows the job by its key."""
+    """As ``publish_task``, with the job's key, for a writer of the data source."""
     return publish_task(batches, alias, job(key, alias, query_id=query_id).pk, batch)
 
 
 def job(key: str, alias: str, *, query_id: str = "") -> BulkJob:
-    """Return the job of this key, made if there is none. Raises PipelineError when another stream has it."""
+    """Return the job of this key, creating it if needed. Raises PipelineError if another stream has the key."""
     if not key or len(key) > 200:
         raise PipelineError("A load needs a job key of 1 to 200 characters, the same at every attempt.")
     rows = BulkJob.objects.using(alias)
@@ -85,9 +85,9 @@ def job(key: str, alias: str, *, query_id: str = "") -> BulkJob:
 
 
 def publish_part(batches: Iterable[pa.RecordBatch], job_id: int, batch: int, part: int, alias: str) -> int:
-    """Publish a part's rows, all or none; return how many were published now.
+    """Publish all rows of a part, or none; return how many were published now.
 
-    Raises PipelineError when the part was published before with other rows.
+    Raises PipelineError if the part was published before with other rows.
     """
     given = iter(batches)
     first = next((each for each in given if each.num_rows), None)
@@ -103,7 +103,7 @@ def publish_part(batches: Iterable[pa.RecordBatch], job_id: int, batch: int, par
     except IntegrityError:
         known = BulkPart.objects.using(alias).filter(job_id=job_id, batch=batch, part=part).first()
         if known is None:
-            raise  # something else was violated
+            raise  # of another constraint
         if (known.rows, known.checksum) != _passed(_together(first, given)):
             raise PipelineError(
                 f"Part {part} of the job {known.job.key!r} was published before with {known.rows} other rows: "
@@ -119,7 +119,7 @@ def _together(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterat
 
 
 def _passed(batches: Iterator[pa.RecordBatch], publish_to: str | None = None) -> tuple[int, str]:
-    """Return the rows and their checksum, having published them if a database is named."""
+    """Return the number of rows and their checksum; publish the rows if a database is named."""
     rows, checksum = 0, 0
     for batch in batches:
         signed, messages = signature(batch)

@@ -1,9 +1,9 @@
 """Rows to Arrow, page by page.
 
-A partition is a range of ids, read in pages that each begin behind the last id of the
-page before: no cursor is held open on the server, no transaction lasts longer than a
-page, and a pooler between is no matter. What the drivers answer differs (a time is a text,
-a naive or an aware datetime, a number); a column is converted by what its first value is.
+A partition is a range of ids, read in pages that each begin after the last id of the
+page before. So no cursor is held open on the server, no transaction lasts longer than a
+page, and a connection pooler does no harm. Drivers return different types (a time is a text,
+a naive or an aware datetime, a number); a column is converted by the type of its first value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Rows of one statement, and of one Arrow batch.
 PAGE = 20_000
-#: Parts that a read is divided into, unless told: each holds a connection.
+#: The most parts of a read by default; each holds a connection.
 MOST_PARTS = 8
 
 ARROW = {
@@ -41,12 +41,12 @@ ARROW = {
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Return the schema of the batches; each column may be null, as Spark's declared schema says."""
+    """Return the schema of the batches; every column is nullable, as in Spark's declared schema."""
     return pa.schema([pa.field(column.name, ARROW[column.type]) for column in columns])
 
 
 def id_ranges(first: int | None, last: int | None, parts: int) -> list[tuple[int, int]]:
-    """Divide the ids from ``first`` to ``last`` into at most so many ranges; none if there are none.
+    """Divide the ids from ``first`` to ``last`` into at most ``parts`` ranges; an empty list without ids.
 
     >>> id_ranges(1, 10, 3)
     [(1, 4), (5, 8), (9, 10)]
@@ -58,12 +58,12 @@ def id_ranges(first: int | None, last: int | None, parts: int) -> list[tuple[int
 
 
 def enough_parts(first: int | None, last: int | None) -> int:
-    """Return how many parts are worth a task each: none smaller than a page, and eight at most."""
+    """Return the default number of parts: none smaller than a page, and eight at most."""
     return 1 if first is None or last is None else min(MOST_PARTS, 1 + (last - first) // PAGE)
 
 
 def bounds(dataset: Dataset, alias: str) -> tuple[int | None, int | None]:
-    """Return the lowest and the highest id: two looks at the ends of the primary key."""
+    """Return the lowest and the highest id, from the two ends of the primary key."""
     rows = dataset.rows(alias)
     return rows.aggregate(least=Min("id"))["least"], rows.aggregate(most=Max("id"))["most"]
 
@@ -71,7 +71,7 @@ def bounds(dataset: Dataset, alias: str) -> tuple[int | None, int | None]:
 def read(
     dataset: Dataset, columns: Sequence[Column], alias: str, ids: tuple[int, int], condition: Q | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a range of ids that meet the condition, by id."""
+    """Yield the rows of a range of ids that meet the condition, in order of id."""
     schema = arrow_schema(columns)
     rows = dataset.rows(alias).filter(condition or Q()).order_by("id")
     fields = ["id", *(column.field for column in columns)]
@@ -89,7 +89,7 @@ def read(
 
 
 def _fetch(page: Any, alias: str) -> list[tuple[Any, ...]]:
-    """Fetch what the driver answers: the ORM's converters, value by value, would take most of the time."""
+    """Return the driver's values, because the ORM's converters would take most of the time."""
     store: Any = shared_store(alias)
     rows: list[tuple[Any, ...]] = store.fetch(*page.query.get_compiler(using=alias).as_sql())
     return rows
@@ -104,7 +104,7 @@ def convert(column: Column, values: list[Any]) -> pa.Array:
     if sample is None:
         return pa.nulls(len(values), kind)
     converted = CONVERTERS[column.type](values, sample, kind)
-    # A database without a type for UUIDs keeps 32 digits; of one that has it, the driver gives the bytes.
+    # A database without a UUID type keeps 32 digits; with one, the driver may return 16 bytes.
     bare = column.name == "message_id" and isinstance(sample, str | bytes) and len(sample) in {16, 32}
     return with_hyphens(converted) if bare else converted
 
@@ -146,7 +146,7 @@ CONVERTERS: dict[str, Callable[[list[Any], Any, pa.DataType], pa.Array]] = {
 
 
 def with_hyphens(ids: pa.Array) -> pa.Array:
-    """Return UUIDs of 32 digits in their usual spelling."""
+    """Return UUIDs of 32 digits in their usual format."""
     cuts = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
     parts = [pc.utf8_slice_codeunits(ids, start, stop) for start, stop in cuts]
     return pc.binary_join_element_wise(*parts, "-")

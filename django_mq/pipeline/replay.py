@@ -1,4 +1,4 @@
-"""A day of the archive once more, into a queue of your choice, at its own pace or another."""
+"""Publish a day of the archive again, into a queue of your choice, at its own pace or another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: Under which a replayed message names the one it repeats.
+#: The header with the id of the original message.
 ORIGIN = "x-replayed-id"
 
 
@@ -24,7 +24,7 @@ def replay(
 ) -> Published:
     """Publish a day's messages into ``queue``, once per key; without a key, once per day and queue.
 
-    With ``speed`` 1 they come at the pace they came at, with 10 ten times as fast, beginning now;
+    With ``speed`` 1 they come at the pace of that day, with 10 ten times as fast, beginning now;
     with 0 all at once. Raises PipelineError.
     """
     if speed < 0:
@@ -35,17 +35,17 @@ def replay(
         raise PipelineError(f"There is no queue {queue!r}; create it with mq_queue create, best one for tests.")
     rows = archived(spark, alias, since=day, until=day)
     key = key or f"replay {day} into {queue}"
-    # The pace begins where the first attempt began, so that a second one makes the same messages.
+    # The pace begins with the first attempt, so that another attempt makes the same messages.
     return publish_frame(messages(rows, queue, job(key, alias).started_at, speed), key, alias)
 
 
 def messages(rows: DataFrame, queue: str, start: datetime, speed: float) -> DataFrame:
-    """Return what is to be published for rows of the archive."""
+    """Return the messages to publish for rows of the archive."""
     from pyspark.sql import functions as f
 
     json = f.col("body").isNull() | f.try_parse_json(f.col("body").cast("string")).isNotNull()
     known = f.coalesce(f.from_json("headers", "map<string,string>"), f.create_map().cast("map<string,string>"))
-    # A replay is no part of the traces of that day.
+    # Without that day's trace context: a replay is no part of those traces.
     headers = f.map_filter(known, lambda name, _: ~f.lower(name).isin(*TRACE_CONTEXT))
     origin = f.create_map(f.lit(ORIGIN), f.col("message_id"))
     chosen: list[Column] = [

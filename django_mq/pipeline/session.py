@@ -1,7 +1,7 @@
-"""One way to a Spark session: local, on a cluster, under spark-submit, over Connect.
+"""Open a Spark session: local, on a cluster, under spark-submit, over Connect.
 
-A master that somebody else has chosen is kept: spark-submit's, or the server that
-``SPARK_REMOTE`` names. Only where nobody has chosen, Spark runs in this process.
+A master that you have chosen is kept: spark-submit's, or the server in
+``SPARK_REMOTE``. Otherwise Spark runs in this process.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
-#: Only errors: Spark's log level alone lets the lines of the start through.
-#: The path is absolute also where this is imported from a zip, which has no use for it.
+#: Logs errors only: Spark's log level alone does not suppress the lines of the start.
+#: The path is absolute even if this is imported from a zip, where it is not used.
 LOGGING = Path(__file__).absolute().parent / "log4j2.properties"
-#: What executors are told of this process. No secrets: each value stands in the process list and on Spark's pages.
+#: Environment variables for executors. No secrets: the process list and Spark's pages show them.
 HANDED_ON = ("DJANGO_SETTINGS_MODULE",)
 
-#: Set in every session, ours or not. The first is what filters are handed to a Python source for;
-#: times are UTC and in microseconds; a queue called "007" is no number.
+#: Options of every session, ours or not: pass filters to Python sources, times in UTC and in
+#: microseconds, and no number for a queue called "007".
 NEEDED = {
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
-#: How a session of our own starts. The address keeps Spark from asking for the host's name.
+#: Options of a session that starts here. The address keeps Spark from looking up the host's name.
 STARTED_WITH = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -49,9 +49,9 @@ STARTED_WITH = {
 def open_session(
     name: str = "django_mq", *, master: str | None = None, options: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Return a session that knows the format ``django_mq``; the one there is, if there is one.
+    """Return a session with the format ``django_mq``: the running one, or a new one.
 
-    ``options`` are Spark's. Raises SparkUnavailable when something is missing, in one sentence.
+    ``options`` are Spark's. Raises SparkUnavailable with one sentence when something is missing.
     """
     preflight.check()
     preflight.check_server(os.environ.get("SPARK_REMOTE", ""))
@@ -66,12 +66,12 @@ def open_session(
 def _starting(master: str | None) -> dict[str, str]:
     remote = os.environ.get("SPARK_REMOTE", "")
     if "PYSPARK_GATEWAY_PORT" in os.environ or (remote and not remote.startswith("local")):
-        return {}  # a Connect server, or spark-submit, has started already, as its owner wanted
+        return {}  # a Connect server, or spark-submit, is running already, with its own options
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = python_path()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if remote:
-        # A Connect server of our own takes settings from its environment only: it is like anybody's.
+        # A local Connect server, too, reads options from its environment only.
         os.environ.setdefault("SPARK_SUBMIT_OPTS", STARTED_WITH["spark.driver.extraJavaOptions"])
         return {}
     handed = {f"spark.executorEnv.{key}": os.environ[key] for key in HANDED_ON if key in os.environ}
@@ -79,7 +79,7 @@ def _starting(master: str | None) -> dict[str, str]:
 
 
 def python_path() -> str:
-    """Return where this process finds the project: others do not begin in its folder, as manage.py does."""
+    """Return where this process finds the project: other processes do not start in its folder."""
     ours = [str(Path(entry).absolute()) for entry in sys.path if not entry.endswith((".zip", "-packages"))]
     own = [entry for entry in ours if not entry.startswith((sys.base_prefix, sys.prefix))]
     given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
@@ -87,7 +87,7 @@ def python_path() -> str:
 
 
 def prepare(spark: SparkSession) -> SparkSession:
-    """Register the data source and set what it needs."""
+    """Register the data source and set the options that it needs."""
     from django_mq.pipeline.source import MessageSource
 
     spark.dataSource.register(MessageSource)
@@ -97,10 +97,10 @@ def prepare(spark: SparkSession) -> SparkSession:
 
 
 def send_along(spark: SparkSession, *packages: str) -> None:
-    """Give the executors Python code that is not installed there: zips, or single modules.
+    """Send Python code that is not installed there to the executors: zips, or single modules.
 
-    What has been registered before knows nothing of it, so the data source is registered again.
-    Raises PipelineError for a file that there is not.
+    Sources registered before do not get it, so the data source is registered again.
+    Raises PipelineError for a missing file.
     """
     for package in packages:
         if not Path(package).is_file():
@@ -112,7 +112,7 @@ def send_along(spark: SparkSession, *packages: str) -> None:
 
 @contextmanager
 def explaining() -> Iterator[None]:
-    """Turn what Spark says in a hundred lines into one sentence. Raises PipelineError."""
+    """Replace Spark's errors of a hundred lines by a PipelineError of one sentence."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -126,7 +126,7 @@ NO_STORE = (
     "Spark does not know this kind of address: it lacks the jar of the object store (--conf "
     "spark.jars.packages=... or spark.jars=FILE), or the address is not spelt as it knows it, s3a:// for S3."
 )
-#: What stands in Spark's words, to what it means here.
+#: Parts of Spark's errors, each with its meaning here.
 MEANINGS = {
     "No module named 'django_mq'": "The executors cannot import django_mq: install it, with Django and the "
     "database's driver, for the Python that PYSPARK_PYTHON names on every worker.",
@@ -145,7 +145,7 @@ MEANINGS = {
 
 
 def sentence(text: str) -> str:
-    """Return one sentence for an error of Spark's: its meaning, our own words inside it, or its first line."""
+    """Return one sentence for an error of Spark: its meaning, our own error inside it, or its first line."""
     for sign, meaning in MEANINGS.items():
         if sign in text:
             return meaning

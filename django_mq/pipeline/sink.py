@@ -1,7 +1,7 @@
-"""The other direction of the data source: ``frame.write.format("django_mq").option("job", KEY)``.
+"""The data source as a target: ``frame.write.format("django_mq").option("job", KEY)``.
 
-A task's rows are a part of the load. Nothing is left to do when all tasks are done: each
-part has committed with its line in the ledger.
+The rows of a Spark task are a part of the job. No step is left when all tasks are done: each
+part is committed with its line in the ledger.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-#: Where the tasks' work is; not imported here, for it needs models.
+#: The module with the functions of the tasks; not imported here, because it needs models.
 TASKS = "django_mq.pipeline.publishing"
 
 
@@ -38,7 +38,7 @@ class Written(WriterCommitMessage):
 
 
 class Sink:
-    """What both writers know: the job's key and the database."""
+    """The job's key and the database, for both writers."""
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         check_columns((field.name, field.dataType.simpleString()) for field in schema.fields)

@@ -1,9 +1,9 @@
 """The data source ``django_mq``: tables of the queues as DataFrames.
 
-Every phase of a read happens in another Python process: the object that planned is not
-the one that reads. So an object here holds nothing but options, and a partition says all
-that its reader must know. Settings of the database stay where Django has them: only an
-alias travels.
+Every phase of a read runs in another Python process: the object that plans is not
+the one that reads. So objects hold options only, and a partition has all
+data for its reader. The database's settings stay in Django: only an
+alias is sent.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from django_mq.pipeline.stream import HistoryStream
 
 
-#: Kinds of condition to lookups of the ORM.
+#: Spark's filters, each with the lookup of the ORM.
 LOOKUPS: dict[type[Filter], str] = {
     EqualTo: "exact",
     In: "in",
@@ -53,7 +53,7 @@ ORDERED = frozenset({"bigint", "int", "timestamp"})
 
 
 class Options:
-    """What ``.option()`` may say, checked. Spark hands the names over without regard to case."""
+    """The options of ``.option()``, checked. Spark ignores the case of their names."""
 
     NAMES = frozenset(
         "dataset using columns with_body partitions first_id last_id max_rows pushdown path".split()  # noqa: SIM905
@@ -91,18 +91,18 @@ class Options:
 
     @property
     def alias(self) -> str:
-        """The database; Django has to be set up."""
+        """The database alias; Django has to be set up."""
         return executors.check_alias(self._given.get("using"))
 
     def dataset(self) -> Dataset:
-        """The dataset. Raises PipelineError."""
+        """Return the dataset. Raises PipelineError."""
         executors.set_up()
         from django_mq.pipeline.datasets import dataset
 
         return dataset(self.dataset_name)
 
     def chosen(self) -> tuple[Column, ...]:
-        """The columns to read. Raises PipelineError."""
+        """Return the columns to read. Raises PipelineError."""
         return self.dataset().chosen(self.columns, with_body=self.with_body)
 
 
@@ -135,13 +135,13 @@ class MessageSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> MessageStreamWriter:  # noqa: N802, ARG002 - Spark's
         from django_mq.pipeline.sink import MessageStreamWriter
 
-        # A stream in append mode says overwrite at times; there is nothing to overwrite.
+        # Spark sometimes sets overwrite for a stream in append mode, so it is ignored.
         return MessageStreamWriter(self.options, schema)
 
 
 @dataclass
 class Ids(InputPartition):
-    """A range of ids of one partition, and what the rows must meet."""
+    """A range of ids of one partition, and the condition for its rows."""
 
     first: int
     last: int
@@ -178,7 +178,7 @@ class MessageReader(DataSourceReader):
         from django_mq.pipeline.reading import read
 
         if not isinstance(partition, Ids):
-            return  # Spark makes one empty partition of none
+            return  # without partitions, Spark makes an empty one
         try:
             yield from read(dataset, columns, self.options.alias, partition.range, partition.condition)
         finally:
@@ -186,7 +186,7 @@ class MessageReader(DataSourceReader):
 
 
 class FilteringReader(MessageReader):
-    """The same, with conditions that the database looks up. Spark refuses it where that is switched off."""
+    """A reader with conditions that the database checks. Spark refuses it where that is switched off."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         self.condition, left = translate(filters, self.options.chosen())
@@ -194,10 +194,10 @@ class FilteringReader(MessageReader):
 
 
 def translate(filters: Iterable[Filter], columns: Iterable[Column]) -> tuple[Q, list[Filter]]:
-    """Return what the database is asked for, and what Spark has to check itself.
+    """Return the condition for the database, and the filters that Spark has to check itself.
 
-    Only conditions are taken that mean the same on both sides; texts are compared for equality alone,
-    since databases order them each in its own way.
+    The database checks only conditions that mean the same there. Texts are compared for equality alone,
+    because databases order them differently.
     """
     known = {column.name: column for column in columns}
     condition, left = Q(), []
@@ -223,7 +223,7 @@ def _lookup(given: Any, known: dict[str, Column]) -> dict[str, Any] | None:
 
 
 def _value(value: Any) -> Any:
-    """Spark hands over times without a zone, in the session's: UTC."""
+    """Return a filter's value. Times without a zone are in the session's, which is UTC."""
     if isinstance(value, datetime) and value.tzinfo is None:
         return value.replace(tzinfo=UTC)
     if isinstance(value, date) and not isinstance(value, datetime):

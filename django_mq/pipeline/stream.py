@@ -1,8 +1,8 @@
-"""The history as a stream: every row once, none missed.
+"""The history as a stream: every row exactly once.
 
-Numbers are given before transactions commit: "all beyond the last number" loses whoever
-commits late. So a batch ends at a *sealed* number: the last one that was given, once
-everybody who may have been given one up to it has finished. Such a range never changes,
+Ids are assigned before transactions commit: a stream that continues after the last id it has read would miss
+transactions that commit late. So a batch ends at a *sealed* id: the last id assigned, once
+all transactions that may have got an id up to it have ended. Such a range never changes,
 and a batch that is planned again after a crash has the same rows.
 """
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from django_mq.stores.base import Store
 
-#: Longest wait for those who write; then the batch has what was sealed before.
+#: The longest wait for writers; after it the batch ends at the former sealed id.
 PATIENCE_SECONDS = 5.0
 LOOK_SECONDS = 0.05
 
 
 class HistoryStream(DataSourceStreamReader):
-    """Reads the history as it grows. An offset is the last number that was read."""
+    """Reads the history as it grows. An offset is the last id that was read."""
 
     def __init__(self, options: Options) -> None:
         if options.dataset_name != "history":
@@ -58,7 +58,7 @@ class HistoryStream(DataSourceStreamReader):
         return {"id": self._nth(start["id"], end, most) if most is not None else end}
 
     def _nth(self, start: int, end: int, most: int) -> int:
-        """Return the number of the last row of so many."""
+        """Return the id of the last row of a batch of ``most`` rows."""
         rows = self.options.dataset().rows(self.options.alias).filter(id__gt=start, id__lte=end)
         last = rows.order_by("id").values_list("id", flat=True)[most - 1 : most].first()
         return end if last is None else int(last)
@@ -75,7 +75,7 @@ class HistoryStream(DataSourceStreamReader):
 
 
 def sealed(store: Store, start: int, patience_seconds: float = PATIENCE_SECONDS) -> int:
-    """Return a number up to which the history is complete; ``start`` if those who write take too long."""
+    """Return an id up to which the history is complete; ``start`` if the writers take too long."""
     last = max(store.last_finished(), start)
     deadline = time.monotonic() + patience_seconds
     writers: Any = store.finishing(None, after=start, last=last)
