@@ -142,9 +142,9 @@ def test_an_impossible_option_of_a_queue_is_refused(
     [
         ({"backoff_seconds": 601}, "backoff_cap_seconds is 600.0, below backoff_seconds, 601"),
         ({"overflow": "ring"}, "there is no limit: give max_messages or max_bytes"),
-        ({"kind": "last_value"}, "need each other"),
-        ({"last_value_key": "sku"}, "need each other"),
-        ({"ttl_seconds": 5, "max_ttl_seconds": 9}, "ttl_seconds is the only rule"),
+        ({"kind": "last_value"}, "needs last_value_key"),
+        ({"last_value_key": "sku"}, "needs kind 'last_value'"),
+        ({"ttl_seconds": 5, "max_ttl_seconds": 9}, "ttl_seconds cannot be combined"),
         ({"min_ttl_seconds": 9, "max_ttl_seconds": 5}, "min_ttl_seconds is 9, above max_ttl_seconds, 5"),
     ],
 )

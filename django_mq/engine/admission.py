@@ -85,7 +85,7 @@ class Admission:
         name = self._name_of(consumer)
         if name is None:
             raise AccessRefused(
-                f"The queue belongs to one {self.policy.value}; give the consumer a client with one."
+                f"The queue belongs to one {self.policy.value}; give the consumer's client a {self.policy.value}."
             )
         if self.owner is not None and name != self.owner:
             raise AccessRefused(f"The queue belongs to another {self.policy.value}.")

@@ -49,5 +49,5 @@ def check_value(queue: str, header: str, key: str, *, is_later: bool) -> None:
     if is_later:
         raise InvalidMessage(
             f"Queue {queue!r} keeps the last value of each {header!r}, and takes none in advance: "
-            "publish it when it holds."
+            "publish it when it is due."
         )

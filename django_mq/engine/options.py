@@ -378,11 +378,11 @@ class QueueOptions:
     def contradictions(self) -> Iterator[str]:
         """Yield a sentence for each combination of options that makes no sense."""
         if (self.kind == "last_value") != bool(self.last_value_key):
-            yield "kind 'last_value' and last_value_key need each other"
+            yield "kind 'last_value' needs last_value_key, and last_value_key needs kind 'last_value'"
         if self.values_in_advance and not self.last_value_key:
             yield "values_in_advance is for queues of kind 'last_value'"
         if self.sort_key and self.kind != "fifo":
-            yield f"sort_key needs kind 'fifo', not {self.kind!r}: nothing else decides the order"
+            yield f"sort_key needs kind 'fifo', not {self.kind!r}"
         if self.overflow != "reject" and not self.is_limited:
             yield f"overflow is {self.overflow!r}, and there is no limit: give max_messages or max_bytes"
         base, cap = self.backoff_seconds, self.backoff_cap_seconds
@@ -390,7 +390,7 @@ class QueueOptions:
             yield f"backoff_cap_seconds is {cap!r}, below backoff_seconds, {base!r}"
         least, most = self.min_ttl_seconds, self.max_ttl_seconds
         if self.ttl_seconds is not None and (least is not None or most is not None):
-            yield "ttl_seconds is the only rule where it is given: leave min_ttl_seconds and max_ttl_seconds out"
+            yield "ttl_seconds cannot be combined with min_ttl_seconds or max_ttl_seconds: leave these out"
         if least is not None and most is not None and least > most:
             yield f"min_ttl_seconds is {least!r}, above max_ttl_seconds, {most!r}"
 

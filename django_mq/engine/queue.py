@@ -256,7 +256,7 @@ class Queue:
             if in_limits and not self._rings_on_move and self._capacity.would_exceed(message):
                 raise QueueFull
             if in_limits and self._is_deserted:
-                raise PublishError("The queue keeps nothing as long as it has no consumer.")
+                raise PublishError("The queue keeps no messages while it has no consumer.")
             self._remember_id(message, self._now)
 
     def _check(self, message: Message, now: float) -> None:

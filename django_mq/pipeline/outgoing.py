@@ -1,7 +1,7 @@
-"""From the rows of a DataFrame to messages, checked as every door checks them.
+"""Convert the rows of a DataFrame to messages, with the checks of ``publish``.
 
-Most rows of a batch are alike in everything but their bodies, ids and times. Columns are compared by Arrow,
-all rows at once; in Python, work is done once for each group, and once for each body that has to be JSON.
+Most rows of a batch differ only in their bodies, ids and times. Arrow compares the columns of
+all rows at once; Python works once for each group of equal rows, and once for each body that has to be JSON.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from django_mq.delivery.publishing import OutgoingMessage
     from django_mq.stores.records import Times
 
-#: Columns that a message can be made of, and the types they may have. A body of bytes is taken as it is; one of
-#: text is what its content type says: JSON, unless another is given.
+#: The columns for a message, each with the types that it may have. A binary body is published as it is; a text
+#: has its content type, by default JSON.
 COLUMNS: Mapping[str, frozenset[str]] = {
     "queue": frozenset({"string"}),
     "body": frozenset({"string", "binary"}),
@@ -38,25 +38,25 @@ COLUMNS: Mapping[str, frozenset[str]] = {
     "expires_at": frozenset({"timestamp"}),
 }
 NEEDED = ("queue", "body")
-#: The column of Spark's signatures, and what their sums wrap around.
+#: The column of Spark's signatures, and the modulus of their sums.
 SIGNATURE, WORD = "_signature", 2**64
 TEXT, BYTES = "application/json", "application/octet-stream"
-#: Columns in which messages that are alike may differ, beside their bodies.
+#: Columns that may differ within a group, as bodies may.
 ID, TIMES = "message_id", ("deliver_at", "expires_at")
 OWN = (ID, *TIMES)
-#: As ids are spelled in nearly all cases; other spellings are for those who read them one by one.
+#: The format of nearly all ids; messages with other formats are published one by one.
 USUAL_ID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 #: EARLIEST and LATEST of delivery/validation.py, in microseconds since 1970.
 FIRST_MOMENT, LAST_MOMENT = -62_135_510_400_000_000, 253_402_128_000_000_000
 #: A group of fewer rows is not worth its own statement.
 WORTH_ROWS = 8
 
-#: Finds where a value ends. The attribute is as old as the module, and unknown to the type stubs.
+#: Finds where a JSON value ends. The attribute is as old as the module, but the type stubs do not have it.
 _scan: Callable[[str, int], tuple[Any, int]] = vars(json.JSONDecoder())["scan_once"]
 
 
 def check_columns(types: Iterable[tuple[str, str]]) -> None:
-    """Return if messages can be made of these columns. Raises WrongColumns."""
+    """Return if these columns make messages. Raises WrongColumns."""
     given = dict(types)
     strange = sorted(set(given) - set(COLUMNS))
     missing = [name for name in NEEDED if name not in given]
@@ -73,7 +73,7 @@ def check_columns(types: Iterable[tuple[str, str]]) -> None:
 
 
 def outgoing_messages(batch: pa.RecordBatch) -> Iterator[OutgoingMessage]:
-    """Yield the batch's messages. Raises WrongColumns for a row without a queue or a body that is no JSON."""
+    """Yield the batch's messages. Raises WrongColumns for a row without a queue or with a body that is no JSON."""
     names = batch.schema.names
     for values in rows(batch):
         yield outgoing_message(dict(zip(names, values, strict=True)))
@@ -103,7 +103,7 @@ def outgoing_message(row: dict[str, Any]) -> OutgoingMessage:
 
 
 def _checked(body: Any) -> bytes:
-    """JSON goes out as it came in, if it is JSON."""
+    """Return a JSON body unchanged. Raises WrongColumns if it is no JSON."""
     if body is None:
         return b"null"
     _json(body, "body is")
@@ -126,16 +126,16 @@ def _no_json(what: str, text: Any) -> WrongColumns:
 def signature(batch: pa.RecordBatch) -> tuple[int, pa.RecordBatch]:
     """Return a sum over the rows that does not depend on their order, and the batch without Spark's signatures.
 
-    Where Spark has signed the rows, ten times as fast, its sum is taken; sums wrap, and are compared modulo WORD.
+    If Spark has signed the rows, ten times as fast, its sum is used. Sums wrap, and are compared modulo WORD.
     """
     if SIGNATURE not in batch.schema.names:
         return sum(zlib.crc32(repr(row).encode("utf-8", "surrogatepass")) for row in rows(batch)), batch
-    # NumPy wraps around, as Arrow does not promise to.
+    # With NumPy, which wraps around; Arrow does not promise it.
     return int(batch.column(SIGNATURE).to_numpy().sum()), batch.drop_columns([SIGNATURE])
 
 
 def signed(frame: DataFrame) -> DataFrame:
-    """Return the frame with a signature of each row; nulls are told from values that follow them."""
+    """Return the frame with a signature of each row; a null counts, so values cannot change their columns."""
     from pyspark.sql import functions as f
 
     parts = [part for name in sorted(frame.columns) for part in (f.col(name), f.isnull(name))]
@@ -143,7 +143,7 @@ def signed(frame: DataFrame) -> DataFrame:
 
 
 def publish(batch: pa.RecordBatch, alias: str) -> None:
-    """Publish the batch's rows. Raises WrongColumns, and as ``publish`` does."""
+    """Publish the batch's rows. Raises WrongColumns, and the errors of ``publish``."""
     from django_mq.delivery.bulk import publish_alike
     from django_mq.delivery.publishing import publish_many
 
@@ -161,7 +161,7 @@ def publish(batch: pa.RecordBatch, alias: str) -> None:
 
 
 def groups(batch: pa.RecordBatch) -> list[NDArray[Any]] | None:
-    """Return the numbers of the rows of each group; None where nearly every row is one of its own."""
+    """Return the row numbers of each group; None if there are too many groups for a statement each."""
     import numpy as np
     import pyarrow.compute as pc
 
@@ -178,7 +178,7 @@ def groups(batch: pa.RecordBatch) -> list[NDArray[Any]] | None:
 
 
 def _alike(rows: pa.RecordBatch) -> tuple[OutgoingMessage, Sequence[bytes] | None]:
-    """Return what the rows have in common, and their bodies; None for bodies that are best refused one by one."""
+    """Return the common part of the rows, and their bodies; None for bodies to publish one by one."""
     import pyarrow as pa
 
     first = {name: rows.column(name)[0].as_py() for name in rows.schema.names if name not in OWN}
@@ -193,7 +193,7 @@ def _alike(rows: pa.RecordBatch) -> tuple[OutgoingMessage, Sequence[bytes] | Non
 
 
 def _are_usual(rows: pa.RecordBatch) -> bool:
-    """Whether all ids are spelled as usual, and all times are in the calendar: others are best refused alone."""
+    """Whether all ids have the usual format, and all times are in the calendar; else rows are checked alone."""
     import pyarrow.compute as pc
 
     given = {name for name in OWN if name in rows.schema.names and rows.column(name).null_count < rows.num_rows}
@@ -204,7 +204,7 @@ def _are_usual(rows: pa.RecordBatch) -> bool:
 
 
 def _ids(rows: pa.RecordBatch) -> list[bytes | None] | None:
-    """Return the 16 bytes of each id; None if no message brings one."""
+    """Return the 16 bytes of each id; None if no row has one."""
     if ID not in rows.schema.names or rows.column(ID).null_count == rows.num_rows:
         return None
     texts = rows.column(ID).to_pylist()
@@ -212,7 +212,7 @@ def _ids(rows: pa.RecordBatch) -> list[bytes | None] | None:
 
 
 def _times(rows: pa.RecordBatch) -> Times | None:
-    """Return the times of each message; None if no message brings any."""
+    """Return the times of each message; None if no row has any."""
     from django_mq.stores.records import Times
 
     given = [name for name in TIMES if name in rows.schema.names]
@@ -232,7 +232,7 @@ def _microseconds(rows: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def check_json(bodies: Sequence[bytes]) -> None:
-    """Return if all of them are JSON. Raises WrongColumns."""
+    """Return if all bodies are JSON. Raises WrongColumns."""
     for body in bodies:
         try:
             if not _is_bare_json(text := body.decode()):
@@ -242,7 +242,7 @@ def check_json(bodies: Sequence[bytes]) -> None:
 
 
 def _is_bare_json(text: str) -> bool:
-    """Whether it is JSON without space around it: in half the time of asking about the space, too."""
+    """Whether the text is JSON without space around it, in half the time of a check with space."""
     try:
         return bool(_scan(text, 0)[1] == len(text))
     except StopIteration:

@@ -67,7 +67,7 @@ def check_server(remote: str) -> None:
     except OSError as error:
         raise SparkUnavailable(
             f"No Spark Connect server answers at {host}:{port} ({str(error) or 'it does not speak gRPC'}): start "
-            "one, or mend the address, sc://HOST[:PORT]."
+            "one, or correct the address, sc://HOST[:PORT]."
         ) from error
 
 
@@ -84,7 +84,7 @@ def _server(remote: str) -> tuple[str, int]:
 
 
 def _greet(host: str, port: int) -> None:
-    """Return when the other side answers as gRPC does. Raises TimeoutError."""
+    """Return when the server answers with gRPC. Raises TimeoutError."""
     import grpc
 
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -73,13 +73,13 @@ def publish_for_sink(batches: Iterator[pa.RecordBatch], alias: str, key: str, ba
 def job(key: str, alias: str, *, query_id: str = "") -> BulkJob:
     """Return the job of this key, creating it if needed. Raises PipelineError if another stream has the key."""
     if not key or len(key) > 200:
-        raise PipelineError("A load needs a job key of 1 to 200 characters, the same at every attempt.")
+        raise PipelineError("A job needs a key of 1 to 200 characters, the same at every attempt.")
     rows = BulkJob.objects.using(alias)
     found, _ = rows.get_or_create(key=key, defaults={"started_at": datetime.now(UTC), "query_id": query_id})
     if found.query_id != query_id:
         raise PipelineError(
-            f"The job key {key!r} belongs to another stream, or to a load that is none: a stream with a new "
-            "checkpoint needs a new key, or what it sent before would be sent again."
+            f"The job key {key!r} belongs to another stream, or to a job that is no stream: a stream with a new "
+            "checkpoint needs a new key, or its messages would be published again."
         )
     return found
 
@@ -107,7 +107,7 @@ def publish_part(batches: Iterable[pa.RecordBatch], job_id: int, batch: int, par
         if (known.rows, known.checksum) != _passed(_together(first, given)):
             raise PipelineError(
                 f"Part {part} of the job {known.job.key!r} was published before with {known.rows} other rows: "
-                "the DataFrame has changed, or is divided otherwise. A new load needs a new job key."
+                "the DataFrame has changed, or is divided differently. Other rows need a new job key."
             ) from None
         return 0
     return line.rows

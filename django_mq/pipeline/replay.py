@@ -29,10 +29,10 @@ def replay(
     """
     if speed < 0:
         raise PipelineError(
-            "The speed of a replay is 0 for all at once, 1 for the pace it was, 10 for ten times that."
+            "The speed of a replay is 0 for all at once, 1 for the original pace, 10 for ten times that pace."
         )
     if not Queue.objects.using(alias).filter(name=queue).exists():
-        raise PipelineError(f"There is no queue {queue!r}; create it with mq_queue create, best one for tests.")
+        raise PipelineError(f"There is no queue {queue!r}; create it with mq_queue create, preferably for tests.")
     rows = archived(spark, alias, since=day, until=day)
     key = key or f"replay {day} into {queue}"
     # The pace begins with the first attempt, so that another attempt makes the same messages.

@@ -124,7 +124,7 @@ def explaining() -> Iterator[None]:
 
 NO_STORE = (
     "Spark does not know this kind of address: it lacks the jar of the object store (--conf "
-    "spark.jars.packages=... or spark.jars=FILE), or the address is not spelt as it knows it, s3a:// for S3."
+    "spark.jars.packages=... or spark.jars=FILE), or the address must have Spark's form, s3a:// for S3."
 )
 #: Parts of Spark's errors, each with its meaning here.
 MEANINGS = {
@@ -153,4 +153,4 @@ def sentence(text: str) -> str:
     if own:
         return own[-1].partition(": ")[2]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"Spark gave up: {lines[0] if lines else 'it did not say why'}"
+    return f"Spark failed: {lines[0] if lines else 'it gave no reason'}"

@@ -376,9 +376,9 @@ class TestOnOneDatabase:
         past(2)
 
         with manifest.alone("default", seconds=NOT_RENEWED) as check:
-            with pytest.raises(ArchiveBusy, match=r"The archive is being looked after by .*; wait"):
+            with pytest.raises(ArchiveBusy, match=r"The archive is being maintained by .*; wait"):
                 archive()
-            with pytest.raises(ArchiveBusy, match="is being looked after"):
+            with pytest.raises(ArchiveBusy, match="is being maintained"):
                 keeping.vacuum("default")
             ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
             archive(keep=True)

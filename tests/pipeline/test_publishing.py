@@ -223,5 +223,5 @@ def test_a_row_becomes_a_message() -> None:
 
 @pytest.mark.django_db(databases=["default"])
 def test_a_load_needs_a_key() -> None:
-    with pytest.raises(PipelineError, match="needs a job key"):
+    with pytest.raises(PipelineError, match="needs a key"):
         publishing.job("", "default")

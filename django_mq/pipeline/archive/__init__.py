@@ -1,8 +1,8 @@
-"""History out of the database, and safely: planned, written, read back, and only then deleted.
+"""Move history to the archive: plan, write, read back, and only then delete.
 
-A batch is a row (``manifest``). An attempt writes into a directory of its own; the row
-names the directory that counts, and is changed in one statement once everything has been
-read back (``writing``). What is deleted are the ids read from those files.
-So a process may be killed anywhere: before the row says *written* the history is
-untouched and the attempt's directory is nobody's; after it, the purge can be repeated.
+A batch is a row (``manifest``). Every attempt writes into its own directory. The row
+names the directory that counts, and is changed in one statement after everything has been
+read back (``writing``). Only rows with ids read from those files are deleted.
+So the process may be killed at any time: before the row says *written* the history is
+complete and the attempt's directory is litter; after it, the purge can be repeated.
 """

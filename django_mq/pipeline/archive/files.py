@@ -1,6 +1,6 @@
-"""Directories of the archive: on a disk, or on an object store that Arrow knows.
+"""Directories of the archive: on a disk, or on an object store that Arrow supports.
 
-Nothing is ever renamed or written into again, so an object store is as good as a disk.
+No file is renamed or changed after it is written, so an object store is as good as a disk.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Below the root: copies of the manifests.
+#: The directory below the root with copies of the manifests.
 MANIFESTS = "_manifest"
 
 
 def reaching(act: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
-    """Say in one sentence that a path or an address cannot be reached, whatever Arrow calls it."""
+    """Raise a PipelineError of one sentence, for any error of Arrow's, if the path cannot be reached."""
 
     @wraps(act)
     def acting(path: str, /, *args: P.args, **named: P.kwargs) -> T:
@@ -41,7 +41,7 @@ def reaching(act: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str,
 
 
 def absolute(root: str) -> str:
-    """Return the root as it is kept: an address as it is, a path from the top."""
+    """Return the root as it is stored: an address unchanged, a path as an absolute one."""
     return root.rstrip("/") if "://" in root else str(Path(root).absolute())
 
 
@@ -52,12 +52,12 @@ def opened(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def spelt_for_arrow(address: str) -> str:
-    """Return the address without Hadoop's own name for S3, which Spark wants and Arrow does not know."""
+    """Return the address with s3:// for s3a://, Hadoop's own name for S3, which Arrow does not know."""
     return f"s3://{address.removeprefix('s3a://')}" if address.startswith("s3a://") else address
 
 
 def check_writable(root: str) -> None:
-    """Write a file and remove it, before anything is planned. Raises PipelineError."""
+    """Write a file and remove it, before a batch is planned. Raises PipelineError."""
     try:
         system, path = opened(root)
         system.create_dir(path, recursive=True)
@@ -70,9 +70,9 @@ def check_writable(root: str) -> None:
 
 @reaching
 def settle(path: str) -> None:
-    """Have a disk keep what was written below a directory.
+    """Flush the files below a directory to the disk.
 
-    Until then a power cut may take files that were read back from memory, and whose rows are deleted.
+    Before that, a power cut may lose files that were read back from memory, after their rows are deleted.
     """
     system, inner = opened(path)
     if not isinstance(system, fs.LocalFileSystem):
@@ -89,16 +89,16 @@ def settle(path: str) -> None:
 
 @reaching
 def exists(path: str) -> bool:
-    """Return whether there is such a directory."""
+    """Return whether the directory exists."""
     system, inner = opened(path)
     return bool(system.get_file_info(inner).type == fs.FileType.Directory)
 
 
 @reaching
 def directories(root: str) -> dict[str, float]:
-    """Return the batch directories below the root, and the time at which anything in each last changed.
+    """Return the batch directories below the root, and the time of the last change in each.
 
-    An object store knows no time of a directory; what has no time at all is new.
+    Object stores have no time for a directory; a directory without any time counts as new.
     """
     system, path = opened(root)
     found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
@@ -117,7 +117,7 @@ def _last_change(system: fs.FileSystem, directory: fs.FileInfo) -> float:
 
 @reaching
 def delete(path: str) -> None:
-    """Delete a file, or a directory with all that is in it; what is not there is none the worse."""
+    """Delete a file or a directory with its content; a missing one is no error."""
     system, inner = opened(path)
     kind = system.get_file_info(inner).type
     if kind == fs.FileType.Directory:
@@ -137,7 +137,7 @@ def write_text(path: str, text: str) -> None:
 
 @reaching
 def read_texts(folder: str) -> dict[str, str]:
-    """Return the small files of a directory by their names; none where there is no such directory."""
+    """Return the JSON files of a directory by their names; none if there is no such directory."""
     system, inner = opened(folder)
     found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True))
     names = [info for info in found if info.type == fs.FileType.File and info.base_name.endswith(".json")]
@@ -145,15 +145,15 @@ def read_texts(folder: str) -> dict[str, str]:
 
 
 def manifest_of(batch: ArchiveBatch) -> str:
-    """Return where the copy of a batch's manifest is."""
+    """Return the path of the copy of a batch's manifest."""
     return f"{batch.root}/{MANIFESTS}/{batch.pk}.json"
 
 
 def name_of(path: str) -> str:
-    """Return the name of a batch's directory, of which there is one in the world, however its root is spelt."""
+    """Return the name of a batch's directory, which is unique, however its root is written."""
     return path.rstrip("/").rpartition("/")[2]
 
 
 def day_directories(batch: ArchiveBatch) -> list[str]:
-    """Return the directories of the days that the manifest names."""
+    """Return the directories of the days in the manifest."""
     return [f"{batch.path}/day={day}" for day in sorted(batch.days)]

@@ -1,4 +1,4 @@
-"""The archive from end to end: take up what was begun, or plan; write; purge."""
+"""The archive from end to end: resume the batch that is under way, or plan one; write; purge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """What a run did."""
+    """The result of a run."""
 
     batch: int | None
     rows: int
@@ -38,11 +38,11 @@ def archive(
     keep: bool = False,
     lease_seconds: float = manifest.LEASE_SECONDS,
 ) -> Archived:
-    """Archive what was finished longer ago than that; first finish what an earlier run has begun.
+    """Archive rows finished longer ago than ``older_than``; first finish the batch of an earlier run.
 
     With ``keep`` the rows stay in the history until the next run. Spark is started only if there is
-    something to do. Raises PipelineError, ArchiveBusy, ArchiveDamaged; nothing is deleted that is not
-    in the archive.
+    work. Raises PipelineError, ArchiveBusy, ArchiveDamaged; only rows that are in the archive
+    are deleted.
     """
     begun = manifest.under_way(alias)
     batch = begun or _plan(alias, root, older_than)
@@ -63,7 +63,7 @@ def _plan(alias: str, root: str, older_than: timedelta) -> ArchiveBatch | None:
         raise PipelineError("Messages that finish in the future cannot be archived; give 0 hours or more.")
     now = datetime.now(UTC)
     if older_than.days >= now.toordinal() - 1:
-        return None  # older than time itself
+        return None  # before the year 1
     if not root:
         raise PipelineError("The archive's root is empty; say in which directory, or at which address, it is.")
     place = files.absolute(root)

@@ -1,7 +1,7 @@
-"""What happens to an archive over the years: small files become large, old days go, litter goes.
+"""Maintenance of an archive: combine small files, delete old days, delete litter.
 
-Whoever does that is alone with the manifests meanwhile, and looks once more before anything
-counts or goes: no archive, restore or second process changes them at the same time.
+Each function locks the manifests, and checks its lock once more before it changes or deletes
+anything: no archive, restore or second process changes them at the same time.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def compact(spark: SparkSession, alias: str) -> ArchiveBatch | None:
-    """Write all finished batches of one root into one directory; return its manifest, None if there is one only.
+    """Write all finished batches of one root into one directory; return its manifest, None for a single batch.
 
-    The manifests change hands in one transaction; the old directories stay until ``vacuum``.
-    Raises ArchiveDamaged, having changed nothing, when a file is not what its manifest says, and
+    The manifests are replaced in one transaction; the old directories stay until ``vacuum``.
+    Raises ArchiveDamaged, having changed nothing, if a file differs from its manifest, and
     ArchiveBusy while an archive is under way.
     """
     with manifest.alone(alias) as check:
@@ -81,13 +81,13 @@ def _replace(old: list[ArchiveBatch], new: ArchiveBatch, alias: str, check: Call
         known.update(state=ArchiveBatch.State.REPLACED)
         new.save(using=alias, force_insert=True)
     manifest.publish(new)
-    # Whoever reads the copies would count these rows twice.
+    # With the old copies, a reader would count these rows twice.
     for batch in old:
         files.delete(files.manifest_of(batch))
 
 
 def forget_days(alias: str, keep_days: int) -> dict[str, int]:
-    """Take days that are over from the manifests, then delete them; return them with their rows.
+    """Remove days older than ``keep_days`` from the manifests, then delete them; return them with their rows.
 
     Raises PipelineError for less than a day, and ArchiveBusy while an archive is under way.
     """
@@ -106,7 +106,7 @@ def forget_days(alias: str, keep_days: int) -> dict[str, int]:
 
 
 def drop_days(batch: ArchiveBatch, alias: str, over: list[str], check: Callable[[], None]) -> None:
-    """Take days from a manifest, and then delete their directories."""
+    """Remove days from a manifest, and then delete their directories."""
     if not over:
         return
     batch.days = {day: said for day, said in batch.days.items() if day not in over}
@@ -120,10 +120,10 @@ def drop_days(batch: ArchiveBatch, alias: str, over: list[str], check: Callable[
 
 
 def vacuum(alias: str, *, grace_hours: float = 24.0) -> list[str]:
-    """Delete directories that no manifest names, unless they changed within the grace time; return them.
+    """Delete directories without a manifest, unless they changed within the grace time; return them.
 
-    Names are compared, not addresses: one root may be spelt in several ways. Raises ArchiveBusy while
-    an archive is under way, and PipelineError when a root has another database's manifests.
+    Names are compared, not addresses: one root may be written in several ways. Raises ArchiveBusy while
+    an archive is under way, and PipelineError if a root has another database's manifests.
     """
     if not grace_hours >= 0:
         raise PipelineError(f"--grace-hours is {grace_hours}; use 0 or more.")
@@ -145,10 +145,10 @@ def _litter(root: str, alias: str, grace_hours: float) -> list[str]:
 
 
 def abandon(spark: SparkSession, alias: str, number: int) -> tuple[int, int]:
-    """Let a damaged batch no longer count; return its rows, and how many of its ids the history still has.
+    """Exclude a damaged batch from the archive; return its rows, and how many of its ids the history still has.
 
-    Its directory is litter from now on. Raises PipelineError when there is no such batch or it is whole,
-    and ArchiveBusy while somebody works on it.
+    Its directory is litter from now on. Raises PipelineError if there is no such batch or it is not damaged,
+    and ArchiveBusy while another process works on it.
     """
     batch = {each.pk: each for each in manifest.readable(alias)}.get(number)
     if batch is None:

@@ -1,8 +1,8 @@
-"""The rows that say what the archive holds, and who is working on it.
+"""The manifests: which directories the archive has, and which process is working on it.
 
-A lease keeps two processes from one batch. It goes by the clocks of their machines, so
-it is a courtesy; what makes a second process harmless is the attempt: only the latest
-one may say that the batch is written, delete its rows, or say that it is done.
+A lease keeps two processes from one batch. It depends on the clocks of their machines, so
+it is not safe alone. The attempt is: only the latest
+one may mark the batch as written, delete its rows, or mark it as purged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: How long a killed process keeps the others away.
+#: The lease of a process in seconds: a killed one blocks the others no longer.
 LEASE_SECONDS = 30.0
 
 
@@ -40,9 +40,9 @@ def under_way(alias: str) -> ArchiveBatch | None:
 
 
 def plan(alias: str, root: str, cutoff: datetime) -> ArchiveBatch | None:
-    """Write down the next batch: all that was finished before the cutoff. None if there is nothing.
+    """Save the next batch: all rows finished before the cutoff. None if there are none.
 
-    Whoever commits late is in the next batch. Raises ArchiveBusy if another was quicker.
+    Rows of transactions that commit late are in the next batch. Raises ArchiveBusy if another process was faster.
     """
     rows = History.objects.using(alias).filter(finished_at__lt=cutoff)
     found = rows.aggregate(first=Min("id"), last=Max("id"))
@@ -52,15 +52,15 @@ def plan(alias: str, root: str, cutoff: datetime) -> ArchiveBatch | None:
 
 
 def _begin(alias: str, **fields: object) -> ArchiveBatch:
-    """Make the one row that may be under way. Raises ArchiveBusy."""
+    """Create the one row that may be under way. Raises ArchiveBusy."""
     rows = ArchiveBatch.objects.using(alias)
     dead = rows.filter(active=True, state=ArchiveBatch.State.KEEPING, lease_until__lt=datetime.now(UTC))
     for cut_off in dead:
         if cut_off.days and cut_off.days != fields.get("days"):
             day = min(cut_off.days)
             raise ArchiveBusy(
-                f"The restore of {day} was cut off; finish it with mq_spark restore --day {day} first, or what "
-                "it has put back would be archived twice."
+                f"The restore of {day} was interrupted; finish it with mq_spark restore --day {day} first, or what "
+                "it has restored would be archived twice."
             )
     try:
         with transaction.atomic(using=alias):
@@ -72,7 +72,7 @@ def _begin(alias: str, **fields: object) -> ArchiveBatch:
 
 @contextmanager
 def held(batch: ArchiveBatch, alias: str, seconds: float = LEASE_SECONDS) -> Iterator[UUID]:
-    """Hold the batch and yield the attempt. Raises ArchiveBusy while somebody else does."""
+    """Hold the batch and yield the attempt. Raises ArchiveBusy while another process holds it."""
     attempt = uuid4()
     free = Q(lease_until__isnull=True) | Q(lease_until__lt=datetime.now(UTC))
     rows = ArchiveBatch.objects.using(alias).filter(pk=batch.pk, active=True)
@@ -84,11 +84,11 @@ def held(batch: ArchiveBatch, alias: str, seconds: float = LEASE_SECONDS) -> Ite
 
 @contextmanager
 def alone(alias: str, seconds: float = LEASE_SECONDS, *, restoring: str = "") -> Iterator[Callable[[], None]]:
-    """Keep archives, and all who change manifests, away for the block. Raises ArchiveBusy.
+    """Lock the manifests against archives and other changes for the block. Raises ArchiveBusy.
 
-    Yields what raises ArchiveBusy if another process has taken this one's place; in a transaction, none can until
-    its end. A day that is being restored is written down: if that is cut off, nothing else may begin before it is
-    finished.
+    Yields a function that raises ArchiveBusy if another process has taken over the lock. After its call in a
+    transaction, none can until the end. The row stores the day that is being restored: after an interrupted
+    restore, nothing else may begin before the restore is finished.
     """
     begun = under_way(alias)
     if begun is not None and (begun.lease_until is None or begun.lease_until < datetime.now(UTC)):
@@ -101,7 +101,7 @@ def alone(alias: str, seconds: float = LEASE_SECONDS, *, restoring: str = "") ->
 
     def check() -> None:
         if not mine.update(holder=_me()):
-            raise ArchiveBusy("This process was away for too long, and another has gone on; start again.")
+            raise ArchiveBusy("This process lost its lease, and another one has taken over; start again.")
 
     with _renewed(mine, seconds, alias):
         try:
@@ -134,10 +134,10 @@ def _renewed(rows: QuerySet[ArchiveBatch], seconds: float, alias: str) -> Iterat
 def _renew(rows: QuerySet[ArchiveBatch], seconds: float, over: threading.Event, alias: str) -> None:
     try:
         while not over.wait(seconds / 3):
-            with suppress(DatabaseError):  # what is not renewed is taken over, and that is noticed
+            with suppress(DatabaseError):  # another process takes over then, and this one notices
                 rows.update(lease_until=_until(seconds))
     finally:
-        connections[alias].close()  # this thread's own
+        connections[alias].close()  # the connection of this thread
 
 
 def _who(rows: QuerySet[ArchiveBatch]) -> str:
@@ -145,7 +145,7 @@ def _who(rows: QuerySet[ArchiveBatch]) -> str:
     if batch is None or batch.lease_until is None:
         return "Another archive has just finished or begun a batch; start again."
     keeps = batch.state == ArchiveBatch.State.KEEPING
-    what = "The archive is being looked after" if keeps else f"Batch {batch.pk} is being archived"
+    what = "The archive is being maintained" if keeps else f"Batch {batch.pk} is being archived"
     return (
         f"{what} by {batch.holder}; wait until it is done. If that process is dead, "
         f"start again after {batch.lease_until:%H:%M:%S} UTC."
@@ -181,13 +181,13 @@ def mark_written(  # noqa: PLR0917 - a row's columns
 
 
 def may_purge(batch_id: int, attempt: UUID, alias: str) -> QuerySet[ArchiveBatch]:
-    """Return the batch if it is written and this is still its latest attempt, and nothing otherwise."""
+    """Return the batch if it is written and this is still its latest attempt, else nothing."""
     rows = ArchiveBatch.objects.using(alias).filter(state=ArchiveBatch.State.WRITTEN, active=True)
     return rows.filter(pk=batch_id, attempt=attempt)
 
 
 def mark_purged(batch: ArchiveBatch, alias: str, attempt: UUID, deleted: int) -> None:
-    """The batch is done: its rows are in the archive alone. Raises ArchiveBusy if there is a later attempt."""
+    """Mark the batch as purged: only the archive has its rows. Raises ArchiveBusy if there is a later attempt."""
     changed = may_purge(batch.pk, attempt, alias).update(
         state=ArchiveBatch.State.PURGED,
         active=None,
@@ -200,21 +200,21 @@ def mark_purged(batch: ArchiveBatch, alias: str, attempt: UUID, deleted: int) ->
 
 
 def count(days: Mapping[str, list[str]]) -> int:
-    """Return the rows of all days together."""
+    """Return the number of rows of all days together."""
     return sum(int(rows) for rows, _ in days.values())
 
 
 def readable(alias: str) -> list[ArchiveBatch]:
-    """Return the manifests of what the archive holds, oldest first."""
+    """Return the manifests of the archive, oldest first."""
     states = [ArchiveBatch.State.WRITTEN, ArchiveBatch.State.PURGED]
     batches = ArchiveBatch.objects.using(alias).filter(state__in=states).order_by("id")
     return [batch for batch in batches if batch.days]
 
 
 def publish(batch: ArchiveBatch) -> None:
-    """Write the manifest beside the files, for readers without the database: DuckDB, pandas.
+    """Write a copy of the manifest beside the files, for readers without the database: DuckDB, pandas.
 
-    The row in the database is what counts.
+    Only the row in the database counts.
     """
     said = {"batch": batch.pk, "path": batch.path, "rows": batch.rows, "days": batch.days, "signed": batch.signed}
     files.write_text(files.manifest_of(batch), json.dumps(said, indent=1))
@@ -223,7 +223,7 @@ def publish(batch: ArchiveBatch) -> None:
 def check_own(root: str, alias: str) -> None:
     """Return if all manifests below the root are this database's. Raises PipelineError.
 
-    Another one's manifests would be overwritten, and its directories taken for litter.
+    Otherwise another database's manifests would be overwritten, and its directories deleted as litter.
     """
     known = {
         (batch.pk, files.name_of(batch.path))
@@ -233,8 +233,8 @@ def check_own(root: str, alias: str) -> None:
         if _names(text) not in known:
             raise PipelineError(
                 f"{root}/{files.MANIFESTS}/{name} is a batch that this database does not know: the root holds the "
-                "archive of another one, or this one was brought back from a backup. Give each database a root of "
-                "its own; if nobody needs that batch, move its manifest away."
+                "archive of another one, or this one was restored from a backup. Give each database a root of "
+                "its own; if you do not need that batch, move its manifest away."
             )
 
 

@@ -1,4 +1,4 @@
-"""The archive as a DataFrame: what the manifests name, nothing else that lies about, and whether it is there."""
+"""The archive as a DataFrame, from the directories of the manifests, and checks that these are complete."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from django_mq.models import ArchiveBatch
 
-#: What a batch signs whose manifest does not say it: an older version wrote it.
+#: The signed columns of a manifest without ``signed``, which an older version wrote.
 FIRST_SIGNED = ("id", "message_id", "queue", "finished_at", "outcome", "attempts")
 
 
 def archived(
     spark: SparkSession, alias: str, *, since: date | None = None, until: date | None = None
 ) -> DataFrame:
-    """Return what was finished on the days from ``since`` to ``until``, both included, in UTC.
+    """Return the rows finished on the days from ``since`` to ``until``, both included, in UTC.
 
-    The columns are those of the history with headers and body. Raises PipelineError when the
-    archive holds nothing of these days, or a directory is gone.
+    The columns are those of the history with headers and body. Raises PipelineError if the
+    archive has no rows of these days, or a directory is missing.
     """
     wanted = [
         path
@@ -44,12 +44,12 @@ def archived(
 
 
 def _parquet(spark: SparkSession, *paths: str) -> DataFrame:
-    """Return the rows below directories, without what the directories' names say."""
+    """Return the rows below directories, without columns from the directories' names."""
     return spark.read.option("recursiveFileLookup", "true").parquet(*paths)
 
 
 def days(alias: str) -> dict[str, int]:
-    """Return the days that the archive holds with their rows."""
+    """Return the days in the archive, each with its number of rows."""
     found: Counter[str] = Counter()
     for batch in manifest.readable(alias):
         found.update({day: int(rows) for day, (rows, _) in batch.days.items()})
@@ -57,7 +57,7 @@ def days(alias: str) -> dict[str, int]:
 
 
 def checked(spark: SparkSession, batch: ArchiveBatch) -> DataFrame:
-    """Return the batch's rows as they are in the archive, if they are all there. Raises ArchiveDamaged."""
+    """Return the batch's rows in the archive. Raises ArchiveDamaged unless all are there."""
     found = faults(spark, batch)
     if found:
         raise ArchiveDamaged(f"{found[0]} Nothing was deleted.")
@@ -65,13 +65,13 @@ def checked(spark: SparkSession, batch: ArchiveBatch) -> DataFrame:
 
 
 def verify(spark: SparkSession, alias: str) -> Iterator[tuple[ArchiveBatch, list[str]]]:
-    """Yield every manifest with a sentence for each day that is not as it says."""
+    """Yield every manifest, with a sentence for each day that differs from it."""
     for batch in manifest.readable(alias):
         yield batch, faults(spark, batch)
 
 
 def faults(spark: SparkSession, batch: ArchiveBatch) -> list[str]:
-    """Return what is wrong with a batch's files: none is gone, none is damaged, each row is there once."""
+    """Return what is wrong with a batch's files: missing or damaged ones, missing or double rows."""
     missing = [path for path in [batch.path, *files.day_directories(batch)] if not files.exists(path)]
     if missing:
         return [f"Batch {batch.pk}: the directory {missing[0]} is gone."]
@@ -88,9 +88,9 @@ def faults(spark: SparkSession, batch: ArchiveBatch) -> list[str]:
 
 
 def fingerprints(spark: SparkSession, signed: Sequence[str] | None, *paths: str) -> dict[str, list[str]]:
-    """Read directories back: each day's rows and the sum of their signatures, over the columns that were signed.
+    """Read directories; return each day's number of rows and sum of signatures over the ``signed`` columns.
 
-    Raises ArchiveDamaged when a row is there twice.
+    Raises ArchiveDamaged if a row is there twice.
     """
     from pyspark.sql import functions as f
 
@@ -105,12 +105,12 @@ def fingerprints(spark: SparkSession, signed: Sequence[str] | None, *paths: str)
 def totals(signed: Sequence[str] | None) -> list[Column]:
     from pyspark.sql import functions as f
 
-    # A null leaves no trace in Spark's hash: without the word for it, a value might change its column.
+    # Spark's hash ignores nulls: without isnull, a value could change its column unnoticed.
     told = [part for name in signed for part in (f.col(name), f.isnull(name))] if signed else FIRST_SIGNED
     signature = f.xxhash64(*told).cast("decimal(20,0)")
     return [f.count("*").alias("rows"), f.sum(signature).alias("signature")]
 
 
 def total(days: dict[str, list[str]]) -> tuple[int, int]:
-    """Return rows and signature of all days together."""
+    """Return the number of rows and the signature of all days together."""
     return manifest.count(days), sum(int(signature) for _, signature in days.values())

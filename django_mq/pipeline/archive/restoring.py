@@ -1,7 +1,7 @@
-"""Rows of the archive back into the history, where the admin shows them.
+"""Restore rows of the archive to the history, where the admin shows them.
 
-Each row is in one place only: what was put back is read back, taken out of the manifest,
-and a later archive takes it along again.
+Each row is in one place only: restored rows are read back and removed from the manifest,
+and a later archive includes them again.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ CHUNK = 500
 
 
 def restore(spark: SparkSession, alias: str, day: date) -> int:
-    """Put a day's rows back under their old ids, and return how many there were. May be repeated.
+    """Restore a day's rows under their old ids, and return how many there were. May be repeated.
 
-    Raises PipelineError when the archive has nothing of that day, or the history has other rows under
-    these ids, and ArchiveBusy while an archive is under way. The archive keeps what was not put back.
+    Raises PipelineError if the archive has no rows of that day, or the history has other rows under
+    these ids, and ArchiveBusy while an archive is under way. The archive keeps rows that were not restored.
     """
     name = day.isoformat()
     restored = 0
@@ -48,9 +48,9 @@ def restore(spark: SparkSession, alias: str, day: date) -> int:
 
 
 def put_back(batches: Iterable[pa.RecordBatch], alias: str) -> int:
-    """Write rows of the archive into the history, and read them back; those that are there already stay.
+    """Write rows of the archive into the history, and read them back; existing rows stay.
 
-    Raises PipelineError when the history's row of that id is not the archive's.
+    Raises PipelineError if the history's row of that id is not the archive's.
     """
     from django.db import transaction
 
@@ -89,7 +89,7 @@ def _compare(made: list[History], found: dict[int, History]) -> None:
 
 
 def _told(row: History) -> dict[str, Any]:
-    """Return a row's values so that the same are equal, whatever database they come from."""
+    """Return a row's values in a form that compares equal for every database."""
     values = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
     body = None if row.body is None else bytes(row.body)
     return {**values, "headers": json.dumps(row.headers, sort_keys=True), "body": body}

@@ -1,4 +1,4 @@
-"""Write a batch as Parquet, read it back, and only then say that it is there, and delete it from the history."""
+"""Write a batch as Parquet and read it back; then mark it as written, and delete it from the history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHUNK = 2000
 
 
 def write(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -> None:
-    """Write the batch into a directory of this attempt's. Raises ArchiveDamaged if it does not read the same."""
+    """Write the batch into this attempt's directory. Raises ArchiveDamaged if it does not read the same."""
     path = f"{batch.root}/batch={batch.pk}-{attempt}"
     if _is_empty(batch, alias):
         manifest.mark_written(batch, alias, attempt)
@@ -44,7 +44,7 @@ def write(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -
 
 
 def _is_empty(batch: ArchiveBatch, alias: str) -> bool:
-    """Whether maintenance has deleted all of it since it was planned. Of nothing, Spark writes no file."""
+    """Whether maintenance has deleted all rows since the plan. Spark writes no file without rows."""
     rows = History.objects.using(alias).filter(id__gte=batch.first_id, id__lte=batch.last_id)
     return not rows.filter(finished_at__lt=batch.cutoff).exists()
 
@@ -57,9 +57,9 @@ def source(spark: SparkSession, batch: ArchiveBatch, alias: str) -> DataFrame:
 
 
 def write_days(rows: DataFrame, path: str) -> tuple[int, int]:
-    """Write rows by day and queue; return how many were sent there, and the sum of their signatures.
+    """Write rows by day and queue; return how many were written, and the sum of their signatures.
 
-    The queue stands in the files too: a directory's name cannot be an empty text.
+    The files have the queue, too, because a directory's name cannot be an empty text.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
@@ -78,8 +78,8 @@ def write_days(rows: DataFrame, path: str) -> tuple[int, int]:
 def purge(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -> int:
     """Delete the batch's rows from the history; return how many were still there. May be repeated.
 
-    Raises ArchiveDamaged, having deleted nothing, when the files are not what the manifest says, and
-    ArchiveBusy when another attempt has taken over: from then on this one deletes nothing.
+    Raises ArchiveDamaged, having deleted nothing, if the files differ from the manifest, and
+    ArchiveBusy if another attempt has taken over: from then on this one deletes nothing.
     """
     deleted = 0
     if batch.days:
@@ -93,9 +93,9 @@ def purge(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -
 def delete_rows(batches: Iterable[pa.RecordBatch], alias: str, batch_id: int, attempt: UUID) -> int:
     """Delete rows of the history by their ids and message ids, chunk by chunk; return how many there were.
 
-    An id alone might be another row's by now, in a history that was emptied or brought back from a
-    backup. And whoever was taken over deletes nothing, however late it wakes: its rows may have been
-    purged by the other, restored since then, and be nowhere else.
+    The id alone may be another row's by now, in a history that was emptied or restored from a
+    backup. An attempt that was replaced by another one deletes nothing, however late it continues: the
+    other may have purged these rows, and they may have been restored since then.
     """
     rows = History.objects.using(alias).filter(Exists(manifest.may_purge(batch_id, attempt, alias)))
     deleted = 0
@@ -103,6 +103,6 @@ def delete_rows(batches: Iterable[pa.RecordBatch], alias: str, batch_id: int, at
         for chunk in (batch.slice(start, CHUNK) for start in range(0, batch.num_rows, CHUNK)):
             ids, messages = (column.to_pylist() for column in chunk.columns)
             found = rows.filter(id__in=ids, message_id__in=messages)
-            # One statement, whatever listens to deletions: the attempt is asked about in it.
+            # One statement, even with listeners to deletions, because it also checks the attempt.
             deleted += found._raw_delete(alias)  # noqa: SLF001 - delete() may read first and delete then
     return deleted

@@ -1,5 +1,5 @@
-"""What the queues' past says: figures of every hour, computed on Spark, kept in Django.
+"""Insights: figures of every hour, computed with Spark, stored in Django.
 
-``figures`` counts one queue's day with numpy and knows no Spark; ``job`` gives it every
-queue's every day, and ``tables`` keeps what it answers.
+``figures`` computes one queue's day with numpy, without Spark. ``job`` calls it for every
+queue and day, and ``tables`` stores the results.
 """

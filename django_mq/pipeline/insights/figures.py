@@ -1,11 +1,11 @@
-"""One queue's day in figures, hour by hour and level by level.
+"""The figures of one queue's day, by hour and level.
 
 A message stands in line from ``ready`` until ``left``: until it was claimed for the last
-time, or was finished unclaimed. All that stood in line at some instant of the day is
-there, also what came before and left after it: so the depth carries over midnight.
+time, or was finished unclaimed. The input has all messages that stood in line at some time of the day,
+also those that came before it or left after it, so that the depth continues over midnight.
 
-Everything is counted in sorted arrays. Of messages that stand at an instant there are as
-many as have come before it, less those that have left by then.
+Figures are computed on sorted arrays. The depth at an instant is the number of messages that
+came before, less the number that left by then.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ HOUR = 3600 * SECOND
 HOURS = 24
 ALL_LEVELS = -1
 PERCENTS = (50, 95, 99)
-#: Of a message that is still in line.
+#: The time of an event that has not happened yet.
 NEVER = np.iinfo(np.int64).max // 4
-#: What a queue's day is answered with; ``hour`` is in microseconds since 1970.
+#: The result for a queue's day; ``hour`` is in microseconds since 1970.
 SCHEMA = """
     queue string, level int, hour bigint, arrivals bigint, completions bigint, expired bigint, removed bigint,
     retries bigint, first_successes bigint, depth_start bigint, depth_max bigint, depth_mean double,
@@ -47,7 +47,7 @@ SCHEMA = """
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """From when on a wait is too long: for what users were promised, and for what is left to starve."""
+    """From how many seconds on a wait is too long (``slo``), or counts as starvation."""
 
     slo_seconds: float = 60.0
     starved_seconds: float = 300.0
@@ -55,7 +55,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Messages as columns; times in microseconds since 1970, NEVER where there is none yet."""
+    """Messages as columns; times in microseconds since 1970, NEVER for a time that has not come yet."""
 
     level: NDArray[np.int64]
     published: Times
@@ -69,11 +69,11 @@ class Messages:
 
     @property
     def left(self) -> Times:
-        """When each left the line; clocks that disagree never make that earlier than it came."""
+        """When each left the line; never before it was ready, even if clocks disagree."""
         return np.maximum(np.minimum(self.claimed, self.finished), self.ready)
 
     def where(self, mask: Flags) -> Messages:
-        """Return some of them."""
+        """Return the messages of a mask."""
         return Messages(*(getattr(self, name)[mask] for name in self.__slots__))
 
 
@@ -115,18 +115,18 @@ def columns(table: pa.Table, levels: list[int]) -> Messages:
 
 
 def answer(rows: list[dict[str, Any]]) -> pa.Table:
-    """Return rows as the table that ``SCHEMA`` promises: Spark takes no other type, however close."""
+    """Return rows as a table of exactly the types in ``SCHEMA``, as Spark requires."""
     import pyarrow as pa
 
     types = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64()}
-    # A level has no consumers: they are the queue's.
+    # Consumers are counted for the queue, not for a level.
     filled = [{"consumers": 0, **row} for row in rows]
     columns = (column.split() for column in SCHEMA.split(","))
     return pa.table({name: pa.array([row.get(name) for row in filled], types[kind]) for name, kind in columns})
 
 
 def hours_of_day(messages: Messages, midnight: int, limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield the figures of each hour in which anything was, of each level and of all together."""
+    """Yield the figures of each hour that has any, for each level and for all levels together."""
     inverted, starved = inversions(messages), starvation(messages, limits)
     levels = [ALL_LEVELS, *np.unique(messages.level).tolist()]
     fair = fairness(messages, midnight)
@@ -179,7 +179,7 @@ def _hour(times: Times, midnight: int) -> NDArray[np.int64]:
 
 
 def _count(hour: NDArray[np.int64], mask: Flags | None = None, weights: Any = None) -> NDArray[Any]:
-    """Return how many there are in each hour, or their sum."""
+    """Return the number in each hour, or the sum of the weights."""
     wanted = hour >= 0 if mask is None else (hour >= 0) & mask
     if weights is None:
         return np.bincount(hour[wanted], minlength=HOURS)
@@ -194,7 +194,7 @@ def _by_hour(hour: NDArray[np.int64], values: NDArray[np.float64], mask: Flags) 
 
 
 def _spread(name: str, values: NDArray[np.float64]) -> dict[str, Any]:
-    """Return percentiles, exact, and the histogram of durations in seconds."""
+    """Return exact percentiles, and the histogram of durations in seconds."""
     if not len(values):
         return {**{f"{name}_p{percent}": None for percent in PERCENTS}, f"{name}_histogram": "{}"}
     exact = np.percentile(values, PERCENTS).tolist()
@@ -210,7 +210,7 @@ def depth(ready: Times, left: Times, midnight: int) -> dict[str, NDArray[Any]]:
     edges = midnight + HOUR * np.arange(HOURS + 1)
     came, went = np.sort(ready), np.sort(left)
     start = np.searchsorted(came, edges[:-1], "left") - np.searchsorted(went, edges[:-1], "left")
-    # Who leaves at an instant has left before who comes at it.
+    # At one instant, messages leave before others come.
     times = np.concatenate([went, came])
     changes = np.concatenate([np.full(len(went), -1), np.ones(len(came), int)])
     order = np.argsort(times, kind="stable")
@@ -231,7 +231,7 @@ def _sum_up_to(times: Times, edges: Times) -> NDArray[np.float64]:
 
 
 def inversions(messages: Messages) -> Flags:
-    """Return which were claimed while one of a higher level stood in line, and stayed there."""
+    """Return which messages were claimed while one of a higher level stood in line, and stayed there."""
     found = np.zeros(len(messages.level), bool)
     claimed = messages.claimed < NEVER
     for level in np.unique(messages.level):
@@ -239,13 +239,13 @@ def inversions(messages: Messages) -> Flags:
         standing = np.searchsorted(np.sort(higher.ready), messages.claimed, "left") - np.searchsorted(
             np.sort(higher.left), messages.claimed, "right"
         )
-        # What was ready and left within one instant never stood.
+        # A message that was ready and left at one instant did not stand in line.
         found |= claimed & (messages.level < level) & (standing > 0)
     return found
 
 
 def starvation(messages: Messages, limits: Limits) -> Flags:
-    """Return which waited too long while others of a higher level were claimed."""
+    """Return which messages waited too long while others of a higher level were claimed."""
     overtaken = np.zeros(len(messages.level), np.int64)
     for level in np.unique(messages.level):
         higher = messages.where((messages.level == level) & (messages.claimed < NEVER))
@@ -257,9 +257,9 @@ def starvation(messages: Messages, limits: Limits) -> Flags:
 
 
 def fairness(messages: Messages, midnight: int) -> list[dict[str, Any]]:
-    """Return for each hour the consumers and Jain's index of what they did: 1 is even, 1/n all to one.
+    """Return for each hour the consumers and Jain's index of their work: 1 is even, 1/n all to one.
 
-    Who had finished something that day before the hour and did so after it could have worked in it too.
+    The consumers of an hour are those that finished messages on that day both before its end and after its start.
     """
     hour = _hour(messages.finished, midnight)
     wanted = (hour >= 0) & messages.accepted & (messages.session >= 0)

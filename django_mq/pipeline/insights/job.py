@@ -1,4 +1,4 @@
-"""From the archive, the history and what is in line now, to the tables of the insights."""
+"""Compute the insights from the archive, the history and the live messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from django_mq.pipeline.source import read
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Columns of a message that the figures are made of.
+#: The columns for the figures.
 NEEDED = (
     "queue",
     "priority",
@@ -33,16 +33,16 @@ NEEDED = (
 
 
 def compute(spark: SparkSession, alias: str, since: date, until: date, limits: Limits = Limits()) -> int:  # noqa: B008 - frozen
-    """Compute the figures of the days from ``since`` to ``until``, both included, in UTC, and keep them.
+    """Compute the figures of the days from ``since`` to ``until``, both included, in UTC, and store them.
 
-    Figures of these days that were there are replaced. Returns how many rows were written; an
-    empty history has none. Raises PipelineError.
+    Existing figures of these days are replaced. Returns how many rows were written, 0 for an
+    empty history. Raises PipelineError.
     """
     if until < since:
         raise PipelineError(f"There is no day from {since} to {until}.")
     with explaining():
         figures = hours(messages(spark, alias, since), alias, since, until, limits).collect()
-    # Who waits now is not known to wait in the hours to come.
+    # Without future hours: how long live messages will wait is unknown.
     now = int(datetime.now(UTC).timestamp() * 1_000_000)
     past = [row.asDict() for row in figures if row["hour"] <= now]
     keep_hours(past, alias)
@@ -51,26 +51,26 @@ def compute(spark: SparkSession, alias: str, since: date, until: date, limits: L
 
 
 def messages(spark: SparkSession, alias: str, since: date) -> DataFrame:
-    """Return all that was finished since, from the archive and the history, and what is in line now."""
+    """Return all messages finished since that day, from the archive and the history, and the live ones."""
     return finished(spark, alias, since, NEEDED).unionByName(in_line(spark, alias))
 
 
 def finished(spark: SparkSession, alias: str, since: date, columns: tuple[str, ...]) -> DataFrame:
-    """Return what was finished since that day, from the archive and the history, each message once."""
+    """Return all messages finished since that day, from the archive and the history, each once."""
     start = datetime(since.year, since.month, since.day, tzinfo=UTC)
     history: DataFrame = read(spark, using=alias, columns=",".join({"id", "finished_at", *columns}))
     found = history.where(history["finished_at"] >= start)
     if any(day >= since.isoformat() for batch in manifest.readable(alias) for day in batch.days):
         there = archived(spark, alias, since=since)
         if manifest.under_way(alias) is not None:
-            # What is written and not purged is in both places.
+            # Rows that are written and not purged are in both places.
             found = found.join(there.select("id"), "id", "left_anti")
         return found.select(*columns).unionByName(there.select(*columns))
     return found.select(*columns)
 
 
 def in_line(spark: SparkSession, alias: str) -> DataFrame:
-    """Return the live messages that are or were ready: they stand in the depth, too."""
+    """Return the live messages that are or were ready: they count for the depth, too."""
     live: DataFrame = read(spark, "live", using=alias)
     return live.where("state in ('ready', 'claimed')").selectExpr(
         "queue",

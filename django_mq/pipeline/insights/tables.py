@@ -1,6 +1,6 @@
-"""Figures into their tables: those of a day that is computed again take the place of the old ones.
+"""Write the figures to their tables, replacing those of the same days.
 
-Why attempts failed and messages died is a matter of SQL, as these rows are few.
+The causes of failed attempts and dead letters are counted in SQL, because these rows are few.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 #: Rows of one upsert.
 CHUNK = 500
-#: Maintenance deletes failed attempts that are older: of such days the causes that are known stay as they are.
+#: Maintenance deletes failed attempts after this time: the causes of older days are not counted again.
 ATTEMPTS_STAY_DAYS = 30
-#: Queue, day, whether it was a dead letter or else a failed attempt, and reason.
+#: Queue, day, True for a dead letter or False for a failed attempt, and reason.
 Cause = tuple[str, date, bool, str]
 
 
 def keep_hours(rows: list[dict[str, Any]], alias: str) -> None:
-    """Write the hours as the groups have counted them.
+    """Write the figures of the hours.
 
-    A queue's day that is among them is replaced whole: with fewer levels, or without what was
-    restored elsewhere, rows of the last time would be left over. A day of which nothing is left to
-    count keeps the figures it has.
+    All rows of a queue and day are replaced: with fewer levels, or after a restore
+    elsewhere, old rows would be left over. A day without messages
+    keeps its old figures.
     """
     made = [_hour(row) for row in rows]
     queues: defaultdict[date, set[str]] = defaultdict(set)
@@ -59,7 +59,7 @@ def _hour(row: dict[str, Any]) -> InsightHour:
 
 
 def upsert(model: Any, rows: Iterable[Any], key: list[str], alias: str) -> None:
-    """Write rows over those that have the same key: another job may have written them meanwhile."""
+    """Write rows, replacing those of the same key: another job may have written them meanwhile."""
     fields = [field.name for field in model._meta.concrete_fields if field.name not in {"id", *key}]
     named = connections[alias].features.supports_update_conflicts_with_target
     model.objects.using(alias).bulk_create(
@@ -68,9 +68,9 @@ def upsert(model: Any, rows: Iterable[Any], key: list[str], alias: str) -> None:
 
 
 def keep_causes(alias: str, since: date, until: date) -> None:
-    """Count the causes of these days, and put them in the place of those that were counted before.
+    """Count the causes of these days, and replace those counted before.
 
-    A dead letter that was sent on or deleted since then is no longer counted.
+    Dead letters that have been redriven or deleted since then are no longer counted.
     """
     whole = max(since, datetime.now(UTC).date() - timedelta(days=ATTEMPTS_STAY_DAYS - 1))
     with transaction.atomic(using=alias):
@@ -93,7 +93,7 @@ def failures(alias: str, since: date, until: date) -> dict[Cause, int]:
 
 
 def dead_letters(alias: str, since: date, until: date) -> dict[Cause, int]:
-    """Return how many messages are dead letters, by cause: where they died, or in the queue that takes them."""
+    """Return how many dead letters there are by cause, in the queues where they died and in dead-letter queues."""
     messages = Message.objects.using(alias)
     here = messages.filter(state=Message.Status.DEAD).annotate(
         name=F("queue__name"), at=F("dead_at"), reason=F("dead_reason")
@@ -113,7 +113,7 @@ def _count(rows: QuerySet[Any], since: date, until: date, *, dead: bool) -> dict
     days = rows.annotate(day=UTCDate("at")).filter(day__gte=since, day__lte=until)
     found: dict[Cause, int] = {}
     for name, day, reason, count in days.order_by().values_list("name", "day", "reason").annotate(n=Count("id")):
-        # Two long reasons may be one when they are cut.
+        # Two long reasons may be equal after the cut.
         cause = (name or "", day, dead, (reason or "")[:255])
         found[cause] = found.get(cause, 0) + count
     return found

@@ -1,6 +1,6 @@
-"""What would have happened, had the queue or its workers been others?
+"""Simulations: how other settings of a queue or its workers would have changed a day.
 
-A recorded day goes once more through the engine that the workers use, under other
+A recorded day goes through the engine once more, with other
 settings, on a clock that jumps from event to event. ``simulation`` needs the engine
 alone; ``job`` runs one scenario per task.
 """

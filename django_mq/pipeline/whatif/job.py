@@ -1,4 +1,4 @@
-"""Many scenarios at once, one per task, and the report that ranks them."""
+"""Run many scenarios at once, one per task, and rank them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from django_mq.pipeline.whatif.scenario import Scenario
 
-#: The name under which the report has what really happened.
+#: The name of the recorded day in the report.
 REALITY = "what happened"
-#: Columns that a trace has.
+#: The columns of a trace.
 TRACED = ("id", "priority", "ready_at", "claimed_at", "finished_at")
 SCHEMA = (
     "scenario string, class int, messages bigint, mean double, p50 double, p95 double, p99 double,"
@@ -37,10 +37,10 @@ ALL = -1
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How long one class waited in one scenario, in seconds. Class -1 is all; rank 1 is the shortest p95.
+    """How long the messages of one class waited in one scenario, in seconds.
 
-    ``messages`` are those that were worked on, and the times are None if there are none. ``losses`` says why
-    messages were not done, and how many.
+    Class -1 is all; rank 1 is the shortest p95. ``messages`` are those that were handled; without any, the times
+    are None. ``losses`` are the numbers of messages that were not done, by reason.
     """
 
     scenario: str
@@ -55,7 +55,7 @@ class Outcome:
 
 
 def what_if(trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10) -> list[Outcome]:
-    """Return the outcome of every scenario and class, and of what really happened, ranked within each class.
+    """Return the outcome of every scenario and class, and of the recorded day, ranked within each class.
 
     ``trace`` has the columns of the history, of one queue's accepted messages. A class is a
     level of the recorded queue. Raises PipelineError.
@@ -73,8 +73,8 @@ def what_if(trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10) -
         "greatest(unix_micros(finished_at) - unix_micros(claimed_at), 0) / 1e6 service",
         "greatest(unix_micros(claimed_at) - unix_micros(ready_at), 0) / 1e6 waited",
     )
-    # Each scenario has the whole trace, which is read once, and is a task by itself. The first one tells of what
-    # really happened as well: that would be a task of nothing but reading.
+    # Each scenario is a task with the whole trace, which is read once. The first task also returns the recorded
+    # day, which would only read in a task of its own.
     whole = rows.repartition(1).persist()
     lanes: list[list[Scenario | None]] = [[one] for one in scenarios]
     lanes[0].insert(0, None)
@@ -85,13 +85,13 @@ def what_if(trace: DataFrame, scenarios: Sequence[Scenario], levels: int = 10) -
         finally:
             whole.unpersist()
     if not found:
-        raise PipelineError("There is nothing to simulate: no message of that queue was done then.")
+        raise PipelineError("There is nothing to simulate: no message of that queue was done on that day.")
     return ranked([Outcome(*row) for row in found])
 
 
 @contextmanager
 def _tasks_apart(spark: SparkSession) -> Iterator[None]:
-    """Let a union have a task for each of its parts: Spark 4.1 and later would make one task of them all."""
+    """Give each part of a union its own task: Spark 4.1 and later would make one task of them all."""
     name = "spark.sql.unionOutputPartitioning"
     before = spark.conf.get(name, None)
     spark.conf.set(name, "false")
@@ -105,7 +105,7 @@ def _tasks_apart(spark: SparkSession) -> Iterator[None]:
 
 
 def ranked(outcomes: list[Outcome]) -> list[Outcome]:
-    """Return them by class, the shortest p95 first; what really happened takes part."""
+    """Return the outcomes by class, the shortest p95 first, the recorded day included."""
 
     def order(one: Outcome) -> tuple[int, float, float, str]:
         p95, mean = (inf if time is None else time for time in (one.p95, one.mean))
@@ -145,7 +145,7 @@ def _simulated(table: pa.Table, priorities: Sequence[int], scenario: Scenario | 
 
 
 def _numbers(table: pa.Table, name: str) -> list[Any]:
-    """Return a column's numbers, by way of numpy: Arrow makes a scalar of its own of each first."""
+    """Return a column's numbers, through numpy: Arrow makes a scalar object of each first."""
     found: list[Any] = table.column(name).to_numpy().tolist()
     return found
 
@@ -153,11 +153,11 @@ def _numbers(table: pa.Table, name: str) -> list[Any]:
 def spreads(name: str, found: Simulated, classes: Sequence[int]) -> list[tuple[Any, ...]]:
     """Return a row for all messages and one for each class.
 
-    It has the number, the mean and percentiles of the waits, and why messages were not done, and how many.
+    It has the number of waits, their mean and percentiles, and the losses by reason.
     """
     import numpy as np
 
-    # What was never worked on becomes NaN.
+    # None, for messages that were never handled, becomes NaN.
     waits, levels = np.array(found.waits, dtype=float), np.array(classes)
     worked_on = ~np.isnan(waits)
     losses: dict[int, Counter[str]] = {level: Counter() for level in [ALL, *sorted(set(classes))]}
@@ -176,7 +176,7 @@ def spreads(name: str, found: Simulated, classes: Sequence[int]) -> list[tuple[A
 
 
 def trace_of(spark: SparkSession, alias: str, queue: str, day: date) -> DataFrame:
-    """Return the messages of a queue that became ready on that day (UTC) and were done."""
+    """Return the messages of a queue that became ready on that day (UTC) and were accepted."""
     from pyspark.sql import functions as f
 
     from django_mq.pipeline.insights.job import finished
@@ -187,6 +187,6 @@ def trace_of(spark: SparkSession, alias: str, queue: str, day: date) -> DataFram
 
 
 def recorded_consumers(trace: DataFrame) -> int:
-    """Return how many messages of the trace were at work at once."""
+    """Return how many messages of the trace were handled at once."""
     spans = trace.selectExpr("unix_micros(claimed_at) a", "unix_micros(finished_at) b").collect()
     return max(1, most_at_once((row["a"], row["b"]) for row in spans))

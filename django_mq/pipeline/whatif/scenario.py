@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KINDS = ("priority", "fifo")
-#: The options that a simulated queue follows. What the others need, such as groups, the history does not say.
+#: The options of a simulated queue. The others need facts that the history does not have, such as groups.
 SIMULATED: Final = (
     "kind",
     "levels",
@@ -37,17 +37,17 @@ SIMULATED: Final = (
 class Scenario:
     """One set of settings; the defaults are one consumer that takes one message at a time.
 
-    Raises PipelineError for what cannot be, or cannot be simulated.
+    Raises PipelineError for wrong settings, and for those that cannot be simulated.
     """
 
     name: str
-    #: How many messages are worked on at once.
+    #: How many messages are handled at once.
     consumers: int = 1
-    #: How many messages a consumer holds, the one it works on included.
+    #: How many messages a consumer holds, the one that it handles included.
     credit: int = 1
-    #: Times at work are multiplied by this, 0.5 being workers twice as fast.
+    #: Factor of the handling times: 0.5 means workers twice as fast.
     service: float = 1.0
-    #: Messages come so many times as fast.
+    #: How many times as fast messages arrive.
     arrivals: float = 1.0
     #: The share of deliveries that fail, 0 to 1, drawn at random; the same deliveries in every scenario.
     failures: float = 0.0
@@ -77,7 +77,7 @@ class Scenario:
 
 
 def simulated(options: QueueOptions) -> QueueOptions:
-    """Return a queue's options as far as they can be simulated; of its limits, that of messages."""
+    """Return a queue's options that can be simulated; of its limits, that of messages."""
     known = {name: getattr(options, name) for name in SIMULATED}
     if options.max_messages is None:
         del known["overflow"]
@@ -85,7 +85,7 @@ def simulated(options: QueueOptions) -> QueueOptions:
 
 
 def parse(text: str) -> Scenario:
-    """Return the scenario that ``name:consumers=4,kind=fifo`` describes. Raises PipelineError."""
+    """Return the scenario of a text such as ``name:consumers=4,kind=fifo``. Raises PipelineError."""
     name, _, rest = text.partition(":")
     types = {item.name: str(item.type) for item in fields(Scenario) if item.name not in {"name", "queue"}}
     own: dict[str, str | int | float] = {}
@@ -100,5 +100,5 @@ def parse(text: str) -> Scenario:
             given[key] = {"int": int, "float": float}.get(wanted, str)(value)
         except ValueError:
             raise PipelineError(f"Scenario {name!r}: {key} is {value!r}; it has to be a number.") from None
-    # The fields' own types, as read above.
+    # The values have the fields' types.
     return Scenario(name=name, queue=QueueOptions(**options), **own)  # type: ignore[arg-type]

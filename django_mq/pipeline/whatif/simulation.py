@@ -1,9 +1,9 @@
-"""A trace through the engine, on a clock that jumps from event to event.
+"""Simulate a trace with the engine, on a clock that jumps from event to event.
 
-There are three kinds of event: a message arrives, a consumer is done with one, and the
+There are three kinds of event: a message arrives, a consumer finishes one, and the
 queue's own times: a retry becomes due, a message expires. After each, consumers pull as
-workers do: as long as they have credit and the queue has something. A consumer works on
-what it holds in the order in which it was given it.
+workers do: while they have credit and the queue has messages. A consumer handles
+its messages in order of delivery.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
     from django_mq.pipeline.whatif.scenario import Scenario
 
-#: Why a message was not done, where the queue has not taken it, and where its last attempt has failed.
+#: Reasons why a message was not done: the queue did not take it, or its last attempt failed.
 REFUSED, DROPPED, DEAD = "refused", "dropped", "dead"
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One message of a trace: when it came, how urgent it was, how long it took. In seconds."""
+    """One message of a trace: when it arrived, its priority, and how long it was handled. In seconds."""
 
     at: float
     priority: int
@@ -44,9 +44,9 @@ class Arrival:
 
 
 class Simulated(NamedTuple):
-    """What became of a trace, in the trace's order."""
+    """The result of a simulation, in the trace's order."""
 
-    #: How long each message waited until it was first worked on, in seconds; None: it never was.
+    #: How long each message waited for its first attempt, in seconds; None: it had none.
     waits: list[float | None]
     #: Why each message was not done: refused, dropped, expired, replaced or dead; None: it was done.
     losses: list[str | None]
@@ -54,7 +54,7 @@ class Simulated(NamedTuple):
 
 @dataclass(slots=True)
 class Worker:
-    """A consumer, and what it has been given and has not begun."""
+    """A consumer, and the messages that it holds and has not begun."""
 
     consumer: Consumer
     held: deque[Entry] = field(default_factory=deque)
@@ -62,12 +62,12 @@ class Worker:
 
 
 def simulate(trace: Sequence[Arrival], scenario: Scenario) -> Simulated:
-    """Return what becomes of each message of a trace, which is in the order of arrival."""
+    """Return the result for each message of a trace, which is in order of arrival."""
     return Simulation(trace, scenario).run()
 
 
 class Simulation:
-    """One run, which listens to its queue."""
+    """One run, which is the listener of its queue."""
 
     def __init__(self, trace: Sequence[Arrival], scenario: Scenario) -> None:
         self.trace = trace
@@ -75,7 +75,7 @@ class Simulation:
         options = scenario.queue
         # Without jitter, so that two scenarios differ only by their settings.
         rules = replace(Rules.of(options), duplicates=0, backoff=replace(options.backoff, jitter=0.0))
-        #: Whether messages may fail, expire or find no room. To ask for it takes as long as all the rest.
+        #: Whether messages may fail, expire or find no room. Checking for that takes as long as all the rest.
         self._constrained = scenario.failures > 0 or options.is_limited or rules.lifetime != UNBOUNDED
         self.broker = Broker(listener=self if self._constrained else None)
         for name in filter(None, {options.dead_letter_queue, options.expiry_queue}):
@@ -83,22 +83,22 @@ class Simulation:
         # No other queue can have this name.
         self.queue = self.broker.declare("", rules)
         self.producer = Producer("trace") if options.overflow == "flow" else None
-        #: Messages that have come and wait for room in the queue.
+        #: Messages that have arrived and wait for room in the queue.
         self.outside: deque[int] = deque()
         self.waits: list[float | None] = [None] * len(trace)
         self.losses: list[str | None] = [None] * len(trace)
         self.workers = [Worker(Consumer(str(n), WindowCredit(scenario.credit))) for n in range(scenario.consumers)]
         for worker in self.workers:
             self.queue.add_consumer(worker.consumer)
-        #: Consumers with credit, the longest idle first: each is there once for each message it may take.
+        #: Consumers with credit, the longest idle first, each once for every message that it may take.
         self.free: deque[Worker] = deque(worker for _ in range(scenario.credit) for worker in self.workers)
-        #: (when, number, worker) of work that ends; the number settles ties.
+        #: (when, number, worker) of work that ends; the number breaks ties.
         self.ends: list[tuple[float, int, Worker]] = []
         self._number = 0
         self._passed = 0.0
 
     def run(self) -> Simulated:
-        """Go through all events."""
+        """Process all events."""
         for number, arrival in enumerate(self.trace):
             now = self._arrives(arrival)
             self._pass_until(now)
@@ -107,22 +107,22 @@ class Simulation:
             self._let_in(now)
             self._deliver(now)
         self._pass_until(float("inf"))
-        for number in self.outside:  # nothing makes room for it any more
+        for number in self.outside:  # no event makes room any more
             self.losses[number] = REFUSED
         return Simulated(self.waits, self.losses)
 
-    # What the queue tells.
+    # The listener of the queue.
 
     def arrived(self, queue: str, entry: Entry) -> None:
-        """Nothing is to be noted."""
+        """Do nothing."""
 
     def departed(self, queue: str, entry: Entry, cause: Cause) -> None:  # noqa: ARG002
-        """Note why a message is gone that was not done."""
+        """Store why a message is gone that was not accepted."""
         if cause is not Cause.ACCEPTED:
             self.losses[int(entry.message.id)] = cause.value
 
     def deleted(self, queue: str) -> None:
-        """Nothing is to be noted."""
+        """Do nothing."""
 
     # Events.
 
@@ -130,7 +130,7 @@ class Simulation:
         return arrival.at / self.scenario.arrivals
 
     def _pass_until(self, now: float) -> None:
-        """Let everything happen that happens before the next arrival."""
+        """Process all events before the next arrival."""
         while (at := self._next_time()) is not None and at <= now:
             if self.ends and self.ends[0][0] == at:
                 self._finish()
@@ -141,7 +141,7 @@ class Simulation:
             self._passed = at
 
     def _next_time(self) -> float | None:
-        """Return when something happens next by itself; what is overdue, as a message that came back, now."""
+        """Return the time of the next event of the queue or a worker; now if it is overdue."""
         done_at = self.ends[0][0] if self.ends else None
         due_at = self.broker.next_time() if self._constrained else None
         if due_at is None:
@@ -150,7 +150,7 @@ class Simulation:
         return due_at if done_at is None else min(done_at, due_at)
 
     def _let_in(self, now: float) -> None:
-        """Publish what has come, unless the publisher has to wait for room, and has the patience."""
+        """Publish the messages that have arrived, unless the publisher still waits for room."""
         while self.outside:
             arrival = self.trace[self.outside[0]]
             is_late = now - self._arrives(arrival) > self.scenario.queue.wait_seconds
@@ -168,7 +168,7 @@ class Simulation:
                 self.losses[number] = REFUSED
 
     def _finish(self) -> None:
-        """End the work that ends next, and let its consumer begin with what it holds."""
+        """End the work that ends next, and let its consumer begin the next message."""
         at, _, worker = heappop(self.ends)
         entry, worker.at_work = worker.at_work, None
         if entry is not None:
@@ -212,7 +212,7 @@ class Simulation:
 
 
 def most_at_once(spans: Iterable[tuple[float, float]]) -> int:
-    """Return how many spans of work overlapped at most: how many consumers there were at least.
+    """Return how many spans of work overlapped at most, which is the least possible number of consumers.
 
     >>> most_at_once([(0, 2), (1, 3), (2, 4)])
     2
