@@ -59,8 +59,8 @@ def _begin(alias: str, **fields: object) -> ArchiveBatch:
         if cut_off.days and cut_off.days != fields.get("days"):
             day = min(cut_off.days)
             raise ArchiveBusy(
-                f"The restore of {day} was interrupted; finish it with mq_spark restore --day {day} first, or what "
-                "it has restored would be archived twice."
+                f"The restore of {day} was interrupted; finish it with mq_spark restore --day {day} first, or its "
+                "rows would be archived twice."
             )
     try:
         with transaction.atomic(using=alias):
