@@ -133,11 +133,9 @@ class LiveConsumers:
         return self.is_live(consumer)
 
     def is_live(self, consumer: "Consumer") -> bool:
-        """Whether the consumer may receive."""
         return consumer in self._live or (self._lasting and may_receive(consumer, self._live, self.most))
 
     def live(self) -> "frozenset[Consumer]":
-        """Return the consumers that receive."""
         return frozenset(self._live)
 
     def remove(self, consumer: "Consumer") -> "Consumer | None":

@@ -220,7 +220,6 @@ class Consumers:
 
     @property
     def priorities_differ(self) -> bool:
-        """Whether not all consumers have the same priority."""
         return len(self._ranks) > 1
 
     def in_turn(self) -> Iterator[Consumer]:

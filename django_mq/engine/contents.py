@@ -205,7 +205,6 @@ class Contents:
         self.depart(entry, Cause.REPLACED)
 
     def claimed_by(self, consumer: "Consumer", entry: "Entry") -> None:
-        """Note that an entry has just been claimed."""
         self.claimed += 1
         if consumer.stealable:
             entry.lend()  # and it may still expire
@@ -382,7 +381,7 @@ class Contents:
         return False
 
     def steal(self, entry: "Entry", cause: Cause) -> bool:
-        """Take a stealable entry away; False if it is none.
+        """Take a stealable entry away; False if it is not stealable.
 
         The settlement of its holder will be void, and return the credit.
         """
@@ -403,12 +402,11 @@ class Contents:
         return self.steal(entry, cause) or self.take_out(entry, cause)
 
     def take_all(self, states: "Container[State]", cause: Cause = Cause.KILLED) -> "list[Entry]":
-        """Remove every entry in one of these states, in order, except those that consumers hold for good."""
+        """Remove every unclaimed or stealable entry in one of these states, in order; return them."""
         taken = [entry for entry in chain(self.stealable(), self.waiting()) if entry.state in states]
         return [entry for entry in taken if self.take_back(entry, cause)]
 
     def expire_entry(self, entry: "Entry") -> None:
-        """Remove an entry that has expired."""
         self._expired(entry)
         if not self.steal(entry, Cause.EXPIRED):
             self._take_from_place(entry)

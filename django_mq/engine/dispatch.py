@@ -53,7 +53,6 @@ class Dispatch:
 
     @property
     def groups(self) -> "Groups | None":
-        """The queue's groups, if it has any."""
         return self.consumers.groups
 
     # The line.

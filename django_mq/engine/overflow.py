@@ -1,7 +1,7 @@
 """What to do when a queue is full.
 
-Entries in every state count. A queue may stay over its limit for a while:
-an entry that a consumer holds for good is not evicted.
+Entries in every state count. A queue may stay over its limit for a while, because
+claimed entries are not evicted unless they are stealable.
 
 With ``ready_only``, a ring counts ready messages only (Artemis): each message that becomes ready evicts
 at most one other, so a smaller limit alone evicts nothing.
@@ -63,7 +63,6 @@ class Limits:
         check_bounds(0, messages=self.messages, size_bytes=self.size_bytes)
 
     def exceeded_by(self, messages: int, size_bytes: int) -> bool:
-        """Whether this many messages or bytes exceed the limits."""
         return (self.messages is not None and messages > self.messages) or (
             self.size_bytes is not None and size_bytes > self.size_bytes
         )
@@ -119,7 +118,6 @@ class Producer:
 
     @property
     def blocked(self) -> bool:
-        """Whether it may publish nothing for now."""
         return bool(self.waits_for)
 
     def resume(self, flow: "ProducerFlow") -> None:
@@ -146,7 +144,6 @@ class ProducerFlow:
             producer.waits_for.add(self)
 
     def resume(self) -> None:
-        """Let all producers of the queue go on."""
         self.stopped = False
         waiting, self._waiting = self._waiting, {}
         for producer in waiting:

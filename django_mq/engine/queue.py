@@ -924,7 +924,6 @@ class Queue:
         self._set_paused(True)
 
     def resume(self) -> None:
-        """Deliver again."""
         self._set_paused(False)
 
     def _set_paused(self, paused: bool) -> None:
@@ -1006,7 +1005,7 @@ class Queue:
         """Move an entry that no consumer holds; False if it cannot be taken.
 
         It arrives as a new one, with its schedule and its expiry. Raises IllegalMove if the target
-        is this queue, QueueFull if it would exceed the target's limits, with any overflow but a ring's, and
+        is this queue, QueueFull if it would exceed the target's limits, even if publishers may exceed them, and
         the errors of ``publish`` for the target; nothing is moved then. With ``more``
         others follow: call ``entered`` after the last.
         """
@@ -1112,7 +1111,6 @@ class Queue:
                 self._dispatch.look_again(self._dispatch.groups.close(group))
 
     def reset_groups(self) -> None:
-        """Let all groups find new owners."""
         with self.lock:
             if self._dispatch.groups is not None:
                 self._dispatch.look_again(self._dispatch.groups.reset())

@@ -165,7 +165,7 @@ class QueuePolicy:
     #: until it leaves, even if the queue's options change; else it takes a slot when it subscribes, loses it at
     #: once when there are fewer, and new rules for groups begin without owners.
     owns_until_it_leaves: bool = False
-    #: Duplicate ids are remembered until maintenance after their time; else exactly for their time.
+    #: Duplicate ids above the number are forgotten by maintenance only; else at once.
     remembers_at_least: bool = False
 
 

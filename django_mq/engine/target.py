@@ -55,7 +55,6 @@ class Target:
 
     @property
     def consumers(self) -> tuple[Consumer, ...]:
-        """The consumers of the target, in order of subscription."""
         return tuple(consumer for _, consumer in self._subscriptions)
 
     def subscribe(self, queue: "Queue", **options: Any) -> Consumer:
@@ -162,7 +161,6 @@ class Target:
         self._set_paused(True)
 
     def resume(self) -> None:
-        """Receive again."""
         self._set_paused(False)
 
     def _set_paused(self, paused: bool) -> None:

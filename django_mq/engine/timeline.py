@@ -95,12 +95,10 @@ class Calendar:
         self.quiet_until = NEVER
 
     def hold(self, entry: "Entry") -> None:
-        """Keep a scheduled entry until it is due."""
         self.schedule.add(entry)
         self.quiet_until = min(self.quiet_until, self.schedule.next_time())
 
     def watch(self, entry: "Entry") -> None:
-        """Note when an entry expires."""
         self.expiring.add(entry)
 
     def look_again(self) -> None:
@@ -137,7 +135,6 @@ class Holding:
         yield from self._overdue
 
     def add(self, entry: "Entry") -> None:
-        """Keep an entry until its time has passed."""
         self._waiting.add(entry)
 
     def next_time(self) -> float:

@@ -40,7 +40,6 @@ class Dataset:
     columns: tuple[Column, ...]
 
     def rows(self, alias: str) -> QuerySet[Any]:
-        """Return all rows of the dataset."""
         if self.name == "history":
             return History.objects.using(alias)
         messages = Message.objects.using(alias)

@@ -80,7 +80,6 @@ def outgoing_messages(batch: pa.RecordBatch) -> Iterator[OutgoingMessage]:
 
 
 def rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """Yield the batch's rows."""
     return zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 

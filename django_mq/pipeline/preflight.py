@@ -96,7 +96,7 @@ def _greet(host: str, port: int) -> None:
 
 
 def check_packages() -> None:
-    """Return if all packages are installed. Raises SparkUnavailable."""
+    """Raise SparkUnavailable unless all packages are installed."""
     _check_installed("Spark", PACKAGES, "django-mq[spark]")
 
 

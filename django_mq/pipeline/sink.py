@@ -47,21 +47,16 @@ class Sink:
         self.alias = executors.check_alias(given.get("using"))
 
     def publish(self, batches: Iterator[pa.RecordBatch], batch: int = 0, query_id: str = "") -> Written:
-        """Publish this task's rows."""
         arguments = (self.key, batch, query_id)
         return Written(executors.in_task(TASKS, "publish_for_sink", batches, self.alias, arguments))
 
 
 class MessageWriter(Sink, DataSourceArrowWriter):
-    """Publishes the rows of a batch."""
-
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         return self.publish(iterator)
 
 
 class MessageStreamWriter(Sink, DataSourceStreamArrowWriter):
-    """Publishes the rows of each batch of a stream."""
-
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         from pyspark import TaskContext
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from django_mq.stores.base import Store
 
-#: The longest wait for writers; after it the batch ends at the former sealed id.
+#: The longest wait for writers; after it the batch is empty.
 PATIENCE_SECONDS = 5.0
 LOOK_SECONDS = 0.05
 

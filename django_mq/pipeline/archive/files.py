@@ -128,7 +128,6 @@ def delete(path: str) -> None:
 
 @reaching
 def write_text(path: str, text: str) -> None:
-    """Write a small file."""
     system, inner = opened(path)
     system.create_dir(inner.rpartition("/")[0], recursive=True)
     with system.open_output_stream(inner) as file:

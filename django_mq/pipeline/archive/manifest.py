@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: The lease of a process in seconds: a killed one blocks the others no longer.
+#: How long a killed process blocks the others.
 LEASE_SECONDS = 30.0
 
 
@@ -200,7 +200,6 @@ def mark_purged(batch: ArchiveBatch, alias: str, attempt: UUID, deleted: int) ->
 
 
 def count(days: Mapping[str, list[str]]) -> int:
-    """Return the number of rows of all days together."""
     return sum(int(rows) for rows, _ in days.values())
 
 

@@ -98,7 +98,6 @@ class Simulation:
         self._passed = 0.0
 
     def run(self) -> Simulated:
-        """Process all events."""
         for number, arrival in enumerate(self.trace):
             now = self._arrives(arrival)
             self._pass_until(now)
