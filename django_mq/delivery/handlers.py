@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Claimed
 
 
-#: Messages a handler holds at a time unless it says otherwise.
-DEFAULT_CREDIT = 20
+#: The least credit of a handler that names none, and the messages for each thread of its worker if that is more.
+LEAST_CREDIT = 20
+CREDIT_PER_THREAD = 4
 #: Priorities of consumers reach so far up and down: what fits into four bytes.
 PRIORITIES = 2**31 - 1
 
@@ -42,6 +43,7 @@ class Handler:
 
     queue: str
     function: Callable[[ReceivedMessage], Any]
+    #: How many messages a worker holds for it; 0 for a number that follows the worker's threads.
     credit: int
     time_limit_seconds: float | None
     transactional: bool = False
@@ -54,6 +56,10 @@ class Handler:
         """The function's dotted name, as shown to the operator."""
         return ".".join(_place_of(self.function))
 
+    def credit_with(self, threads: int) -> int:
+        """Return the credit in a worker with this number of threads."""
+        return self.credit or max(LEAST_CREDIT, CREDIT_PER_THREAD * threads)
+
 
 _handlers: dict[str, list[Handler]] = {}
 
@@ -61,7 +67,7 @@ _handlers: dict[str, list[Handler]] = {}
 def consumer(
     queue: str,
     *,
-    credit: int = DEFAULT_CREDIT,
+    credit: int | None = None,
     time_limit_seconds: float | None = None,
     transactional: bool = False,
     priority: int = 0,
@@ -72,7 +78,8 @@ def consumer(
     It is called with one message, in some thread. Returning accepts the message; raising
     counts a failed attempt, which is repeated after the queue's backoff until its maximum
     is reached; ``errors.Reject``, ``Release`` and ``Retry`` choose an outcome. ``credit``
-    is how many messages one worker holds for it at a time. A call that exceeds
+    is how many messages one worker holds for it at a time: by default four for each of the worker's threads, and
+    at least 20. A call that exceeds
     ``time_limit_seconds`` counts as failed; its thread is given up, since Python cannot
     stop it.
 
@@ -93,7 +100,7 @@ def consumer(
     """
     if not is_name(queue):
         raise ConfigurationError(f"@consumer wants the name of a queue, as in @consumer('orders'), not {queue!r}.")
-    if credit < 1:
+    if credit is not None and credit < 1:
         raise ConfigurationError(f"credit of the handler of {queue!r} is {credit}; use 1 or more.")
     if time_limit_seconds is not None and not time_limit_seconds > 0:
         raise ConfigurationError(f"time_limit_seconds of the handler of {queue!r} is {time_limit_seconds}.")
@@ -117,7 +124,7 @@ def consumer(
         handler = Handler(
             queue=name,
             function=function,
-            credit=credit,
+            credit=credit or 0,
             time_limit_seconds=time_limit_seconds,
             transactional=transactional,
             priority=priority,

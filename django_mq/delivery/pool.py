@@ -71,8 +71,8 @@ class Pool:
         """Whether so many threads are abandoned that no further one is replaced."""
         return self.abandoned >= max(self.slots, LEAST_ABANDONED)
 
-    def wake(self, *, patient: bool = False) -> None:
-        """Tell idle threads that there are messages; if ``patient``, let one of them begin first.
+    def wake(self, messages: int | None = None, *, patient: bool = False) -> None:
+        """Wake an idle thread for each of so many messages, or all; if ``patient``, let one of them begin first.
 
         Who goes on at once keeps the interpreter to itself while the message waits for it.
         """
@@ -80,7 +80,7 @@ class Pool:
             self._news += 1
             self._begun.clear()
             idle = self._parked
-            self._changed.notify_all()
+            self._changed.notify(idle if messages is None else messages)
         if patient and idle:
             self._begun.wait(BEGIN_SECONDS)
 

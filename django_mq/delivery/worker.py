@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ class Worker:
     ) -> None:
         self._alias = using or conf.load().DATABASE
         self._name = name
-        self._handlers = list(handlers)
+        self._handlers = [replace(handler, credit=handler.credit_with(threads)) for handler in handlers]
         check_transactions(self._handlers, self._alias)
         self._policies = Policies(dict.fromkeys(handler.queue for handler in self._handlers))
         self._stopping = False
@@ -248,7 +249,7 @@ class Worker:
         dispatcher.offer(message for message in claimed if self._is_for_a_handler(message))
         if claimed:
             # With more to claim, the driver is in as much of a hurry as the threads.
-            self._pool.wake(patient=not self.runtime.fetcher.backlog)
+            self._pool.wake(len(claimed), patient=not self.runtime.fetcher.backlog)
         return len(claimed)
 
     def _is_for_a_handler(self, message: Claimed) -> bool:

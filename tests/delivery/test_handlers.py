@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
 from django_mq.api import consumer
-from django_mq.delivery.handlers import DEFAULT_CREDIT, discover, forget, handler_of, sole_handlers
+from django_mq.delivery.handlers import discover, forget, handler_of, sole_handlers
 from django_mq.errors import ConfigurationError, NoHandler
 
 if TYPE_CHECKING:
@@ -36,10 +36,19 @@ def test_a_decorated_function_handles_its_queue_and_stays_callable() -> None:
     )
 
 
-def test_credit_has_a_default() -> None:
+@pytest.mark.parametrize(("threads", "credit"), [(1, 20), (4, 20), (5, 20), (6, 24), (64, 256)])
+def test_without_a_credit_a_handler_holds_four_messages_for_each_thread_and_at_least_20(
+    threads: int, credit: int
+) -> None:
     consumer("handled-here")(print)
 
-    assert handler_of("handled-here").credit == DEFAULT_CREDIT
+    assert handler_of("handled-here").credit_with(threads) == credit
+
+
+def test_a_credit_that_is_named_does_not_follow_the_threads() -> None:
+    consumer("handled-here", credit=3)(print)
+
+    assert handler_of("handled-here").credit_with(64) == 3
 
 
 def test_a_second_handler_of_a_queue_is_refused_and_the_first_is_named() -> None:

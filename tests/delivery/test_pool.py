@@ -80,6 +80,24 @@ def test_an_idle_thread_begins_when_it_is_woken() -> None:
         wait_until(lambda: counter.done)
 
 
+def test_as_many_idle_threads_wake_as_there_are_messages() -> None:
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(threading.get_ident())
+
+    pool = Pool(4, next_attempt=look, on_done=lambda *_: None, on_idle=lambda: None)
+    try:
+        wait_until(lambda: pool._parked == 4)
+        looks.clear()
+        pool.wake(2)
+        wait_until(lambda: len(looks) >= 2 and pool._parked == 4)
+
+        assert len(looks) == 2
+    finally:
+        pool.stop()
+
+
 def test_who_offers_messages_waits_for_no_thread_for_long() -> None:
     looking, go_on = threading.Event(), threading.Event()
 

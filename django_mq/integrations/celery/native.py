@@ -269,7 +269,7 @@ class NativeConsumer:
 
     @property
     def _limit(self) -> int:
-        return self._transport.given_credit or self._handler.credit
+        return self._transport.given_credit or self._handler.credit_with(self._consumer.controller.concurrency)
 
     def take(self, claimed: Claimed) -> None:
         """Hand a claimed message to Celery's own strategy, as any task message."""

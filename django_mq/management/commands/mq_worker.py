@@ -49,7 +49,9 @@ class Command(MQCommand):
         _show_log()
         worker = Worker(handlers, threads=options["threads"], using=alias, name=options["name"])
         signals = _Signals(self, worker)
-        taken = ", ".join(f"{handler.queue} (credit {handler.credit})" for handler in handlers)
+        taken = ", ".join(
+            f"{handler.queue} (credit {handler.credit_with(options['threads'])})" for handler in handlers
+        )
         self.stdout.write(
             f"{worker.session.name} consumes {taken} of database {alias!r} "
             f"with {plural(options['threads'], 'thread')}."
