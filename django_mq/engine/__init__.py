@@ -17,7 +17,7 @@ Parts
 
 Locks
     One lock per queue, or one for all queues of a broker. Every method of a queue takes it. Nothing
-    else in the package takes a lock but ``Timer``, which has its own. A consumer's
+    else in the package takes a lock. A consumer's
     ``wake`` is called under the queue's lock and must not call the queue.
 
 States (the table is in ``states``)::

@@ -8,7 +8,7 @@ many consumers there are.
 from bisect import insort
 from collections import OrderedDict
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
 from django_mq.engine.arbiter import first_taker
@@ -35,35 +35,16 @@ Line = OrderedDict[Consumer, None]
 class Rank:
     """The consumers of one priority that compete for entries."""
 
-    __slots__ = ("_turn", "interested", "members", "notified", "priority")
+    __slots__ = ("interested", "members", "notified", "priority", "turn")
 
     def __init__(self, priority: int) -> None:
         self.priority = priority
         #: All consumers of this priority, the resting ones included, in order of subscription.
         self.members: list[Consumer] = []
-        self._turn = 0
+        #: The index of the next member in turn; turns begin anew when a consumer comes or goes.
+        self.turn = 0
         self.interested: Line = OrderedDict()
         self.notified: Line = OrderedDict()
-
-    def join(self, consumer: Consumer) -> None:
-        """Add a consumer; turns begin anew."""
-        self.members.append(consumer)
-        self._turn = 0
-
-    def leave(self, consumer: Consumer) -> None:
-        """Remove a consumer; turns begin anew."""
-        self.members.remove(consumer)
-        self._turn = 0
-
-    def served(self, consumer: Consumer) -> None:
-        """Give the next turn to the consumer after this one."""
-        self._turn = self.members.index(consumer) + 1
-
-    def in_turn(self) -> Iterator[Consumer]:
-        """Yield the consumers that compete for entries, beginning with the next in turn."""
-        for consumer in self.members[self._turn :] + self.members[: self._turn]:
-            if consumer.interest is INTERESTED or consumer.interest is NOTIFIED:
-                yield consumer
 
 
 class Consumers:
@@ -108,22 +89,15 @@ class Consumers:
         """Subscribe a consumer as not interested; False if it is subscribed already."""
         if consumer.interest is not REMOVED:
             return False
-        self._rank_for(consumer.priority).join(consumer)
+        rank = self._by_priority.get(consumer.priority)
+        if rank is None:
+            rank = self._by_priority[consumer.priority] = Rank(consumer.priority)
+            insort(self._ranks, rank, key=lambda rank: -rank.priority)
+        rank.members.append(consumer)
+        self._ranks_changed(rank)
         self.all[consumer] = None
         self._move(consumer, NOT_INTERESTED, self.resting)
         return True
-
-    def give_position(self, consumer: Consumer, view: "View") -> None:
-        """Let the consumer remember how far it has looked."""
-        consumer.view = self.views[consumer] = view
-
-    def _rank_for(self, priority: int) -> Rank:
-        rank = self._by_priority.get(priority)
-        if rank is None:
-            rank = self._by_priority[priority] = Rank(priority)
-            insort(self._ranks, rank, key=lambda rank: -rank.priority)
-            self.top_priority = self._ranks[0].priority
-        return rank
 
     def remove(self, consumer: Consumer) -> bool:
         """Unsubscribe a consumer; False if it was not subscribed."""
@@ -134,14 +108,14 @@ class Consumers:
         self.looking_back.pop(consumer, None)
         self._move(consumer, REMOVED, None)
         rank = self._by_priority[consumer.priority]
-        rank.leave(consumer)
+        rank.members.remove(consumer)
         if not rank.members:
-            self._drop(rank)
+            self._ranks.remove(self._by_priority.pop(rank.priority))
+        self._ranks_changed(rank)
         return True
 
-    def _drop(self, rank: Rank) -> None:
-        self._ranks.remove(rank)
-        del self._by_priority[rank.priority]
+    def _ranks_changed(self, rank: Rank) -> None:
+        rank.turn = 0
         self.top_priority = self._ranks[0].priority if self._ranks else 0
 
     def become_interested(self, consumer: Consumer) -> None:
@@ -199,19 +173,19 @@ class Consumers:
         """
         if consumer.priority >= self.top_priority:
             return False
-        return first_taker(self._better_than(consumer), lambda better: self._could_take(better, entry)) is not None
-
-    def _better_than(self, consumer: Consumer) -> Iterator[Consumer]:
-        for rank in takewhile(lambda rank: rank.priority > consumer.priority, self._ranks):
-            yield from rank.interested
-            yield from rank.notified
+        better = takewhile(lambda rank: rank.priority > consumer.priority, self._ranks)
+        others = chain.from_iterable((*rank.interested, *rank.notified) for rank in better)
+        return first_taker(others, lambda other: self.could_take(other, entry)) is not None
 
     def expects(self, entry: "Entry") -> bool:
         """Whether a busy consumer could take the entry."""
-        return any(self._could_take(consumer, entry) for rank in self._ranks for consumer in rank.notified)
+        return any(self.could_take(consumer, entry) for rank in self._ranks for consumer in rank.notified)
 
-    def _could_take(self, consumer: Consumer, entry: "Entry") -> bool:
-        return consumer.could_take(entry) and (self.groups is None or self.groups.may_take(consumer, entry))
+    def could_take(self, consumer: Consumer, entry: "Entry") -> bool:
+        """Whether the consumer wants the entry, has the credit for it, and may have its group."""
+        if not consumer.could_take(entry):
+            return False
+        return self.groups is None or consumer.browser or self.groups.may_take(consumer, entry)
 
     def sleepers(self) -> Iterator[Consumer]:
         """Yield the idle consumers by priority, the longest idle first."""
@@ -225,8 +199,11 @@ class Consumers:
     def in_turn(self) -> Iterator[Consumer]:
         """Yield the consumers that compete for entries, by priority, in turn within a priority."""
         for rank in self._ranks:
-            yield from rank.in_turn()
+            for consumer in rank.members[rank.turn :] + rank.members[: rank.turn]:
+                if consumer.interest is INTERESTED or consumer.interest is NOTIFIED:
+                    yield consumer
 
     def served(self, consumer: Consumer) -> None:
         """Give the next turn to the next consumer of the same priority."""
-        self._by_priority[consumer.priority].served(consumer)
+        rank = self._by_priority[consumer.priority]
+        rank.turn = rank.members.index(consumer) + 1

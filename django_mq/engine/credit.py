@@ -17,18 +17,16 @@ MOST: Final = 2**63
 
 def check_amount(amount: object) -> None:
     """Raise OutOfRange unless this is a whole number in 0..MOST, or None."""
-    if amount is UNLIMITED:
-        return
     # True is an int for Python, and a mistake as an amount.
-    if isinstance(amount, bool) or not isinstance(amount, int) or not 0 <= amount <= MOST:
+    if amount is not UNLIMITED and (
+        type(amount) is bool or not isinstance(amount, int) or not 0 <= amount <= MOST
+    ):
         raise OutOfRange(f"Credit is a whole number in 0..2**63, or None for any number, not {amount!r}.")
 
 
 def total(amount: int | None, more: int | None) -> int | None:
     """Return the sum: UNLIMITED if either is, and MOST at most."""
-    if amount is UNLIMITED or more is UNLIMITED:
-        return UNLIMITED
-    return min(amount + more, MOST)
+    return UNLIMITED if amount is UNLIMITED or more is UNLIMITED else min(amount + more, MOST)
 
 
 class Credit(ABC):
@@ -58,9 +56,8 @@ class Credit(ABC):
     def take(self, size: int) -> bool:
         """Use credit for one message; False, with nothing used, if it does not suffice."""
 
-    @abstractmethod
-    def give_back(self, size: int) -> None:
-        """Note that a delivered message of ``size`` bytes was settled."""
+    def give_back(self, size: int) -> None:  # noqa: B027
+        """Note that a delivered message of ``size`` bytes was settled. Changes nothing in some modes."""
 
     @abstractmethod
     def add(self, messages: int | None = 0, size_bytes: int | None = 0) -> None:
@@ -71,18 +68,18 @@ class Credit(ABC):
         """
 
     @abstractmethod
-    def resize(self, messages: int | None, size_bytes: int | None = None) -> None:
-        """Set new limits; if more is outstanding, nothing is delivered until enough is settled.
+    def resize(self, messages: int | None, size_bytes: int | None = UNLIMITED) -> None:
+        """Set new limits, or balances; if more is outstanding, nothing is delivered until enough is settled.
 
         Raises as ``add``; pass None for a unit that the mode does not count.
         """
 
-    @abstractmethod
     def stop(self) -> None:
         """Allow nothing more until ``resize`` or ``add``, even when messages are settled.
 
         Every limit is 0 then, also one that was None, so ``add`` must add to all of them.
         """
+        self.resize(0, 0)
 
 
 class WindowCredit(Credit):
@@ -105,8 +102,7 @@ class WindowCredit(Credit):
     is_open: bool
 
     def __init__(self, messages: int | None = UNLIMITED, size_bytes: int | None = UNLIMITED) -> None:
-        self.outstanding = 0
-        self.outstanding_bytes = 0
+        self.outstanding = self.outstanding_bytes = 0
         self.resize(messages, size_bytes)
 
     @property
@@ -137,7 +133,6 @@ class WindowCredit(Credit):
             self.is_open = self.outstanding < self._message_ceiling and left < self._byte_ceiling
 
     def add(self, messages: int | None = 0, size_bytes: int | None = 0) -> None:
-        """Raise the limits."""
         check_amount(messages)
         check_amount(size_bytes)
         self.resize(total(self.messages, messages), total(self.size_bytes, size_bytes))
@@ -145,22 +140,11 @@ class WindowCredit(Credit):
     def resize(self, messages: int | None, size_bytes: int | None = UNLIMITED) -> None:
         check_amount(messages)
         check_amount(size_bytes)
-        self.messages = messages
-        self.size_bytes = size_bytes
+        self.messages, self.size_bytes = messages, size_bytes
         # Numbers also where there is no limit, so that ``take`` only compares.
-        self._message_ceiling = _ceiling(messages)
-        self._byte_ceiling = _ceiling(size_bytes)
-        self._look_again()
-
-    def _look_again(self) -> None:
+        self._message_ceiling = MOST if messages is None else messages
+        self._byte_ceiling = MOST if size_bytes is None else size_bytes
         self.is_open = self.outstanding < self._message_ceiling and self.outstanding_bytes < self._byte_ceiling
-
-    def stop(self) -> None:
-        self.resize(0, 0)
-
-
-def _ceiling(limit: int | None) -> int:
-    return MOST if limit is None else limit
 
 
 class PrefetchCredit(WindowCredit):
@@ -175,13 +159,11 @@ class PrefetchCredit(WindowCredit):
         return self.is_open and (not self.outstanding_bytes or super().allows(size))
 
     def take(self, size: int) -> bool:
-        if self.outstanding_bytes:
-            return super().take(size)
-        if not self.is_open:
+        if not self.allows(size):
             return False
         self.outstanding += 1
-        self.outstanding_bytes = size
-        self._look_again()
+        self.outstanding_bytes += size
+        self.is_open = self.outstanding < self._message_ceiling and self.outstanding_bytes < self._byte_ceiling
         return True
 
 
@@ -220,20 +202,13 @@ class SpendingCredit(Credit):
             self.size_bytes -= size
         return True
 
-    def give_back(self, size: int) -> None:
-        """Change nothing: credit in this mode is used up."""
-
     def add(self, messages: int | None = 0, size_bytes: int | None = 0) -> None:
         messages, size_bytes = _amount(messages), _amount(size_bytes)
         self.messages = total(self.messages, messages)
         self.size_bytes = total(self.size_bytes, size_bytes)
 
     def resize(self, messages: int | None, size_bytes: int | None = UNLIMITED) -> None:
-        """Set both balances."""
         self.messages, self.size_bytes = _amount(messages), _amount(size_bytes)
-
-    def stop(self) -> None:
-        self.resize(0, 0)
 
 
 def _amount(amount: int | None) -> int | None:
@@ -243,39 +218,24 @@ def _amount(amount: int | None) -> int | None:
     return amount
 
 
-class OverdraftCredit(Credit):
+class OverdraftCredit(SpendingCredit):
     """A balance of bytes, open while it is above zero; a delivered message is subtracted.
 
     So a message of any size may be delivered, and the balance may fall below zero; additions begin from there.
-    Settling gives nothing back.
+    Settling gives nothing back: the client adds credit when it has consumed enough.
     """
 
-    __slots__ = ("size_bytes",)
+    __slots__ = ()
 
     def __init__(self, size_bytes: int | None = 0) -> None:
-        check_amount(size_bytes)
-        self.size_bytes = size_bytes
+        super().__init__(UNLIMITED, size_bytes)
 
     @property
     def is_open(self) -> bool:
         return self.size_bytes is None or self.size_bytes > 0
 
-    @property
-    def free(self) -> int | None:
-        return UNLIMITED if self.is_open else 0
-
     def allows(self, size: int) -> bool:  # noqa: ARG002 (the last one may be of any size)
         return self.is_open
-
-    def take(self, size: int) -> bool:
-        if not self.is_open:
-            return False
-        if self.size_bytes is not None:
-            self.size_bytes -= size
-        return True
-
-    def give_back(self, size: int) -> None:
-        """Change nothing: the client adds credit when it has consumed enough."""
 
     def add(self, messages: int | None = 0, size_bytes: int | None = 0) -> None:
         if messages != 0:
@@ -284,11 +244,10 @@ class OverdraftCredit(Credit):
         self.size_bytes = total(self.size_bytes, size_bytes)
 
     def resize(self, messages: int | None, size_bytes: int | None = UNLIMITED) -> None:
-        """Set the balance."""
         if messages is not UNLIMITED:
             raise UncountedUnit
         check_amount(size_bytes)
-        self.size_bytes = size_bytes
+        self.messages, self.size_bytes = messages, size_bytes
 
     def stop(self) -> None:
         """As declared; a negative balance becomes 0, because the client counts from 0 then, too."""

@@ -98,24 +98,11 @@ class Dispatch:
         position = self.ready.position
         for consumer in list(self.consumers.blocked):
             is_before = consumer.waiting_for is not None and position(entry) < position(consumer.waiting_for)
-            if is_before and self._may_take(consumer, entry):
+            if is_before and self.consumers.could_take(consumer, entry):
                 if consumer.browser:
                     self._wake(consumer)
                 else:
                     self.consumers.become_interested(consumer)
-
-    def _unblock_outside(self) -> None:
-        # The entry that blocks a consumer may be of a group that has just found another owner.
-        groups = self.groups
-        for consumer in list(self.consumers.blocked):
-            entry = None if consumer.browser else consumer.waiting_for
-            if entry is not None and groups is not None and not groups.may_take(consumer, entry):
-                self.consumers.become_interested(consumer)
-
-    def _may_take(self, consumer: Consumer, entry: "Entry") -> bool:
-        if not consumer.could_take(entry):
-            return False
-        return consumer.browser or self.groups is None or self.groups.may_take(consumer, entry)
 
     def _wake(self, consumer: Consumer) -> None:
         if consumer.browser:
@@ -162,25 +149,18 @@ class Dispatch:
         """Set the interest of a consumer after a change of credit or ``paused``, and wake the next ones."""
         if consumer.interest is REMOVED:
             return
+        consumers = self.consumers
         if not consumer.desires_work or not (self.live is None or self.live.is_live(consumer)):
-            self._withdraw(consumer)
+            if consumer.interest is not NOT_INTERESTED:
+                consumers.rest(consumer)
+                self.hand_over()
         elif consumer.interest is NOT_INTERESTED or consumer.interest is BLOCKED:
-            if self._would_be_next(consumer):
+            is_next = consumer.plain and not consumers.idle and consumer.priority >= consumers.top_priority
+            if is_next and not self.halted and consumers.awake < len(self.ready):
                 self._wake(consumer)  # the same result as below, without the calls
                 return
-            self.consumers.become_interested(consumer)
+            consumers.become_interested(consumer)
             self._tell(consumer)
-
-    def _would_be_next(self, consumer: Consumer) -> bool:
-        consumers = self.consumers
-        if consumers.idle or self.halted or not consumer.plain or consumer.priority < consumers.top_priority:
-            return False
-        return consumers.awake < len(self.ready)
-
-    def _withdraw(self, consumer: Consumer) -> None:
-        if consumer.interest is not NOT_INTERESTED:
-            self.consumers.rest(consumer)
-            self.hand_over()
 
     def _tell(self, consumer: Consumer) -> None:
         entry = None if self.halted else self._candidate(consumer)
@@ -194,19 +174,20 @@ class Dispatch:
 
     def look_again(self, entry: "Entry | None") -> None:
         """Let all consumers look again from this entry of a freed group on; None does nothing."""
-        if entry is None:
-            return
-        for consumer, view in self.consumers.views.items():
-            if not consumer.browser:
-                view.move_back(entry)
-        while self.hand_over():
-            pass
+        if entry is not None:
+            for consumer, view in self.consumers.views.items():
+                if not consumer.browser:
+                    view.move_back(entry)
+            self.wake_all()
 
     def resume(self) -> None:
         """Deliver again: wake as many consumers as there are entries for."""
         self.halted = False
         for browser in list(self.consumers.browsers):
             self._tell(browser)
+        self.wake_all()
+
+    def wake_all(self) -> None:
         while self.hand_over():
             pass
 
@@ -228,24 +209,13 @@ class Dispatch:
 
     # Deliveries.
 
-    def subscribe(self, consumer: Consumer) -> bool:
-        """Add a consumer, with a position if it needs one; False if it is subscribed already."""
-        if not self.consumers.add(consumer):
-            return False
-        self.give_position_if_needed(consumer)
-        return True
-
-    def give_position_if_needed(self, consumer: Consumer) -> None:
-        """Give a position to a consumer that may skip entries."""
-        if consumer.browser or consumer.picky or consumer.from_tail or self.consumers.groups is not None:
-            self.give_position(consumer)
-
-    def give_position(self, consumer: Consumer) -> None:
-        """Let a consumer remember what it has skipped."""
-        if consumer.view is None:
+    def give_position(self, consumer: Consumer, *, always: bool = False) -> None:
+        """Give a position to a consumer that may skip entries, or ``always``."""
+        needed = always or consumer.browser or consumer.picky or consumer.from_tail or self.groups is not None
+        if needed and consumer.view is None and consumer.interest is not REMOVED:
             consumer.plain = False
             view = View(self.ready, again=not consumer.browser, from_tail=consumer.from_tail)
-            self.consumers.give_position(consumer, view)
+            consumer.view = self.consumers.views[consumer] = view
 
     def claim_head(self, consumer: Consumer, now: float) -> "Entry | None":
         """As ``claim_for``, for a plain consumer: the path of nearly every message, without the calls."""
@@ -275,28 +245,42 @@ class Dispatch:
         """Give the consumer the first entry that it wants; None if it may not have that one, or wants none."""
         if consumer.interest is NOT_INTERESTED or consumer.interest is REMOVED:
             return None
-        if consumer.browser:
-            return self._show_next(consumer, now)
         entry = None if self.halted else self.first_wanted(consumer, now)
-        if entry is None or (
-            consumer.priority < self.consumers.top_priority and self.consumers.above(consumer, entry)
-        ):
-            self.stop_pulling(consumer)
+        if entry is None or (not consumer.browser and self.consumers.above(consumer, entry)):
+            if not consumer.browser:
+                self.stop_pulling(consumer)
             return None
         if not consumer.credit.take(entry.message.size):
             self.consumers.block(consumer, entry)
-            self.hand_over()
+            if not consumer.browser:
+                self.hand_over()
             return None
-        self.take(consumer, entry)
+        if consumer.browser:
+            self._show(consumer, entry)
+        else:
+            self.take(consumer, entry)
         return entry
+
+    def _show(self, browser: Consumer, entry: "Entry") -> None:
+        if browser.interest is BLOCKED:
+            self.consumers.become_interested(browser)
+        if browser.view is not None:
+            browser.view.saw(entry)
+        browser.unsettled[entry] = entry.claim_number
+        if not browser.credit.is_open:
+            self.consumers.rest(browser)
 
     def take(self, consumer: Consumer, entry: "Entry") -> None:
         """Claim a ready entry for a consumer after taking its credit."""
         self.hold(consumer, entry)
-        if self.consumers.groups is not None:
-            entry.opens_group = self.consumers.groups.taken(consumer, entry)
-            if entry.opens_group and self.consumers.blocked:
-                self._unblock_outside()
+        groups = self.groups
+        if groups is not None:
+            entry.opens_group = groups.taken(consumer, entry)
+            # An entry that blocks a consumer may be of a group that has just found another owner.
+            for other in list(self.consumers.blocked) if entry.opens_group else ():
+                blocking = None if other.browser else other.waiting_for
+                if blocking is not None and not groups.may_take(other, blocking):
+                    self.consumers.become_interested(other)
         self._keep_pulling(consumer)
 
     def hold(self, consumer: Consumer, entry: "Entry") -> None:
@@ -326,52 +310,24 @@ class Dispatch:
         elif consumer.interest is not NOTIFIED:
             self.consumers.become_notified(consumer)
 
-    def _show_next(self, browser: Consumer, now: float) -> "Entry | None":
-        entry = None if self.halted else self.first_wanted(browser, now)
-        if entry is None:
-            return None
-        if not browser.credit.take(entry.message.size):
-            self.consumers.block(browser, entry)
-            return None
-        if browser.interest is BLOCKED:
-            self.consumers.become_interested(browser)
-        if browser.view is not None:
-            browser.view.saw(entry)
-        browser.unsettled[entry] = entry.claim_number
-        if not browser.credit.is_open:
-            self.consumers.rest(browser)
-        return entry
-
     def next_in_turn(self, now: float) -> Consumer | None:
         """Return the consumer that may have an entry now: the highest priority, equals in turn."""
-        if not self.halted:
-            for consumer in list(self.consumers.in_turn()):
-                entry = self.first_wanted(consumer, now)
-                if entry is None:
-                    continue
-                if consumer.credit.allows(entry.message.size):
-                    return consumer
-                self.consumers.block(consumer, entry)  # or it would keep the others from the entry
-        self._send_to_sleep(now)
-        return None
-
-    def _send_to_sleep(self, now: float) -> None:
+        for consumer in [] if self.halted else list(self.consumers.in_turn()):
+            entry = self.first_wanted(consumer, now)
+            if entry is None:
+                continue
+            if consumer.credit.allows(entry.message.size):
+                return consumer
+            self.consumers.block(consumer, entry)  # or it would keep the others from the entry
         # As if each had pulled and got nothing: the next arrival must wake them.
         for consumer in list(self.consumers.in_turn()):
             self.claim_for(consumer, now)
-
-    def is_bound(self, entry: "Entry") -> bool:
-        """Whether an entry went to its consumer because of its group: such an entry uses up no turn."""
-        groups = self.consumers.groups
-        return groups is not None and not entry.opens_group and groups.group_of(entry.message) is not None
+        return None
 
     def wanted(self, most: int) -> int:
         """Return how many more entries these consumers could take, at most ``most``."""
-        if self.halted:
-            return 0
-        waiting = len(self.ready)
-        free = 0
-        for consumer in self.consumers.in_turn():
+        waiting, free = len(self.ready), 0
+        for consumer in () if self.halted else self.consumers.in_turn():
             more = consumer.credit.free
             if more is None:
                 return max(0, most - waiting)

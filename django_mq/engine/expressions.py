@@ -12,8 +12,8 @@ cannot be calculated has no value, and never raises.
 import operator
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from django_mq.engine.message import Message
 
@@ -37,51 +37,26 @@ def number(value: int | float) -> int | float | None:
 
 def value_of(raw: object) -> Value:
     """Return a property or header as a value of expressions; None if its type is not supported."""
-    kind = type(raw)
-    if kind is str or kind is bool:
-        return cast("Value", raw)
-    if kind is int or kind is float:
-        return number(cast("float", raw))
-    return _plain(raw)
-
-
-def _plain(raw: object) -> Value:
+    if type(raw) is str or type(raw) is bool:
+        return raw
     if isinstance(raw, str):  # such as a member of a StrEnum
         return str.__str__(raw)
     if isinstance(raw, int):
         return number(int.__int__(raw))
-    if isinstance(raw, float):
-        return number(float.__float__(raw))
-    return None
+    return number(float.__float__(raw)) if isinstance(raw, float) else None
 
 
 def literal(value: Value) -> Expression:
     """Return an expression with the same value for every message."""
-
-    def same(_: Message) -> Value:
-        return value
-
-    return same
+    return lambda _: value
 
 
 def named(name: str) -> Expression:
     """Return an expression for the property of this name, or the header if there is no such property."""
     read = PROPERTIES.get(name)
-    return _header(name) if read is None else _property(read)
-
-
-def _header(name: str) -> Expression:
-    def value(message: Message) -> Value:
-        return value_of(message.headers.get(name))
-
-    return value
-
-
-def _property(read: Callable[[Message], object]) -> Expression:
-    def value(message: Message) -> Value:
-        return value_of(read(message))
-
-    return value
+    if read is None:
+        return lambda message: value_of(message.headers.get(name))
+    return lambda message: value_of(read(message))
 
 
 def _milliseconds(seconds: object) -> object:
@@ -116,14 +91,14 @@ PROPERTIES: Final[Mapping[str, Callable[[Message], object]]] = {
     "JMSExpiration": _expires,
     "JMSDestination": lambda message: message.queue or None,
     "JMSType": lambda message: message.type or None,
-    "JMSCorrelationID": lambda message: message.correlation_id,
-    "JMSReplyTo": lambda message: message.reply_to,
+    "JMSCorrelationID": operator.attrgetter("correlation_id"),
+    "JMSReplyTo": operator.attrgetter("reply_to"),
     "AMQUserID": operator.attrgetter("id"),
     "AMQPriority": operator.attrgetter("priority"),
     "AMQTimestamp": _published,
     "AMQExpiration": _expires,
     "AMQAddress": lambda message: message.queue or None,
-    "AMQSize": lambda message: message.size,
+    "AMQSize": operator.attrgetter("size"),
 }
 
 
@@ -140,7 +115,6 @@ def some(parts: list[Expression]) -> Expression:
 def _junction(parts: list[Expression], *, decisive: bool) -> Expression:
     otherwise = not decisive
 
-    # A loop, not a tree of pairs: a thousand parts must not be a thousand calls deep.
     def value(message: Message) -> Value:
         result: Value = otherwise
         for part in parts:
@@ -166,28 +140,36 @@ def negation(part: Expression) -> Expression:
 
 def absence(part: Expression) -> Expression:
     """IS NULL: never unknown."""
-
-    def value(message: Message) -> Value:
-        return part(message) is None
-
-    return value
+    return lambda message: part(message) is None
 
 
-#: For every sign the operator, and the pairs of types that it applies to.
-_COMPARISONS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], frozenset[tuple[type, type]]]]] = {
+def _divide(left: Any, right: Any) -> Any:
+    """Divide whole numbers to a whole number, cut towards zero; Python would round down."""
+    if type(left) is float or type(right) is float:
+        return left / right
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) is (right < 0) else -quotient
+
+
+#: The operator of every sign, and the pairs of types that it applies to.
+_OPERATIONS: Final[Mapping[str, tuple[Callable[[Any, Any], Any], frozenset[tuple[type, type]]]]] = {
     "=": (operator.eq, EQUATABLE),
     "<>": (operator.ne, EQUATABLE),
     "<": (operator.lt, ORDERED),
     "<=": (operator.le, ORDERED),
     ">": (operator.gt, ORDERED),
     ">=": (operator.ge, ORDERED),
+    "+": (operator.add, ORDERED),
+    "-": (operator.sub, ORDERED),
+    "*": (operator.mul, ORDERED),
+    "/": (_divide, ORDERED),
 }
-COMPARISON_SIGNS: Final = frozenset(_COMPARISONS)
+COMPARISON_SIGNS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
 def comparison(sign: str, left: Expression, right: Expression) -> Expression:
     """Return one of the six comparisons."""
-    compare, suitable = _COMPARISONS[sign]
+    compare, suitable = _OPERATIONS[sign]
 
     def value(message: Message) -> Value:
         one, other = left(message), right(message)
@@ -196,21 +178,23 @@ def comparison(sign: str, left: Expression, right: Expression) -> Expression:
     return value
 
 
-def between(part: Expression, low: Expression, high: Expression) -> Expression:
-    """BETWEEN, both ends included: false if the value is beyond one end, even if the other is unknown."""
+def chain(first: Expression, steps: list[tuple[str, Expression]]) -> Expression:
+    """Return a sum or a product of any length, calculated from left to right."""
+    row = [(*_OPERATIONS[sign], part) for sign, part in steps]
 
     def value(message: Message) -> Value:
-        middle = part(message)
-        above, below = _at_most(low(message), middle), _at_most(middle, high(message))
-        if above is False or below is False:
-            return False
-        return above and below
+        result: Any = first(message)
+        for operation, suitable, part in row:
+            other = part(message)
+            if (type(result), type(other)) not in suitable:
+                return None
+            try:
+                result = number(operation(result, other))
+            except ZeroDivisionError:
+                return None
+        return result  # type: ignore[no-any-return]
 
     return value
-
-
-def _at_most(low: Any, high: Any) -> bool | None:
-    return bool(low <= high) if (type(low), type(high)) in ORDERED else None
 
 
 def membership(part: Expression, members: list[Value]) -> Expression:
@@ -231,53 +215,6 @@ def _answers(kind: type, members: list[Value]) -> tuple[frozenset[Value], bool |
     """Return the members that a value of this type may equal, and the result if it equals none of them."""
     suitable = [member for member in members if (kind, type(member)) in EQUATABLE]
     return frozenset(suitable), False if len(suitable) == len(members) else None
-
-
-#: A sign and the expression to the right of it.
-Step: TypeAlias = tuple[str, Expression]
-
-
-def _divide(left: Any, right: Any) -> Any:
-    """Divide whole numbers to a whole number, cut towards zero; Python would round down."""
-    if type(left) is float or type(right) is float:
-        return left / right
-    quotient = abs(left) // abs(right)
-    return quotient if (left < 0) is (right < 0) else -quotient
-
-
-_OPERATIONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _divide,
-}
-
-
-def chain(first: Expression, steps: list[Step]) -> Expression:
-    """Return a sum or a product of any length, calculated from left to right."""
-    row = [(_OPERATIONS[sign], part) for sign, part in steps]
-
-    def value(message: Message) -> Value:
-        total = first(message)
-        for operation, part in row:
-            total = _calculate(operation, total, part(message))
-        return total
-
-    return value
-
-
-def _calculate(operation: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:
-    if (type(left), type(right)) not in ORDERED:
-        return None
-    try:
-        return number(operation(left, right))
-    except ZeroDivisionError:
-        return None
-
-
-def signed(sign: str, part: Expression) -> Expression:
-    """Return a number with a sign; other types have no value."""
-    return chain(literal(0), [(sign, part)])
 
 
 #: Returns a match of the whole text, or None.
@@ -308,33 +245,19 @@ def matcher_of(pattern: str, escape: str = "") -> Matcher:
     runs, so nothing is missed. A match therefore takes at most as many steps as
     pattern times text; the usual translation into ``.*`` tries every way to cut the text.
     """
-    first, *others = _runs(pattern, escape)
+    runs = [""]
+    characters = iter(pattern)
+    for character in characters:
+        if character == "%" != escape:
+            runs.append("")
+        elif character == "_" != escape:
+            runs[-1] += "."
+        else:
+            runs[-1] += re.escape(next(characters) if character == escape else character)
+    first, *others = runs
     if not others:
         return re.compile(first, re.DOTALL).fullmatch
     *inner, last = others
     # (?>...) prevents backtracking.
     searched = "".join(f"(?>.*?{run})" for run in inner if run)
     return re.compile(f"{first}{searched}.*{last}", re.DOTALL).fullmatch
-
-
-def _runs(pattern: str, escape: str) -> list[str]:
-    """Return the pieces between the ``%`` signs, as regular expressions of a fixed length."""
-    runs: list[list[str]] = [[]]
-    for step in _steps(pattern, escape):
-        if step:
-            runs[-1].append(step)
-        else:
-            runs.append([])
-    return ["".join(run) for run in runs]
-
-
-def _steps(pattern: str, escape: str) -> Iterator[str]:
-    """Yield a regular expression for each character; an empty one for ``%``."""
-    characters = iter(pattern)
-    for character in characters:
-        if character == escape:
-            yield re.escape(next(characters))
-        elif character in "%_":
-            yield "" if character == "%" else "."
-        else:
-            yield re.escape(character)

@@ -185,10 +185,7 @@ class AssignedGroups(Groups):
         super().__init__(position=position)
         if buckets is not None and buckets < 1:
             raise OutOfRange(f"Groups need at least one bucket, not {buckets}; None gives each its own.")
-        self._key = key
-        self._buckets = buckets
-        self._rebalance = rebalance
-        self._sequence_key = sequence_key
+        self._key, self._buckets, self._rebalance, self._sequence_key = key, buckets, rebalance, sequence_key
 
     def group_of(self, message: "Message") -> str | None:
         return message.group if self._key is None else header_text(message, self._key)
@@ -232,16 +229,11 @@ class SharedGroups(Groups):
         self, key: str, default_group: str = DEFAULT_GROUP, *, position: "Callable[[Entry], Any]" = ORDER
     ) -> None:
         super().__init__(position=position)
-        self._key = key
-        self._default_group = default_group
+        self._key, self._default_group = key, default_group
 
     def group_of(self, message: "Message") -> str:
         group = header_text(message, self._key)
         return self._default_group if group is None else group
-
-
-#: The one group that all messages are of.
-EVERYTHING: Final = "everything"
 
 
 class SoleReceiver(Groups):
@@ -253,4 +245,4 @@ class SoleReceiver(Groups):
     __slots__ = ()
 
     def group_of(self, message: "Message") -> str:  # noqa: ARG002
-        return EVERYTHING
+        return "everything"

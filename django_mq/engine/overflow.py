@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from django_mq.engine.consumer import tell
 from django_mq.engine.names import check_bounds
 from django_mq.engine.states import READY, Cause
-from django_mq.errors import ProducerBlocked, QueueFull
+from django_mq.errors import QueueFull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,37 +67,25 @@ class Limits:
             self.size_bytes is not None and size_bytes > self.size_bytes
         )
 
-    def fitting(self, sizes: Sequence[int], messages: int, size_bytes: int) -> list[bool]:
-        """Return for each of several new messages whether it fits into a queue that holds this much.
-
-        A message that does not fit uses no space.
-        """
-        fitting = []
-        for size in sizes:
-            fits = not self.exceeded_by(messages + 1, size_bytes + size)
-            fitting.append(fits)
-            if fits:
-                messages, size_bytes = messages + 1, size_bytes + size
-        return fitting
-
-    def refusal(self, queue: str, sizes: Sequence[int], messages: int, size_bytes: int) -> QueueFull:
-        """Return the error for messages that do not all fit into a queue that holds this much."""
-        wanted, unit, held, limit = len(sizes), "messages", messages, self.messages
-        if limit is None or messages + wanted <= limit:
-            wanted, unit, held, limit = sum(sizes), "bytes", size_bytes, self.size_bytes
-        sentence = f"Queue {queue!r} holds {held} of at most {limit} {unit}; {wanted} more do not fit."
-        return QueueFull(sentence, queue=queue)
-
     def admit(
         self, queue: str, sizes: Sequence[int], messages: int, size_bytes: int, *, drops: bool
     ) -> list[bool]:
         """Return for each of several new messages whether a queue that holds this much takes it.
 
-        Raises QueueFull unless all fit, or the queue ``drops`` those that do not.
+        A message that does not fit uses no space. Raises QueueFull for one, unless the queue ``drops`` it.
         """
-        fitting = self.fitting(sizes, messages, size_bytes)
+        fitting, count, total = [], messages, size_bytes
+        for size in sizes:
+            fits = not self.exceeded_by(count + 1, total + size)
+            fitting.append(fits)
+            if fits:
+                count, total = count + 1, total + size
         if not drops and not all(fitting):
-            raise self.refusal(queue, sizes, messages, size_bytes)
+            wanted, unit, held, limit = len(sizes), "messages", messages, self.messages
+            if limit is None or messages + wanted <= limit:
+                wanted, unit, held, limit = sum(sizes), "bytes", size_bytes, self.size_bytes
+            sentence = f"Queue {queue!r} holds {held} of at most {limit} {unit}; {wanted} more do not fit."
+            raise QueueFull(sentence, queue=queue)
         return fitting
 
     def share(self, percent: float) -> "Limits":
@@ -150,7 +138,6 @@ class ProducerFlow:
             producer.resume(self)
 
 
-_arrival: Final = attrgetter("arrival")
 _least: Final = attrgetter("level", "place", "arrival")
 
 
@@ -174,8 +161,7 @@ class Capacity:
         self._evicting = False
         self.flow = ProducerFlow()
         #: Messages admitted in open units of work, and not here yet.
-        self.reserved = 0
-        self.reserved_bytes = 0
+        self.reserved = self.reserved_bytes = 0
 
     def set(self, policy: Overflow, limits: "Limits", resume_percent: float, *, ready_only: bool) -> None:
         """Use these limits and this policy from now on."""
@@ -188,56 +174,38 @@ class Capacity:
         if policy is not Overflow.FLOW and self.flow.stopped:
             self.flow.resume()
 
-    def admit(self, message: "Message", producer: Producer | None = None) -> bool:
-        """Whether the queue takes a message; False: it is to be dropped.
-
-        Raises QueueFull if the queue refuses it, ProducerBlocked if the producer has to wait.
-        """
-        if producer is not None and producer.blocked:
-            raise ProducerBlocked
-        if not self._turns_away or not self.would_exceed(message):
-            return True
-        if self.policy is not Overflow.DROP:
-            raise QueueFull
-        return False
-
-    @property
-    def _turns_away(self) -> bool:
-        """Whether a full queue takes no message."""
-        if self.policy is Overflow.FLOW:
-            return self._contents.policy.refuses_while_full
-        return self.policy is Overflow.REJECT or self.policy is Overflow.DROP
-
-    def admit_all(self, queue: str, sizes: "Sequence[int]") -> list[bool]:
+    def admit(self, queue: str, sizes: "Sequence[int]") -> list[bool]:
         """Return for each of several new messages whether the queue takes it; the others are to be dropped.
 
         Raises QueueFull if the queue refuses one of them.
         """
-        if not self._turns_away:
+        refuses = self.policy is Overflow.REJECT
+        if self.policy is Overflow.FLOW:
+            refuses = self._contents.policy.refuses_while_full
+        if not refuses and self.policy is not Overflow.DROP:
             return [True] * len(sizes)
-        statistics = self._contents.statistics
-        held = statistics.depth + self.reserved, statistics.depth_bytes + self.reserved_bytes
-        return self.limits.admit(queue, sizes, *held, drops=self.policy is Overflow.DROP)
-
-    def would_exceed(self, message: "Message") -> bool:
-        """Whether one more message exceeds the limits; False with the policy ``NONE``."""
-        return self.is_exceeded_by(1, message.size)
+        return self.limits.admit(queue, sizes, *self._held(), drops=not refuses)
 
     def is_exceeded_by(self, messages: int, size_bytes: int) -> bool:
         """Whether this many more exceed the limits; False with the policy ``NONE``."""
-        return self.policy is not Overflow.NONE and self._exceeded(
-            messages + self.reserved, size_bytes + self.reserved_bytes
+        held, held_bytes = self._held()
+        return self.policy is not Overflow.NONE and self.limits.exceeded_by(
+            held + messages, held_bytes + size_bytes
         )
 
-    def reserve(self, message: "Message") -> None:
-        """Count a message that was admitted and arrives, or is given up, later."""
-        self.reserved += 1
-        self.reserved_bytes += message.size
+    def _held(self) -> tuple[int, int]:
+        messages, size_bytes = self._counted()
+        return messages + self.reserved, size_bytes + self.reserved_bytes
 
-    def unreserve(self, message: "Message") -> None:
-        """Count a reserved message no more: it has arrived, or was given up."""
-        self.reserved -= 1
-        self.reserved_bytes -= message.size
+    def _counted(self) -> tuple[int, int]:
+        statistics = self._contents.statistics
+        messages = len(self._contents.dispatch.ready) if self.ready_only else statistics.depth
+        return messages, statistics.depth_bytes
+
+    def reserve(self, message: "Message", sign: int = 1) -> None:
+        """Count a message that was admitted and arrives, or is given up, later; -1 ends that."""
+        self.reserved += sign
+        self.reserved_bytes += sign * message.size
 
     def look_again(self, newcomer: "Entry | None") -> None:
         """Apply the policy after an entry became ready again, or the limits changed."""
@@ -252,33 +220,24 @@ class Capacity:
             else:
                 self._evict(newcomer)
         elif self.policy is Overflow.FLOW:
-            if self._exceeded():
+            if self.limits.exceeded_by(*self._counted()):
                 self.flow.stop(producer)
             else:
                 self.freed()
 
     def freed(self) -> None:
         """Let the producers go on if enough messages have left the queue."""
-        if not self.flow.stopped:
-            return
         statistics = self._contents.statistics
-        if not self.resume_at.exceeded_by(statistics.depth, statistics.depth_bytes):
+        if self.flow.stopped and not self.resume_at.exceeded_by(statistics.depth, statistics.depth_bytes):
             self.flow.resume()
-
-    def _exceeded(self, more: int = 0, more_bytes: int = 0) -> bool:
-        statistics = self._contents.statistics
-        messages, size_bytes = statistics.depth, statistics.depth_bytes
-        if self.ready_only:
-            messages = len(self._contents.dispatch.ready)
-        return self.limits.exceeded_by(messages + more, size_bytes + more_bytes)
 
     def _drive_out(self, newcomer: "Entry | None") -> None:
         """Remove the oldest of the entries that are first in their levels, if the ring is too full."""
         ready = self._contents.dispatch.ready
-        if not self._exceeded() or (newcomer is not None and newcomer.state is not READY):
+        if not self.limits.exceeded_by(*self._counted()) or (newcomer and newcomer.state is not READY):
             return
         firsts = [ready.next(head) if head is newcomer else head for head in ready.heads()]
-        oldest = min((each for each in firsts if each is not None), key=_arrival, default=None)
+        oldest = min((each for each in firsts if each is not None), key=attrgetter("arrival"), default=None)
         if oldest is not None:
             self._contents.take_out(oldest, Cause.REPLACED)
 
@@ -287,18 +246,15 @@ class Capacity:
             return
         self._evicting = True
         try:
-            while self._exceeded():
+            while self.limits.exceeded_by(*self._counted()):
                 victim = next((each for each in self._evictable() if each is not newcomer), None)
                 if victim is None:
                     break
-                self._contents.take_back(victim, Cause.REPLACED)
+                self._contents.take_out(victim, Cause.REPLACED, steals=True)
         finally:
             self._evicting = False
 
     def _evictable(self) -> "Iterator[Entry]":
-        ready = self._contents.dispatch.ready.least_significant()
-        lent = self._contents.stealable()
-        if not lent:
-            return ready
+        ready, lent = self._contents.dispatch.ready.least_significant(), self._contents.stealable()
         # The oldest of the lowest level first; ``ready`` is in this order already.
-        return merge(sorted(lent, key=_least), ready, key=_least)
+        return merge(sorted(lent, key=_least), ready, key=_least) if lent else ready

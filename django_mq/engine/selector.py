@@ -1,7 +1,6 @@
 """A condition on messages in the SQL of JMS: which messages a consumer wants.
 
-The text becomes an expression by recursive descent, one method per line of the grammar, the loosest
-binding first:
+The grammar, the loosest binding first:
 
     condition   = conjunction { OR conjunction }
     conjunction = negation { AND negation }
@@ -15,17 +14,14 @@ binding first:
 
 import re
 from collections.abc import Callable, Iterator
-from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from django_mq.engine.expressions import (
     COMPARISON_SIGNS,
     Expression,
     Matcher,
-    Step,
     Value,
     absence,
-    between,
     chain,
     comparison,
     escapes_well,
@@ -37,13 +33,10 @@ from django_mq.engine.expressions import (
     named,
     negation,
     number,
-    signed,
     some,
 )
 from django_mq.engine.message import Message
 from django_mq.errors import MalformedSelector
-
-_EVERY_MESSAGE: Final = literal(value=True)
 
 
 class Selector:
@@ -57,7 +50,7 @@ class Selector:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._condition: Expression = parse(text) if text.strip() else _EVERY_MESSAGE
+        self._condition = _Parser(text).selector() if text.strip() else literal(value=True)
 
     def matches(self, message: Message) -> bool:
         """Whether the condition is true, and not merely unknown. Never raises."""
@@ -70,65 +63,102 @@ LONGEST_TEXT: Final = 16_384
 #: calls, and Python allows a thousand, of which the caller has used some.
 DEEPEST_NESTING: Final = 50
 
-
-def parse(text: str) -> Expression:
-    """Return the expression of a text; raises MalformedSelector."""
-    if len(text) > LONGEST_TEXT:
-        raise MalformedSelector(
-            f"The selector has {len(text)} characters; {LONGEST_TEXT} is the most.", position=LONGEST_TEXT
-        )
-    return _Parser(text).selector()
+#: How tightly an operator binds; the levels are the lines of the grammar.
+_OR, _AND, _NOT, _TEST, _SUM, _PRODUCT, _FACTOR = range(1, 8)
+_LEVELS: Final = {
+    "OR": _OR,
+    "AND": _AND,
+    **dict.fromkeys((*COMPARISON_SIGNS, "IS", "NOT", "IN", "LIKE", "BETWEEN"), _TEST),
+    **dict.fromkeys("+-", _SUM),
+    **dict.fromkeys("*/", _PRODUCT),
+}
 
 
 class _Parser:
     __slots__ = ("_depth", "_token", "_tokens")
 
     def __init__(self, text: str) -> None:
+        if len(text) > LONGEST_TEXT:
+            raise MalformedSelector(
+                f"The selector has {len(text)} characters; {LONGEST_TEXT} is the most.", position=LONGEST_TEXT
+            )
         self._tokens = tokens(text)
         #: The next token; those before it have been parsed.
         self._token = next(self._tokens)
         self._depth = 0
 
     def selector(self) -> Expression:
-        expression = self._condition()
-        if self._token.kind is not Kind.END:
+        expression = self._parse(_OR)
+        if self._token.kind != "end":
             raise self._expected("an operator or the end")
         return expression
 
-    def _condition(self) -> Expression:
-        parts = [self._conjunction()]
-        while self._take("OR"):
-            parts.append(self._conjunction())
-        return parts[0] if len(parts) == 1 else some(parts)
+    def _parse(self, loosest: int) -> Expression:
+        """Parse an expression of operators that bind at least as tightly as ``loosest``."""
+        tightest = _AND if self._next_is("NOT") else _PRODUCT  # what follows the first operand
+        part = self._operand(loosest)
+        while loosest <= (level := self._level()) <= tightest:
+            if level == _TEST:
+                part, tightest = self._predicate(part), _AND
+            else:
+                part = self._joined(part, level)
+        return part
 
-    def _conjunction(self) -> Expression:
-        parts = [self._negation()]
-        while self._take("AND"):
-            parts.append(self._negation())
-        return parts[0] if len(parts) == 1 else every(parts)
+    def _level(self) -> int:
+        return _LEVELS.get(str(self._token.value), 0) if self._token.kind == "symbol" else 0
 
-    def _negation(self) -> Expression:
-        return self._deeper(self._negated) if self._next_is("NOT") else self._predicate()
+    def _joined(self, first: Expression, level: int) -> Expression:
+        # Collected, not nested: a thousand parts must not be a thousand calls deep.
+        steps: list[tuple[str, Expression]] = []
+        while self._level() == level:
+            steps.append((self._symbol(), self._parse(level + 1)))
+        if level > _TEST:
+            return chain(first, steps)
+        return (every if level == _AND else some)([first, *(part for _, part in steps)])
 
-    def _negated(self) -> Expression:
-        self._advance()
-        return negation(self._negation())
+    def _operand(self, loosest: int) -> Expression:
+        if self._next_is("("):
+            return self._deeper(self._group)
+        if self._next_is("+", "-"):
+            return self._deeper(self._signed)
+        if self._next_is("NOT") and loosest <= _NOT:
+            return self._deeper(self._negated)
+        if self._token.kind == "name":
+            return named(self._symbol())
+        if self._next_is("NULL"):
+            raise self._expected("a value (IS NULL asks whether there is none)")
+        return literal(self._literal("a value", str, int, float, bool))
 
-    def _predicate(self) -> Expression:
-        part = self._sum()
+    def _deeper(self, rule: Callable[[str], Expression]) -> Expression:
+        if self._depth == DEEPEST_NESTING:
+            raise self._wrong(f"Nested more than {DEEPEST_NESTING} deep")
+        self._depth += 1
+        expression = rule(self._symbol())
+        self._depth -= 1
+        return expression
+
+    def _group(self, _: str) -> Expression:
+        inside = self._parse(_OR)
+        self._require(")")
+        return inside
+
+    def _signed(self, sign: str) -> Expression:
+        return chain(literal(0), [(sign, self._operand(_FACTOR))])
+
+    def _negated(self, _: str) -> Expression:
+        return negation(self._parse(_NOT))
+
+    def _predicate(self, part: Expression) -> Expression:
         if self._next_is(*COMPARISON_SIGNS):
-            return comparison(self._symbol(), part, self._sum())
+            return comparison(self._symbol(), part, self._parse(_SUM))
         if self._take("IS"):
-            return self._absence(part)
-        if self._take("NOT"):
-            return negation(self._test(part))
-        return self._test(part) if self._next_is("IN", "LIKE", "BETWEEN") else part
-
-    def _absence(self, part: Expression) -> Expression:
-        negated = self._take("NOT")
-        self._require("NULL")
-        absent = absence(part)
-        return negation(absent) if negated else absent
+            negated = self._take("NOT")
+            self._require("NULL")
+            test = absence(part)
+        else:
+            negated = self._take("NOT")
+            test = self._test(part)
+        return negation(test) if negated else test
 
     def _test(self, part: Expression) -> Expression:
         if self._take("IN"):
@@ -136,7 +166,9 @@ class _Parser:
         if self._take("LIKE"):
             return like(part, self._matcher())
         if self._take("BETWEEN"):
-            return self._between(part)
+            low = self._parse(_SUM)
+            self._require("AND")
+            return every([comparison(">=", part, low), comparison("<=", part, self._parse(_SUM))])
         raise self._expected("IN, LIKE or BETWEEN")
 
     def _members(self) -> list[Value]:
@@ -148,17 +180,21 @@ class _Parser:
         return members
 
     def _member(self) -> Value:
-        negative = self._take("-")
-        if negative or self._take("+"):
-            size: int | float = self._literal("a number", int, float)
-            return -size if negative else size
-        member: Value = self._literal("a literal", str, int, float, bool)
-        return member
+        if not self._next_is("+", "-"):
+            member: Value = self._literal("a literal", str, int, float, bool)
+            return member
+        negative = self._symbol() == "-"
+        size: int | float = self._literal("a number", int, float)
+        return -size if negative else size
 
     def _matcher(self) -> Matcher:
         position = self._token.position
         pattern = self._literal("a pattern in quotes", str)
-        escape = self._escape() if self._take("ESCAPE") else ""
+        escape = ""
+        if self._take("ESCAPE"):
+            if len(str(self._token.value)) != 1:
+                raise self._expected("one character in quotes")
+            escape = self._literal("one character in quotes", str)
         if escape and not escapes_well(pattern, escape):
             raise MalformedSelector(
                 f"The pattern at position {position} has {escape!r} before something other than %, _ or itself.",
@@ -166,70 +202,11 @@ class _Parser:
             )
         return matcher_of(pattern, escape)
 
-    def _escape(self) -> str:
-        token = self._token
-        if token.kind is not Kind.LITERAL or type(token.value) is not str or len(token.value) != 1:
-            raise self._expected("one character in quotes")
-        self._advance()
-        return token.value
-
-    def _between(self, part: Expression) -> Expression:
-        low = self._sum()
-        self._require("AND")
-        return between(part, low, self._sum())
-
-    def _sum(self) -> Expression:
-        first, steps = self._product(), list[Step]()
-        while self._next_is("+", "-"):
-            steps.append((self._symbol(), self._product()))
-        return chain(first, steps) if steps else first
-
-    def _product(self) -> Expression:
-        first, steps = self._factor(), list[Step]()
-        while self._next_is("*", "/"):
-            steps.append((self._symbol(), self._factor()))
-        return chain(first, steps) if steps else first
-
-    def _factor(self) -> Expression:
-        if self._next_is("("):
-            return self._deeper(self._group)
-        if self._next_is("+", "-"):
-            return self._deeper(self._signed)
-        return self._operand()
-
-    def _group(self) -> Expression:
-        self._advance()
-        inside = self._condition()
-        self._require(")")
-        return inside
-
-    def _signed(self) -> Expression:
-        return signed(self._symbol(), self._factor())
-
-    def _operand(self) -> Expression:
-        token = self._token
-        if token.kind is Kind.NAME:
-            self._advance()
-            return named(str(token.value))
-        if self._next_is("NULL"):
-            raise self._expected("a value (IS NULL asks whether there is none)")
-        return literal(self._literal("a value", str, int, float, bool))
-
-    # Helpers of the methods above.
-
-    def _deeper(self, rule: Callable[[], Expression]) -> Expression:
-        if self._depth == DEEPEST_NESTING:
-            raise self._wrong(f"Nested more than {DEEPEST_NESTING} deep")
-        self._depth += 1
-        expression = rule()
-        self._depth -= 1
-        return expression
-
     def _literal(self, wanted: str, *types: type) -> Any:
         value = self._token.value
-        if self._token.kind is not Kind.LITERAL or type(value) not in types:
+        if self._token.kind != "literal" or type(value) not in types:
             raise self._expected(wanted)
-        self._advance()
+        self._token = next(self._tokens)
         return value
 
     def _require(self, symbol: str) -> None:
@@ -237,21 +214,15 @@ class _Parser:
             raise self._expected(symbol)
 
     def _take(self, symbol: str) -> bool:
-        found = self._next_is(symbol)
-        if found:
-            self._advance()
-        return found
+        return self._next_is(symbol) and bool(self._symbol())
 
     def _symbol(self) -> str:
         symbol = str(self._token.value)
-        self._advance()
+        self._token = next(self._tokens)
         return symbol
 
     def _next_is(self, *symbols: str) -> bool:
-        return self._token.kind is Kind.SYMBOL and self._token.value in symbols
-
-    def _advance(self) -> None:
-        self._token = next(self._tokens)
+        return self._token.kind == "symbol" and self._token.value in symbols
 
     def _expected(self, wanted: str) -> MalformedSelector:
         return self._wrong(f"Expected {wanted}")
@@ -262,20 +233,11 @@ class _Parser:
         return MalformedSelector(f"{what}, {found} at position {position}.", position=position)
 
 
-class Kind(Enum):
-    """The kind of a token."""
-
-    #: A keyword, in capitals, or a sign.
-    SYMBOL = "symbol"
-    NAME = "name"
-    LITERAL = "literal"
-    END = "end"
-
-
 class Token(NamedTuple):
     """One token, and where in the text it begins."""
 
-    kind: Kind
+    #: "symbol" for a keyword, in capitals, or a sign; "name", "literal" or "end".
+    kind: str
     value: Value
     position: int
     #: As written.
@@ -295,65 +257,10 @@ _TOKEN: Final = re.compile(
     | (?P<text> ' [^']*+ (?: '' [^']*+ )*+ ' )
     | (?P<quoted> " [^"]*+ (?: "" [^"]*+ )*+ " )
     | (?P<sign> <> | <= | >= | [-=<>+*/(),] )
+    | (?P<space> \s+ )
     """,
     re.VERBOSE,
 )
-_SPACE: Final = re.compile(r"\s*")
-
-
-def tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens, END last; raises MalformedSelector at a character that begins none."""
-    position = _after_space(text, 0)
-    while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None:
-            raise MalformedSelector(_complaint(text, position), position=position)
-        yield _token(found, position)
-        position = _after_space(text, found.end())
-    yield Token(Kind.END, None, len(text), "")
-
-
-def _after_space(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
-
-
-def _token(found: re.Match[str], position: int) -> Token:
-    spelling = found.group()
-    kind, value = _READ[str(found.lastgroup)](spelling)
-    if kind is Kind.LITERAL and value is None:
-        raise MalformedSelector(f"The number at position {position} is too large.", position=position)
-    return Token(kind, value, position, spelling)
-
-
-def _word(spelling: str) -> tuple[Kind, Value]:
-    # Outside ASCII some letters have the capitals I, S and K; a word with one of them is no keyword.
-    capitals = spelling.upper() if spelling.isascii() else spelling
-    if capitals in _TRUTHS:
-        return Kind.LITERAL, _TRUTHS[capitals]
-    return (Kind.SYMBOL, capitals) if capitals in KEYWORDS else (Kind.NAME, spelling)
-
-
-def _number(spelling: str) -> tuple[Kind, Value]:
-    try:
-        return Kind.LITERAL, number(_parsed(spelling))
-    except ValueError:  # more digits than Python converts
-        return Kind.LITERAL, None
-
-
-def _parsed(spelling: str) -> int | float:
-    if spelling[:2] in ("0x", "0X"):
-        return int(spelling, 16)
-    return int(spelling) if spelling.isdecimal() else float(spelling)
-
-
-_READ: Final[dict[str, Any]] = {
-    "word": _word,
-    "number": _number,
-    "text": lambda spelling: (Kind.LITERAL, spelling[1:-1].replace("''", "'")),
-    "quoted": lambda spelling: (Kind.NAME, spelling[1:-1].replace('""', '"')),
-    "sign": lambda spelling: (Kind.SYMBOL, spelling),
-}
 #: A hint for an unknown token, by its first character.
 _HINTS: Final = {
     "'": "This text has no closing quote",
@@ -364,6 +271,42 @@ _HINTS: Final = {
 }
 
 
-def _complaint(text: str, position: int) -> str:
-    hint = _HINTS.get(text[position], "No name, literal or operator begins like this")
-    return f"{hint}: {text[position : position + LONGEST_QUOTE]!r} at position {position}."
+def tokens(text: str) -> Iterator[Token]:
+    """Yield the tokens, "end" last; raises MalformedSelector at a character that begins none."""
+    position = 0
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        if found is None:
+            hint = _HINTS.get(text[position], "No name, literal or operator begins like this")
+            quote = text[position : position + LONGEST_QUOTE]
+            raise MalformedSelector(f"{hint}: {quote!r} at position {position}.", position=position)
+        if found.lastgroup != "space":
+            yield Token(*_read(str(found.lastgroup), found.group(), position), position, found.group())
+        position = found.end()
+    yield Token("end", None, len(text), "")
+
+
+def _read(group: str, spelling: str, position: int) -> tuple[str, Value]:
+    """Return the kind and the value of a token."""
+    if group == "number":
+        return "literal", _number(spelling, position)
+    if group == "text":
+        return "literal", spelling[1:-1].replace("''", "'")
+    if group == "quoted":
+        return "name", spelling[1:-1].replace('""', '"')
+    # Outside ASCII some letters have the capitals I, S and K; a word with one of them is no keyword.
+    capitals = spelling.upper() if spelling.isascii() else spelling
+    if capitals in _TRUTHS:
+        return "literal", _TRUTHS[capitals]
+    return ("symbol", capitals) if group == "sign" or capitals in KEYWORDS else ("name", spelling)
+
+
+def _number(spelling: str, position: int) -> int | float:
+    try:
+        is_whole = spelling.isdecimal() or spelling[:2] in ("0x", "0X")
+        value = number(int(spelling, 16 if spelling[1:2] in ("x", "X") else 10) if is_whole else float(spelling))
+    except ValueError:  # more digits than Python converts
+        value = None
+    if value is None:
+        raise MalformedSelector(f"The number at position {position} is too large.", position=position)
+    return value

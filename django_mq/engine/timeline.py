@@ -19,49 +19,14 @@ NEVER = float("inf")
 UNTOLD = -NEVER
 
 
-class Timeline(OrderedList):
-    """Entries ordered by ``key``. Its first element is a time in seconds."""
-
-    __slots__ = ()
-
-    def __init__(self, key: "Callable[[Entry], tuple[float, *tuple[int, ...]]]") -> None:
-        super().__init__(key)
-
-    def next_time(self) -> float:
-        """Return the earliest time; NEVER if there are no entries."""
-        head = self.head()
-        return NEVER if head is None else float(self._key(head)[0])
-
-    def until(self, now: float, most: int) -> "list[Entry]":
-        """Return the due entries, earliest first, ``most`` at most."""
-        return list(islice(takewhile(lambda entry: self._key(entry)[0] <= now, self), most))
-
-    def pop_until(self, now: float, most: int | None = None) -> "list[Entry]":
-        """Remove and return the due entries, earliest first, ``most`` at most."""
-        popped: list[Entry] = []
-        while (head := self.head()) is not None and self._key(head)[0] <= now and len(popped) != most:
-            self.remove(head)
-            popped.append(head)
-        return popped
-
-
 def due_order(entry: "Entry") -> tuple[float, int, int]:
-    """Sort key: earliest due first; at the same instant redeliveries first, then by arrival."""
-    due_at = NEVER if entry.due_at is None else entry.due_at
-    return due_at, 0 if entry.redelivered else 1, entry.arrival
-
-
-class Schedule(Timeline):
-    """Scheduled entries in the order in which they become due.
+    """Sort key: earliest due first; at the same instant redeliveries first, then by arrival.
 
     Artemis puts redeliveries due at one instant in reverse order of their return, which
     swaps two that were returned one by one; here they keep their order of arrival.
     """
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(key=due_order)
+    due_at = NEVER if entry.due_at is None else entry.due_at
+    return due_at, 0 if entry.redelivered else 1, entry.arrival
 
 
 def expiry_order(entry: "Entry") -> tuple[float, int]:
@@ -69,45 +34,37 @@ def expiry_order(entry: "Entry") -> tuple[float, int]:
     return NEVER if entry.expires_at is None else entry.expires_at, entry.arrival
 
 
-class Expiring(Timeline):
-    """Ready entries that have an expiry, in the order in which they expire.
+class Timeline(OrderedList):
+    """Entries ordered by ``key``. Its first element is a time in seconds."""
 
-    Only ready ones: a scheduled message becomes due first, and a claimed one
-    expires when it is given back, because work that has begun cannot be undone.
-    """
+    __slots__ = ("next_time",)
 
-    __slots__ = ()
+    def __init__(self, key: "Callable[[Entry], tuple[float, *tuple[int, ...]]]") -> None:
+        super().__init__(key)
+        #: The earliest time; NEVER if there are no entries.
+        self.next_time = NEVER
 
-    def __init__(self) -> None:
-        super().__init__(key=expiry_order)
+    def add(self, entry: "Entry") -> None:
+        super().add(entry)
+        self.next_time = min(self.next_time, self._key(entry)[0])
 
+    def remove(self, entry: "Entry") -> bool:
+        removed = super().remove(entry)
+        if removed:
+            head = self.head()
+            self.next_time = NEVER if head is None else self._key(head)[0]
+        return removed
 
-class Calendar:
-    """The scheduled entries, and the ready ones that expire."""
+    def until(self, now: float, most: int | None = None) -> "list[Entry]":
+        """Return the due entries, earliest first, ``most`` at most."""
+        return list(islice(takewhile(lambda entry: self._key(entry)[0] <= now, self), most))
 
-    __slots__ = ("expiring", "quiet_until", "schedule")
-
-    def __init__(self) -> None:
-        self.schedule = Schedule()
-        self.expiring = Expiring()
-        #: No entry becomes due before this time, so that a delivery needs one comparison. It may be
-        #: too early, after an entry was removed, but never too late.
-        self.quiet_until = NEVER
-
-    def hold(self, entry: "Entry") -> None:
-        self.schedule.add(entry)
-        self.quiet_until = min(self.quiet_until, self.schedule.next_time())
-
-    def watch(self, entry: "Entry") -> None:
-        self.expiring.add(entry)
-
-    def look_again(self) -> None:
-        """Update ``quiet_until`` after due entries were removed."""
-        self.quiet_until = self.schedule.next_time()
-
-    def next_time(self) -> float:
-        """Return when the next entry becomes due or expires; NEVER if none will."""
-        return min(self.schedule.next_time(), self.expiring.next_time())
+    def pop_until(self, now: float, most: int | None = None) -> "list[Entry]":
+        """Remove and return the due entries, earliest first, ``most`` at most."""
+        due = self.until(now, most)
+        for entry in due:
+            self.remove(entry)
+        return due
 
 
 class Holding:
@@ -121,7 +78,7 @@ class Holding:
     __slots__ = ("_overdue", "_passed", "_waiting")
 
     def __init__(self, line: "EntryList") -> None:
-        self._waiting = Schedule()
+        self._waiting = Timeline(due_order)
         #: Due entries that are not ready yet.
         self._overdue = OrderedList(line.position)
         #: The entry that each consumer looked at last; None: the end of the queue.
@@ -139,7 +96,7 @@ class Holding:
 
     def next_time(self) -> float:
         """Return when the next entry may become ready: NEVER if none is held, 0 if one is overdue."""
-        return NEVER if not self else 0.0 if self._overdue else self._waiting.next_time()
+        return 0.0 if self._overdue else self._waiting.next_time
 
     def remove(self, entry: "Entry") -> bool:
         """Remove an entry; False if it is not here."""
@@ -154,22 +111,15 @@ class Holding:
         self._passed.pop(consumer, None)
 
     def seen_by(self, consumer: "Consumer", now: float) -> "list[Entry]":
-        """Remove and return the overdue entries that the consumer has not passed, in order."""
-        self._ripen(now)
+        """Return the overdue entries that the consumer has not passed, in order."""
+        overdue = self.overdue(now)
         if consumer not in self._passed:
-            return self.overdue(now)
-        return list(self._behind(self._passed[consumer]))
-
-    def _behind(self, last: "Entry | None") -> "Iterator[Entry]":
-        while last is not None and (entry := self._overdue.next(last)) is not None:
-            self._overdue.remove(entry)
-            yield entry
+            return overdue
+        last, position = self._passed[consumer], self._overdue.position
+        return [] if last is None else [entry for entry in overdue if position(entry) > position(last)]
 
     def overdue(self, now: float) -> "list[Entry]":
-        """Remove and return every overdue entry, in order."""
-        self._ripen(now)
-        return [entry for entry in list(self._overdue) if self._overdue.remove(entry)]
-
-    def _ripen(self, now: float) -> None:
+        """Return every overdue entry, in order."""
         for entry in self._waiting.pop_until(now):
             self._overdue.add(entry)
+        return list(self._overdue)

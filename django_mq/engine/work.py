@@ -62,7 +62,8 @@ class UnitOfWork:
         self._check_open()
         with self._lock:
             try:
-                is_welcome = queue.welcomes(message)
+                queue.check_ids([message])
+                is_welcome = queue.admit([message])[0]
             except PublishError as error:
                 self._spoiled_by = self._spoiled_by or error
                 raise

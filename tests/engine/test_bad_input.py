@@ -371,7 +371,7 @@ def test_a_deleted_queue_takes_nothing_in() -> None:
             lambda: queue.publish(message(), 1.0, immediate=True),
             lambda: queue.offer(entry(arrival=1)),
             lambda: queue.add_consumer(Consumer("late")),
-            lambda: queue.welcomes(message()),
+            lambda: queue.admit([message()]),
         ):
             with pytest.raises(QueueDeleted):
                 refused()

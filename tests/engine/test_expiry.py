@@ -1,6 +1,6 @@
 from django_mq.engine.entry import Entry
 from django_mq.engine.expiry import is_expired
-from django_mq.engine.timeline import Expiring
+from django_mq.engine.timeline import Timeline, expiry_order
 from tests.engine.builders import message, names
 
 
@@ -15,7 +15,7 @@ def test_a_message_without_an_expiry_never_expires() -> None:
 
 
 def test_entries_are_kept_in_the_order_they_expire() -> None:
-    expiring = Expiring()
+    expiring = Timeline(expiry_order)
     for arrival, expires_at in enumerate([3.0, 1.0, 2.0]):
         expiring.add(Entry(message(str(arrival), expires_at=expires_at), arrival=arrival))
 

@@ -12,11 +12,11 @@ def timeline(*times: float) -> Timeline:
 def test_an_empty_timeline_waits_for_ever() -> None:
     line = timeline()
 
-    assert (line.next_time(), line.pop_until(1e12)) == (NEVER, [])
+    assert (line.next_time, line.pop_until(1e12)) == (NEVER, [])
 
 
 def test_the_next_time_is_the_earliest() -> None:
-    assert timeline(3.0, 1.0, 2.0).next_time() == 1.0
+    assert timeline(3.0, 1.0, 2.0).next_time == 1.0
 
 
 def test_popping_takes_what_has_come_and_leaves_the_rest() -> None:
@@ -31,4 +31,4 @@ def test_popping_stops_at_so_many() -> None:
 
     assert [each.due_at for each in line.pop_until(9.0, 2)] == [1.0, 2.0]
     assert line.pop_until(9.0, 0) == []
-    assert line.next_time() == 3.0
+    assert line.next_time == 3.0

@@ -60,7 +60,7 @@ class Queues(Part):
         messages = [replace(row.entry.message, deliver_at=None, duplicate_id=None) for row in queue.rows]
         try:
             target.engine.check_ids(messages)
-            is_welcome = all(target.engine.admit_all(messages, self.broker.now().timestamp()))
+            is_welcome = all(target.engine.admit(messages, self.broker.now().timestamp()))
         except PublishError:
             is_welcome = False
         if not is_welcome:
@@ -195,5 +195,5 @@ class Publications(Part):
 
 
 def _admitted(queue: BrokerQueue, messages: dict[int, Message], now: datetime) -> dict[int, Message]:
-    welcome = queue.engine.admit_all([*messages.values()], now.timestamp())
+    welcome = queue.engine.admit([*messages.values()], now.timestamp())
     return {at: message for (at, message), is_in in zip(messages.items(), welcome, strict=True) if is_in}
