@@ -77,9 +77,20 @@ def send_back(ids: Sequence[int], *, using: str) -> Redriven:
     return done
 
 
-def is_dead_letter(queue: str, headers: str | None) -> bool:
-    """Return whether a message in this queue, with these stored headers, is a dead letter of another queue."""
-    return _origin(headers) not in {None, queue}
+def is_dead_letter(queue: str, headers: Any) -> bool:
+    """Return whether a message in this queue, with these headers, is a dead letter of another queue."""
+    return origin_of(queue, headers) != queue
+
+
+def origin_of(queue: str, headers: Any) -> str:
+    """Return the queue in which a message of this queue died, by its headers: text or decoded. Else this queue."""
+    if isinstance(headers, str):
+        try:
+            headers = json.loads(headers)
+        except (ValueError, RecursionError):
+            return queue
+    origin = headers.get(ORIGIN_QUEUE) if isinstance(headers, dict) else None
+    return str(origin or queue)
 
 
 def count_redrivable(queue: str, *, limit: int, using: str | None = None) -> int:
@@ -134,15 +145,6 @@ def _by_way(ids: Sequence[int], to: str | None, alias: str) -> dict[tuple[str, s
         home = queue if state == State.DEAD.value else origin or queue
         ways[queue, to or home].append(row_id)
     return ways
-
-
-def _origin(headers: str | None) -> str | None:
-    try:
-        known = json.loads(headers or "{}")
-    except (ValueError, RecursionError):
-        return None
-    origin = known.get(ORIGIN_QUEUE) if isinstance(known, dict) else None
-    return None if origin is None else str(origin)
 
 
 def send(store: Store, ids: Sequence[int], source: str, target: str) -> int:

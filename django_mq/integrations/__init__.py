@@ -1,1 +1,1 @@
-"""Doors for other packages. Each is imported only by those who use it."""
+"""Other packages that can use the queues. Each module here is imported only by projects that use its package."""

@@ -2,8 +2,8 @@
 
     path("healthz", django_mq.integrations.health.health_page(oldest_seconds=300))
 
-Who may see it is the site's affair. What a database says of itself, such as its address, goes into
-the log and not onto the page.
+Protect the page as your site requires. What a database says of itself, such as its address, is in the log and not
+on the page.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def health_page(
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     """Return a view that answers 200 if all is well, else 503, with the troubles as JSON.
 
-    Demands are those of ``mq_health``: that the database answers and has the tables, and of these queues,
-    or all, that no ready message has waited for more than ``oldest_seconds``, that none has more than
-    ``dead`` dead letters, that each has a live worker. It answers after ``timeout_seconds`` at the latest,
-    and once more for ``keep_seconds``: a crowd that asks is one question to the database.
+    It checks what ``mq_health`` checks: that the database answers and has the tables, and of these queues, or of
+    all, that no ready message has waited for more than ``oldest_seconds``, that none has more than ``dead`` dead
+    letters, and with ``workers`` that each has a live worker. The view answers after ``timeout_seconds`` at the
+    latest. An answer is kept for ``keep_seconds``: many requests are one question to the database.
     """
     demands = Demands(queues=queues, oldest_seconds=oldest_seconds, dead=dead, workers=workers)
     probe = Probe(demands, keep_seconds=keep_seconds)

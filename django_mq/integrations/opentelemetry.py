@@ -4,7 +4,7 @@
 
 Within a trace, a publish is a span of kind PRODUCER, and the message carries its context in its headers
 (W3C: ``traceparent``, ``tracestate``, and baggage, as the configured propagator writes them). Each
-attempt is a span of kind CONSUMER under it, in whatever process and however long after. Names and
+attempt is a span of kind CONSUMER under it, in any process and at any time. Names and
 attributes are those of OpenTelemetry's semantic conventions for messaging.
 """
 
@@ -24,45 +24,39 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext, TracerProvider
 
 SYSTEM = "django_mq"
+#: Methods of ``Tracing`` to the signals that they receive.
+RECEIVED = {
+    "inject": signals.message_publishing,
+    "start": signals.attempt_started,
+    "finish": signals.attempt_finished,
+}
 
 
 def instrument(tracer_provider: TracerProvider | None = None) -> None:
-    """Trace from now on, with the given provider or the global one. Doing so twice changes nothing."""
+    """Trace from now on, with the given provider or the global one. A second call changes nothing."""
     tracing = Tracing(tracer_provider)
-    for signal, receiver in tracing.receivers():
-        # Strong, because nothing else keeps the object; named, so that a second call is no second receiver.
-        signal.connect(receiver, weak=False, dispatch_uid=f"django_mq.opentelemetry.{receiver.__name__}")
+    for name, signal in RECEIVED.items():
+        # Strong, because nothing else keeps the object.
+        signal.connect(getattr(tracing, name), weak=False, dispatch_uid=f"django_mq.opentelemetry.{name}")
 
 
 def uninstrument() -> None:
-    """Trace no more."""
-    for name, signal in (
-        ("inject", signals.message_publishing),
-        ("start", signals.attempt_started),
-        ("finish", signals.attempt_finished),
-    ):
+    """Stop tracing."""
+    for name, signal in RECEIVED.items():
         signal.disconnect(dispatch_uid=f"django_mq.opentelemetry.{name}")
 
 
 class Tracing:
-    """The receivers. A span lives on the message it is about, so that threads do not meet."""
+    """The receivers of the signals. Open spans are kept by message, so that threads do not share them."""
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
         self._tracer = trace.get_tracer("django_mq", __version__, tracer_provider)
         self._open: dict[int, tuple[Span, Any]] = {}
 
-    def receivers(self) -> list[tuple[Any, Any]]:
-        """Return each signal with what listens to it."""
-        return [
-            (signals.message_publishing, self.inject),
-            (signals.attempt_started, self.start),
-            (signals.attempt_finished, self.finish),
-        ]
-
     def inject(self, *, headers: dict[str, Any], queue: str, exchange: str | None, **_: Any) -> None:
         """Write the context of a span of the publish into the headers, unless the caller has written one.
 
-        Where the caller is in no trace there is no span either: a load of a million messages is no million traces.
+        Outside a trace there is no span: a load of a million messages must not become a million traces.
         """
         if _span_context(propagate.extract(_texts(headers))).is_valid:
             return
@@ -78,7 +72,7 @@ class Tracing:
             headers.setdefault(name, value)
 
     def start(self, *, message: Any, **_: Any) -> None:
-        """Open a span under the publisher's, linked to it, and make it the current one of this thread."""
+        """Open a span under the publisher's, linked to it, and make it the current span of this thread."""
         published = propagate.extract(_texts(_headers_of(message)))
         parent, publisher = _under_current(published), _span_context(published)
         span = self._tracer.start_span(
@@ -91,7 +85,7 @@ class Tracing:
         self._open[id(message)] = span, context.attach(trace.set_span_in_context(span, parent))
 
     def finish(self, *, message: Any, outcome: str, error: BaseException | None, **_: Any) -> None:
-        """Close it, with how the attempt ended."""
+        """Close the span, with the outcome of the attempt."""
         span, token = self._open.pop(id(message), (None, None))
         if span is None or token is None:
             return
@@ -105,9 +99,9 @@ class Tracing:
 
 
 def _under_current(published: Context) -> Context:
-    """Return the current context where it continues the publisher's trace, or the publisher had none.
+    """Return the current context if it continues the publisher's trace or the publisher had none.
 
-    In a Celery worker that is the span which Celery's own instrumentation has opened for the handler's run.
+    In a Celery worker it is the span that Celery's own instrumentation has opened for the handler's run.
     """
     publisher = _span_context(published)
     current = trace.get_current_span().get_span_context()
@@ -118,19 +112,19 @@ def _under_current(published: Context) -> Context:
 def _headers_of(message: Any) -> Mapping[str, Any]:
     try:
         headers: Mapping[str, Any] = message.headers
-    except Exception:  # noqa: BLE001 - headers that cannot be read are the attempt's affair: it will say so
+    except Exception:  # noqa: BLE001 - the attempt reports headers that cannot be read
         return {}
     return headers
 
 
 def _texts(headers: Mapping[str, Any]) -> dict[str, str]:
-    """Only texts: a propagator may not expect what anybody can publish."""
+    """Return the headers that are texts: a propagator may not expect others."""
     pairs = headers.items()
     return {name.lower(): value for name, value in pairs if isinstance(name, str) and isinstance(value, str)}
 
 
 def _span_context(of: Context) -> SpanContext:
-    # Not the current context where this one is empty.
+    # Of this context, even if it is empty, and not of the current one.
     return trace.get_current_span(of).get_span_context()
 
 

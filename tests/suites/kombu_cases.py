@@ -18,7 +18,7 @@ from t.integration.common import (
     BasicFunctionality,
 )
 
-from django_mq.integrations.celery import scheme  # noqa: F401 - Kombu learns the scheme by this import
+from django_mq.integrations.celery import known  # noqa: F401 - Kombu learns the scheme by this import
 
 django.setup()
 

@@ -1,7 +1,7 @@
-"""The channel: queues declared, messages published and consumed, over the store.
+"""The channel: queues are declared, and messages published and consumed.
 
-Kombu's virtual channel carries the AMQP emulation; here are the methods on the hot path,
-and those whose meaning a durable store changes.
+Kombu's virtual channel emulates AMQP. Here are the methods that are called for every message, and those that
+mean something else with a durable store.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django_mq.engine.verdict import Policy
+    from django_mq.integrations.celery.publisher import Declarations
+    from django_mq.integrations.celery.transient_queues import TransientQueues
     from django_mq.integrations.celery.transport import Transport
 
 logger = logging.getLogger("django_mq.celery")
@@ -41,74 +43,71 @@ class Channel(virtual.Channel):
     """One channel of the transport; all channels of a transport share its session."""
 
     Message = ClaimedMessage
-    QoS = ChannelQoS  # type: ignore[assignment]  # stands in for it without being one
+    QoS = ChannelQoS  # type: ignore[assignment]  # it has the methods that are called, and is no subclass
     qos: ChannelQoS  # type: ignore[assignment]
     supports_fanout = True
     #: Bodies are stored as the bytes they are.
     body_encoding: Any = None
-    do_restore = True
     connection: Transport
 
     def __init__(self, connection: Transport, **options: Any) -> None:
         super().__init__(connection, **options)
-        # Kept beyond close(), which cuts the connection: acknowledgements of running tasks come later.
-        self._transport = connection
-        #: Queue to the priority of its consumer, as AMQP's argument gave it.
-        self._priorities: dict[str, int] = {}
+        #: Kept when ``close()`` drops ``connection``: running tasks are acknowledged later.
+        self.transport = connection
+        #: Queue to the priority of its consumer, AMQP's ``x-priority``.
+        self.priorities: dict[str, int] = {}
 
     @property
     def open_transport(self) -> Transport:
         """The transport. Raises RecoverableConnectionError on a closed channel, so that Kombu opens another."""
-        if self.connection is None:  # close() itself still uses it
+        if self.connection is None:
             raise RecoverableConnectionError("The channel is closed.")
-        return self._transport
+        return self.transport
 
     # Declaring.
 
     @apart_from_event_loops
     def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
-        """Declare a queue: durable ones become rows, the others are transient queues.
+        """Declare a queue. It is transient if it is auto-deleting or exclusive, otherwise it becomes a row.
 
         RabbitMQ's arguments count where they create the queue, see ``message.py``.
         """
         name = text(queue, "The name of a queue") or f"amq.gen-{new_message_id()}"
+        transient, declarations = self.open_transport.transient, self.open_transport.declarations
         if passive:
-            if not self._has_queue(name):
+            if not (self._is_transient(name) or declarations.exists(name)):
                 raise ChannelError(f"There is no queue {queue!r}.", (50, 10), "Channel.queue_declare", 404)
-        elif _is_volatile(options):
-            self._declare_volatile(name, exclusive=bool(options.get("exclusive")))
+        elif options.get("auto_delete") or options.get("exclusive"):
+            exclusive = bool(options.get("exclusive"))
+            if exclusive and not is_mailbox(name) and declarations.exists(name):
+                raise locked(name, "it is there already, and not exclusive")
+            transient.declare(name, exclusive=exclusive)
             return queue_declare_ok_t(name, 0, 0)
         else:
-            self._declare_durable(name, options.get("arguments"))
-        return queue_declare_ok_t(name, self._size(name), 0)
-
-    def _declare_volatile(self, name: str, *, exclusive: bool) -> None:
-        if exclusive and not is_mailbox(name) and self.open_transport.declarations.exists(name):
-            raise locked(name, "it is there already, and not exclusive")
-        self.open_transport.transient.declare(name, exclusive=exclusive)
-
-    def _declare_durable(self, name: str, arguments: Any) -> None:
-        rules = options_in(arguments)
-        if not self.open_transport.declarations.exists(name):
-            self.open_transport.transient.refuse_others_queue(name)
-        self.open_transport.declarations.ensure(name, rules=rules)
+            rules = options_in(options.get("arguments"))
+            if not declarations.exists(name):
+                transient.refuse_others_queue(name)
+            declarations.ensure(name, rules=rules)
+        return queue_declare_ok_t(name, declarations.size(name), 0)
 
     def prepare_queue_arguments(self, arguments: Any, **more: Any) -> Any:
         """Return the arguments with what Kombu's queue has attributes for: limits and a time to live."""
         return with_attributes(arguments, **more)
 
-    def _has_queue(self, queue: str, **_: Any) -> bool:
-        return self._is_transient(queue) or self.open_transport.declarations.exists(queue)
+    def _is_transient(self, queue: str, *, to_publish: bool = False) -> bool:
+        """Whether any connection has declared the queue transient.
 
-    def _is_transient(self, queue: str) -> bool:
-        """Whether a queue is volatile, whoever declared it. Raises ResourceLocked if it is another connection's.
-
-        No statement is made for a durable queue whose name is known: no transient queue has it.
+        Raises ResourceLocked if it is exclusive to another connection, unless it is only ``to_publish``. No
+        statement is made for a durable queue whose name is known: no transient queue has it.
         """
         transient = self.open_transport.transient
         return queue in transient.queues or (
-            not self.open_transport.declarations.knows(queue) and transient.find(queue)
+            not self.open_transport.declarations.knows(queue) and transient.find(queue, to_publish=to_publish)
         )
+
+    def _home(self, queue: str) -> TransientQueues | Declarations:
+        """Return what keeps the queue. Raises ResourceLocked if it is exclusive to another connection."""
+        return self.open_transport.transient if self._is_transient(queue) else self.open_transport.declarations
 
     @apart_from_event_loops
     def queue_bind(
@@ -119,19 +118,14 @@ class Channel(virtual.Channel):
         arguments: Any = None,
         **_: Any,
     ) -> None:
-        """Bind a queue. The binding every queue has by default, to its own name, needs no row."""
-        queue, exchange, routing_key = plain(queue), plain(exchange) or "amq.direct", plain(routing_key)
+        """Bind a queue. The binding that a queue has by default, to its own name, needs no row."""
+        queue, exchange, routing_key = plain(queue), plain(exchange) or "amq.direct", plain(routing_key) or ""
         _check_binding(exchange, routing_key)
         kind = self._type_of(exchange)
         self.state.binding_declare(queue, exchange, routing_key, arguments)
-        if queue in self.open_transport.transient.queues:
-            self.open_transport.transient.bind(queue, exchange, kind, routing_key or "")
-        elif kind == "direct" and exchange == routing_key == queue:
-            return
-        elif self._is_transient(queue):
-            self.open_transport.transient.bind(queue, exchange, kind, routing_key or "")
-        else:
-            self.open_transport.declarations.bind(queue, exchange, kind, routing_key or "")
+        is_default = kind == "direct" and exchange == routing_key == queue
+        if not is_default or queue in self.open_transport.transient.queues:
+            self._home(queue).bind(queue, exchange, kind, routing_key)
 
     def _type_of(self, exchange: str) -> str:
         declared = (self.state.exchanges or {}).get(exchange)
@@ -156,8 +150,8 @@ class Channel(virtual.Channel):
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any) -> int:
         """Delete a queue and return how many messages went with it.
 
-        One whose messages are held stays, as do one with messages if ``if_empty`` and one
-        that is consumed here if ``if_unused``.
+        A durable queue stays if workers hold messages of it, or if it has messages and ``if_empty`` is set. A
+        queue stays if it is consumed here and ``if_unused`` is set.
         """
         queue = plain(queue)
         if if_unused and queue in self._active_queues:
@@ -165,13 +159,13 @@ class Channel(virtual.Channel):
         is_transient = self._is_transient(queue)
         self.state.queue_bindings_delete(queue)
         if is_transient:
-            return self.open_transport.transient.drop(queue)
+            return self.open_transport.transient.delete(queue)
         return self.open_transport.declarations.delete(queue, force=not if_empty)
 
     @apart_from_event_loops
     def after_reply_message_received(self, queue: str) -> None:
-        """Forget a reply queue; its next message would have nobody to go to."""
-        self.open_transport.transient.drop(queue)
+        """Delete a reply queue: it is read once."""
+        self.open_transport.transient.delete(queue)
 
     @apart_from_event_loops
     def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
@@ -185,10 +179,7 @@ class Channel(virtual.Channel):
 
     @apart_from_event_loops
     def _purge(self, queue: str) -> int:
-        queue = plain(queue)
-        if self._is_transient(queue):
-            return self.open_transport.transient.purge(queue)
-        return self.open_transport.declarations.purge(queue)
+        return self._home(plain(queue)).purge(plain(queue))
 
     # Publishing.
 
@@ -201,10 +192,9 @@ class Channel(virtual.Channel):
         headers: dict[str, Any] | None = None,
         properties: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """As Kombu's, but a priority of 0 differs from none, and the message gets its id here.
+        """Do what Kombu's method does, but keep a priority of 0 apart from none, and give the message its id.
 
-        Kombu passes the same ``properties`` again when it retries a publish, so the id is
-        made once for all tries.
+        Kombu passes the same ``properties`` when it tries a publish again, so all tries have one id.
         """
         properties = {} if properties is None else properties
         properties.setdefault("delivery_info", {})
@@ -224,40 +214,32 @@ class Channel(virtual.Channel):
         self, message: dict[str, Any] | str, exchange: str, routing_key: str, batch: Batch | None = None, **_: Any
     ) -> None:
         """Write the message into every queue it is routed to, in the caller's transaction, or with a batch."""
-        if isinstance(message, str):  # ``celery amqp`` says no more
+        if isinstance(message, str):  # ``celery amqp`` passes no more
             message = self.prepare_message(message, content_type="text/plain", content_encoding="utf-8")
         exchange, routing_key = plain(exchange), plain(routing_key)
         message["properties"]["delivery_info"].update(exchange=exchange or "", routing_key=routing_key)
-        if not exchange and self._leads_to_transient(routing_key):
-            self.open_transport.transient.put([routing_key], message)
-            return
-        durable, volatile = self._routes(exchange, routing_key)
-        if volatile:
-            self.open_transport.transient.put(volatile, message)
+        durable, transient = self._routes(exchange, routing_key)
+        if transient:
+            self.open_transport.transient.put(transient, message)
         if durable:
             self.open_transport.publisher.publish(durable, message, batch=batch)
 
-    def _leads_to_transient(self, queue: str) -> bool:
-        """Whether the name is that of a transient queue. For a known durable queue, no statement is made."""
-        transient = self.open_transport.transient
-        return queue in transient.queues or (
-            not self.open_transport.declarations.knows(queue) and transient.reaches(queue)
-        )
-
     def create_publish_batch(self, max_size: int) -> Batch:
-        """Return what gathers the messages of ``Producer.batch()``."""
+        """Return what collects the messages of ``Producer.batch()``."""
         return Batch(self, max_size)
 
     def _routes(self, exchange: str, routing_key: str) -> tuple[list[str], list[str]]:
+        """Return the durable and the transient queues that a message goes to."""
         if not exchange:
-            return [routing_key], []
+            is_transient = self._is_transient(routing_key, to_publish=True)
+            return ([], [routing_key]) if is_transient else ([routing_key], [])
         text(routing_key, "routing_key")
         kind = self._type_of(exchange)
         durable = self.open_transport.declarations.bound_queues(exchange, routing_key)
-        volatile = self.open_transport.transient.bound_queues(exchange, kind, routing_key)
-        if not durable and not volatile and kind == "direct" and exchange == routing_key:
+        transient = self.open_transport.transient.bound_queues(exchange, kind, routing_key)
+        if not durable and not transient and kind == "direct" and exchange == routing_key:
             durable = [routing_key]
-        return durable, volatile
+        return durable, transient
 
     # Consuming.
 
@@ -270,72 +252,54 @@ class Channel(virtual.Channel):
         arguments: dict[str, Any] | None = None,
         **_: Any,
     ) -> str:
-        """Add the queue to those this transport claims from, with RabbitMQ's ``x-priority`` if it is given.
+        """Consume a queue from now on, with RabbitMQ's ``x-priority`` if it is given.
 
         Raises ChannelError if that is no whole number, and ResourceLocked for another connection's queue.
         """
-        queue = plain(queue)
+        queue, tag = plain(queue), consumer_tag or str(new_message_id())
         self._is_transient(queue)
-        self._priorities[queue] = consumer_priority(arguments)
-        consumer_tag = consumer_tag or str(new_message_id())
-        self._tag_to_queue[consumer_tag] = queue
-        self._active_queues.append(queue)
-        self._consumers.add(consumer_tag)
-
+        self.priorities[queue] = consumer_priority(arguments)
+        super().basic_consume(queue, no_ack, callback, tag)
         self.open_transport.consume(queue, self, partial(self.deliver, callback=callback, no_ack=no_ack))
-        return consumer_tag
+        return tag
 
     def deliver(
         self, payload: dict[str, Any], callback: Callable[[Any], Any] | None, *, no_ack: bool = False
     ) -> str:
-        """Give a message to a consumer's callback; return its delivery tag."""
-        message = self.Message(payload, channel=self)
-        tag = str(message.delivery_tag)
-        if no_ack:
-            self.settle_at_once(message)
-        else:
-            self.qos.append(message, tag)
+        """Pass a message to a consumer's callback; return its delivery tag. No error ends a worker's loop."""
+        message = self._received(payload, no_ack=no_ack)
         if callback is not None:
-            self._receive(message, callback)
-        return tag
-
-    def _receive(self, message: ClaimedMessage, callback: Callable[[Any], Any]) -> Any:
-        """Give a message to its consumer. On a worker's loop no message may end the worker."""
-        try:
-            return callback(message)
-        except self._transport.connection_errors:
-            raise
-        except Exception as error:
-            if not self._transport.on_loop:
+            try:
+                callback(message)
+            except self.transport.connection_errors:
                 raise
-            logger.exception("Message %s could not be received", message.properties.get("correlation_id"))
-            self._try_again(message, error)
+            except Exception as error:
+                if not self.transport.on_loop:
+                    raise
+                logger.exception("Message %s could not be received", message.properties.get("correlation_id"))
+                self._fail(message, error)
+        return str(message.delivery_tag)
 
-    def _try_again(self, message: ClaimedMessage, error: Exception) -> None:
-        claimed = message.claimed
-        if claimed is not None and self.qos.take(str(message.delivery_tag)) is not None:
+    def _received(self, payload: dict[str, Any], *, no_ack: bool) -> ClaimedMessage:
+        message: ClaimedMessage = self.Message(payload, channel=self)
+        if not no_ack:
+            self.qos.append(message, str(message.delivery_tag))
+        elif message.claimed is not None:
+            message.session.accept(message.claimed)
+        return message
+
+    def _fail(self, message: ClaimedMessage, error: Exception) -> None:
+        if self.qos.take(str(message.delivery_tag)) is not None:
+            claimed, policy = message.claimed, self.policy_of(message.claimed.queue_name)
             reason = f"could not be received: {error}"
-            policy = self.policy_of(claimed.queue_name)
             message.session.settle(judged(claimed, Ending.FAILED, policy, reason, Failure.of(error)))
 
-    def priority_of(self, queue: str) -> int:
-        """Return the priority of the consumer of a queue."""
-        return self._priorities.get(queue, 0)
-
-    def settle_at_once(self, message: Any) -> None:
-        """Accept a message whose consumer asked for no acknowledgements."""
-        if message.claimed is not None:
-            message.session.accept(message.claimed)
-
     def basic_cancel(self, consumer_tag: str) -> None:
-        """Stop claiming from the consumer's queue, at once."""
-        if consumer_tag not in self._consumers:
-            return
-        self._consumers.remove(consumer_tag)
-        queue = self._tag_to_queue.pop(consumer_tag, None)
-        if queue in self._active_queues:
-            self._active_queues.remove(queue)
-        self.open_transport.cancel(queue)
+        """Stop consuming, at once."""
+        queue = self._tag_to_queue.get(consumer_tag)
+        super().basic_cancel(consumer_tag)
+        if queue is not None:
+            self.open_transport.cancel(queue)
 
     @apart_from_event_loops
     def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> Any:
@@ -343,32 +307,21 @@ class Channel(virtual.Channel):
         queue = plain(queue)
         self._is_transient(queue)
         payload = self.open_transport.get_one(queue)
-        if payload is None:
-            return None
-        message = self.Message(payload, channel=self)
-        if no_ack:
-            self.settle_at_once(message)
-        else:
-            self.qos.append(message, str(message.delivery_tag))
-        return message
+        return None if payload is None else self._received(payload, no_ack=no_ack)
 
     def _reset_cycle(self) -> None:
-        """Nothing cycles: the transport claims for all channels at once."""
+        """Do nothing: the transport claims for all channels at once."""
 
     # Settling.
 
-    def wake_driver(self) -> None:
-        """Tell the transport's loop that credit came back, where another thread settled."""
-        self._transport.wake_from_other_thread()
-
     def policy_of(self, queue: str) -> Policy:
         """Return what was last read of a queue, without asking the database."""
-        return self._transport.declarations.remembered(queue)
+        return self.transport.declarations.remembered(queue)
 
     def judge(self, message: ClaimedMessage, *, requeue: bool) -> None:
         """Settle a rejected message: back to its place, or dead when it may not or has come back too often.
 
-        Nothing is asked of the database: this may interrupt a claim, or run in another thread.
+        The database is not asked: this may interrupt a claim, or run in another thread.
         """
         ending, reason = (Ending.FAILED, "requeued too often") if requeue else (Ending.REJECTED, _reason(message))
         policy = self.policy_of(message.claimed.queue_name)
@@ -376,7 +329,7 @@ class Channel(virtual.Channel):
 
 
 def _reason(message: ClaimedMessage) -> str:
-    """Say why a message was rejected: Celery does it to tasks it does not know."""
+    """Say why a message was rejected: Celery rejects tasks that it does not know."""
     state = sys.modules.get("celery._state")
     task = message.headers.get("task")
     app = state.get_current_app() if state is not None and "celery.worker.state" in sys.modules else None
@@ -389,8 +342,3 @@ def _check_binding(exchange: Any, routing_key: Any) -> None:
     """Raise InvalidMessage for what cannot be written into a binding."""
     text(exchange, "The name of an exchange", limit=NAME_LENGTH)
     text(routing_key, "routing_key", limit=NAME_LENGTH)
-
-
-def _is_volatile(options: dict[str, Any]) -> bool:
-    """Whether a queue goes with whoever reads it. One that is only not durable keeps its messages: we can."""
-    return bool(options.get("auto_delete") or options.get("exclusive"))

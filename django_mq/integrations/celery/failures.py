@@ -1,11 +1,10 @@
-"""What a task leaves that did not succeed: an ``Attempt`` row for each failed run, and its retry.
+"""Tasks that do not succeed: an ``Attempt`` row for each failed run, and the retry.
 
-Retries and failures are Celery's own affair, and its messages say nothing of them. The
-signals of the process that ran the task do, so the admin can show a dead letter with the
-tracebacks of all its runs: they share the task id, which is the correlation id.
+Celery's messages do not say that a task failed or was retried. The signals of the process that ran it do, so the
+admin can show a dead letter with the tracebacks of all its runs, which share the task id.
 
-The row is written over a connection of its own: Celery closes Django's after each task. It is kept
-while failures follow each other closely, because to open one takes longer than most tasks.
+The row is written over a connection of its own: Celery closes Django's after each task. It stays open while
+failures follow each other closely, because opening it takes longer than most tasks.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import logging
 import socket
 import threading
 import time
+from dataclasses import dataclass
 from functools import wraps
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -37,34 +37,34 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.celery")
 
-#: The database alias of the worker's queues.
-_alias: list[str] = []
-#: Alias to the store kept for failures; one that a child inherits opens a connection of its own.
-_kept: dict[str, Store] = {}
-#: Alias to the time of the last failure, on the monotonic clock.
-_last: dict[str, float] = {}
-#: A failure that comes so soon after another, in seconds, keeps the connection open.
+#: A failure within so many seconds of another keeps the connection open.
 KEEP_SECONDS = 1.0
 
 
+@dataclass(slots=True)
+class Kept:
+    """The store for the failures of a worker; a child that inherits it opens a connection of its own."""
+
+    store: Store
+    #: When a task last failed, on the monotonic clock.
+    last: float = float("-inf")
+
+
+#: The one of this process, once ``connect`` was called.
+_kept: list[Kept] = []
+
+
 def connect(alias: str) -> None:
-    """Listen to failed and retried tasks in this process and in the children it will fork."""
-    _alias[:] = [alias]
-    _kept[alias] = private_store(alias)
+    """Record failed and retried tasks in this process and in the children that it forks."""
+    _kept[:] = [Kept(private_store(alias))]
     signals.task_failure.connect(on_failure, dispatch_uid="django_mq.failures.failure")
     signals.task_retry.connect(on_retry, dispatch_uid="django_mq.failures.retry")
     signals.task_internal_error.connect(on_failure, dispatch_uid="django_mq.failures.internal")
     signals.task_postrun.connect(on_end, dispatch_uid="django_mq.failures.rejected")
 
 
-def forget(alias: str) -> None:
-    """Close the connection kept for failures."""
-    _kept.pop(alias).close()
-    _last.pop(alias, None)
-
-
 def on_retry(sender: Any, request: Any, reason: Any, einfo: Any, **_: Any) -> None:
-    """Record a run that asked to be repeated, with what made it ask."""
+    """Record a run that ended with a retry, and its reason."""
     error = getattr(reason, "exc", None) or reason
     _record(sender, request, error, str(einfo))
 
@@ -73,12 +73,12 @@ def on_failure(sender: Any, task_id: str, exception: Any, einfo: Any, **_: Any) 
     """Record a run that failed for good."""
     request = getattr(sender, "request", None)
     if request is None or request.id != task_id:
-        return  # the parent reports the Reject of a child that has recorded it already
+        return  # the parent reports a Reject that its child has recorded already
     _record(sender, request, exception, str(einfo))
 
 
 def on_end(sender: Any, state: Any, retval: Any, **_: Any) -> None:
-    """Record a run that rejected its message: the process that ran it has no other signal for that."""
+    """Record a run that rejected its message: there is no other signal in the process that ran it."""
     if state == REJECTED and not retval.requeue:
         error = retval.reason if isinstance(retval.reason, BaseException) else retval
         _record(sender, sender.request, error, "".join(format_exception(retval)))
@@ -86,7 +86,7 @@ def on_end(sender: Any, state: Any, retval: Any, **_: Any) -> None:
 
 def _record(task: Any, request: Any, error: Any, trace: str) -> None:
     if task.name == "django_mq.deliver":
-        return  # a handler's failures are recorded with their settlement
+        return  # the settlement of a handler's message records its failure
     info = request.delivery_info or {}
     failure = Failure(error=type(error).__name__, detail=str(error), traceback=trace)
     attempt = {
@@ -99,49 +99,46 @@ def _record(task: Any, request: Any, error: Any, trace: str) -> None:
     try:
         _write(failure, attempt)
     except StoreError as store_error:
-        # The task's own outcome stands; only its story is incomplete.
         logger.warning("The failed attempt of task %s was not recorded: %s", request.id, store_error)
 
 
 def _write(failure: Failure, attempt: dict[str, Any]) -> None:
-    shared = shared_store(_alias[0])
+    kept, now = _kept[0], time.monotonic()
+    shared = shared_store(kept.store.alias)
     if shared.in_transaction:  # a task called by another one: a second writer would wait for the first
         shared.record_attempt(failure, **attempt)
         return
-    store, last, now = _kept[_alias[0]], _last.get(_alias[0], float("-inf")), time.monotonic()
-    _last[_alias[0]] = now
+    soon, kept.last = now - kept.last <= KEEP_SECONDS, now
     try:
-        store.record_attempt(failure, **attempt)
+        kept.store.record_attempt(failure, **attempt)
     except StoreUnavailable:  # the database was restarted since the last failure
-        store.close()
-        store.record_attempt(failure, **attempt)
-    if now - last > KEEP_SECONDS:
-        store.close()
+        kept.store.close()
+        kept.store.record_attempt(failure, **attempt)
+    if not soon:
+        kept.store.close()
 
 
-# What a task publishes last: its retry or replacement, which outlives the roll-back by the exception.
+# A task's retry or replacement, which must outlive the roll-back by the exception that ends the task.
 #
-# Where the database takes a second writer, the publisher writes these at once, on a private
-# connection. SQLite takes none: the write would wait for the transaction that waits for it. So it
-# waits for the end of the task's body, and with it of every transaction that the body opened.
+# Where the database takes a second writer, the publisher writes these at once, on a private connection. SQLite
+# takes none: the write would wait for the transaction that waits for it. So it waits for the end of the task's
+# body, and with it of every transaction that the body opened.
 #
-# Celery acknowledges a task that asked for a retry, and logs what a signal's receiver raises. So
-# these writes are part of the body: a retry that could not be written gives its message back. So does
-# a task that has succeeded while the database takes no connections, where others are to follow it.
+# Celery acknowledges a task that asked for a retry, and only logs what a signal's receiver raises. So these writes
+# are part of the body: if a retry cannot be written, the task gives its message back. So does a task that has
+# succeeded while the database takes no connections, if other tasks are to follow it.
 
-#: What of Celery's policy of publishing says how often, and after how many seconds, to try again.
+#: The options of Celery's ``task_publish_retry_policy`` that say how often and when to try again.
 PATIENCE = ("max_retries", "interval_start", "interval_step", "interval_max")
-#: The attribute of a covered body that says for which database.
+#: The attribute of a covered body with the database alias.
 COVERED = "_django_mq_covered"
-#: What the log calls that which a task publishes in its own place.
+#: What the log calls a task's retry.
 ITSELF = "its retry or replacement"
 
 
 class _Deferred(threading.local):
-    """What the tasks of this thread publish last."""
-
     def __init__(self) -> None:
-        #: The writes that wait, each with the id of its task.
+        #: The writes that wait for the end of a task's body, with the id of the task.
         self.writes: list[tuple[str, Callable[[], None]]] = []
         #: The id of the task that is in ``self.retry()`` or ``self.replace()``.
         self.owner: str | None = None
@@ -151,51 +148,49 @@ _deferred = _Deferred()
 
 
 def defer(task_id: str, write: Callable[[], None]) -> None:
-    """Write at the end of a running task's body, when the transactions that it opened have ended."""
+    """Call ``write`` at the end of a running task's body, when the transactions that it opened have ended."""
     _deferred.writes.append((task_id, write))
 
 
 def owner() -> str | None:
-    """Return the id of the task that publishes its own retry or replacement now."""
+    """Return the id of the task that is publishing its retry or replacement now."""
     return _deferred.owner
 
 
 def write_deferred(task_id: str, **_: Any) -> None:
-    """Write everything that waits for the end of a task; then raise the first error, if there was one.
+    """Make the writes that wait for the end of this task; then raise the first error, if there was one.
 
-    Another task that the body calls or applies may end inside a transaction of the body.
+    Those of other tasks stay: a task that the body calls or applies may end inside a transaction of the body.
     """
-    if not _deferred.writes:
-        return
     errors = []
-    ended = [write for owner, write in _deferred.writes if owner == task_id]
-    _deferred.writes = [waiting for waiting in _deferred.writes if waiting[0] != task_id]
-    for write in ended:
+    waiting = _deferred.writes
+    _deferred.writes = [each for each in waiting if each[0] != task_id]
+    for write in [write for owner, write in waiting if owner == task_id]:
         try:
             write()
-        except Exception as error:  # noqa: BLE001 - the next write is another task's retry
+        except Exception as error:  # noqa: BLE001 - the next write must be made
             errors.append(error)
     if errors:
         raise errors[0]
 
 
-# For the rare task that is not covered: one that was registered after its worker had started.
+# For a task that is not covered, because it was registered after its worker had started.
 signals.task_postrun.connect(write_deferred, dispatch_uid="django_mq.retries")
 
 
 def cover_all(app: Celery, alias: str) -> None:
-    """Cover all tasks of an app, before a worker prepares to run them."""
+    """Cover all tasks of an app. Call it before a worker prepares to run them."""
     for task in app.tasks.values():
         cover(task, alias)
 
 
 def cover(task: Any, alias: str) -> None:
-    """Have a task give its message back if its retry, or what follows it, cannot be published.
+    """Make a task give its message back if its retry, or what follows it, cannot be published.
 
-    A task that has been acknowledged has no message: it fails.
+    A task that was acknowledged when it began has no message: it fails.
     """
     if task_has_custom(task, "__call__"):
-        _cover(type(task), "__call__", lambda args: args[0], alias)  # the class may have other tasks, and heirs
+        _cover(type(task), "__call__", lambda args: args[0], alias)  # other tasks may have this class, too
     else:
         _cover(task, "run", lambda _: task, alias)
     for name in ("retry", "replace"):
@@ -203,7 +198,7 @@ def cover(task: Any, alias: str) -> None:
 
 
 def _note_owner(task: Any, name: str) -> None:
-    """Have the publisher know what a method of the task publishes: not every header says it."""
+    """Let ``owner`` say that a method of the task publishes its retry: not every header does."""
     publish = getattr(task, name)
     if hasattr(publish, COVERED):
         return
@@ -212,7 +207,7 @@ def _note_owner(task: Any, name: str) -> None:
     def noting(*args: Any, **options: Any) -> Any:
         request = task.request
         if request.is_eager or request.called_directly:
-            return publish(*args, **options)  # publishes nothing; other tasks may run in it
+            return publish(*args, **options)  # it publishes nothing, and other tasks may run in it
         _deferred.owner, before = request.id, _deferred.owner
         try:
             return publish(*args, **options)
@@ -226,15 +221,9 @@ def _note_owner(task: Any, name: str) -> None:
 def _cover(owner: Any, name: str, task_of: Callable[[tuple[Any, ...]], Any], alias: str) -> None:
     """Replace a body, once: another worker of the process, or a class that inherits it, finds it covered."""
     body = getattr(owner, name)
-    if getattr(body, COVERED, None) != alias:
-        covered = _covered(body, task_of, alias)
-        setattr(covered, COVERED, alias)
-        setattr(owner, name, covered)
+    if getattr(body, COVERED, None) == alias:
+        return
 
-
-def _covered(
-    body: Callable[..., Any], task_of: Callable[[tuple[Any, ...]], Any], alias: str
-) -> Callable[..., Any]:
     @wraps(body)
     def run(*args: Any, **options: Any) -> Any:
         task = task_of(args)
@@ -252,7 +241,8 @@ def _covered(
             _look_or_refuse(task, alias)
         return result
 
-    return run
+    setattr(run, COVERED, alias)
+    setattr(owner, name, run)
 
 
 def _is_followed(request: Any) -> bool:
@@ -261,10 +251,10 @@ def _is_followed(request: Any) -> bool:
 
 
 def _look_or_refuse(task: Any, alias: str) -> None:
-    """Look whether the database can be reached, as patiently as Celery publishes.
+    """Check that the database can be reached, with as many tries as Celery makes when it publishes.
 
     If Celery cannot publish what follows, the task has failed and is acknowledged: the chain ends. Django
-    keeps the connection that this look may open until Celery has published.
+    keeps the connection that this check may open until Celery has published.
     """
     store = shared_store(alias)
     policy = task.app.conf.task_publish_retry_policy if task.app.conf.task_publish_retry else {}
@@ -279,7 +269,7 @@ def _look(store: Store) -> None:
     try:
         store.queue("")
     except StoreUnavailable:
-        store.reconnect()  # for the next look
+        store.reconnect()  # for the next try
         raise
 
 
@@ -291,7 +281,7 @@ def _write_or_refuse(task: Any) -> None:
 
 
 def _unpublished(reject: Reject) -> Exception | None:
-    """Return why ``self.retry()`` could not publish; None if no try can, or if the task itself rejects."""
+    """Return why ``self.retry()`` could not publish; None if it never can, or if the task itself rejects."""
     error: Any = getattr(reject, "reason", None)
     cause = error if isinstance(error, MQError) else getattr(error, "__cause__", None)
     passing = isinstance(cause, MQError) and not isinstance(cause, InvalidMessage)

@@ -1,16 +1,14 @@
-"""Loaded by Kombu itself, through its entry points for serializers: from then on it knows the scheme.
+"""The entry point by which any program with Kombu learns the scheme: Kombu imports it with its serializers.
 
-Kombu has no entry points for transports, but whoever opens a broker has Kombu read those for
-serializers. So a program that only says ``Connection("django-mq://")`` or
-``Celery(broker="django-mq://")`` imports nothing of ours. Nothing heavy may be imported here:
-every program with Kombu in it, and with this package installed, comes by.
+Kombu has no entry points for transports. Nothing heavy may be imported here: every program that uses Kombu
+where this package is installed runs this module.
 """
 
 from __future__ import annotations
 
-from django_mq.integrations.celery.url import announce
+from django_mq.integrations.celery.url import register
 
-announce()
+register()
 
 #: What the entry point has to return: a serializer that neither writes nor reads anything.
 SERIALIZER = (None, None, "application/x-django-mq")

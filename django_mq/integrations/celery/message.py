@@ -27,41 +27,37 @@ if TYPE_CHECKING:
     from django_mq.engine.options import Argument
     from django_mq.stores.records import Claimed
 
-#: Property under which a publish keeps its message id, made before any retry of that publish.
+#: Property with the message's id, which is made before the first try of a publish.
 MESSAGE_ID = "mq_message_id"
-#: Header of a message that its queue is to take once.
+#: Header with the duplicate id: the queue takes such a message once.
 DEDUP_ID = "x-dedup-id"
-#: Property by which a second try of the same publish is known.
+#: Property of a publish that was tried before.
 TRIED = "mq_tried"
-#: Property of a message whose publisher named no priority: its task sees 0, as with Kombu's other transports.
+#: Property of a message that was published without a priority: its task sees 0, as with other transports of Kombu.
 UNSAID = "mq_unsaid"
-#: Headers that only describe the arguments to whoever looks.
+#: Headers that only describe the arguments, for people.
 SHOWN = ("argsrepr", "kwargsrepr")
 #: Properties that have columns of their own, or make sense in this process only.
 NOT_STORED = frozenset({"priority", "correlation_id", "body_encoding", "delivery_tag", MESSAGE_ID, TRIED})
-#: The properties that AMQP has a field for, of those that are not columns, and Kombu's own.
+#: The other properties that AMQP has a field for, and Kombu's own.
 AMQP = frozenset(
     {"app_id", "delivery_info", "delivery_mode", "expiration", "reply_to", "timestamp", "type", "user_id"}
 )
 
 
 class Message(virtual.Message):
-    """A delivered message; the row's receipt rides along so that acknowledging needs no look-up."""
+    """A delivered message, with what settles it: the claimed row and its session, None in a transient queue."""
 
     def __init__(self, payload: dict[str, Any], channel: Any = None, **options: Any) -> None:
-        receipt: Any = payload.get("claimed"), payload.get("session")
-        self.claimed: Claimed
-        self.session: Session
-        #: The receipt, and the session it belongs to; None for a message of a transient queue.
-        self.claimed, self.session = receipt
+        self.claimed: Claimed = payload.get("claimed")  # type: ignore[assignment]
+        self.session: Session = payload.get("session")  # type: ignore[assignment]
         super().__init__(payload, channel=channel, **options)
 
     def settle_done(self) -> None:
-        """Accept: the work is done."""
         self.session.accept(self.claimed)
 
     def settle_rejected(self, *, requeue: bool) -> None:
-        """Give back, counting the delivery, or dead-letter."""
+        """Give the message back, counting the delivery, or dead-letter it."""
         channel: Any = self.channel
         channel.judge(self, requeue=requeue)
 
@@ -84,13 +80,13 @@ def new_message(queue: str, message: dict[str, Any], *, priority: int) -> NewMes
         correlation_id=_short(message["properties"].get("correlation_id"), "correlation_id"),
         dedup_id=_dedup_id(headers),
         deliver_at=eta(headers),
-        # An expired task is delivered all the same: the worker revokes it and records that.
+        # An expired task is delivered: the worker revokes it and records that.
         ttl_seconds=None if is_task else _expiration_seconds(properties),
     )
 
 
 def body_of(message: dict[str, Any]) -> bytes:
-    """Return the body of a Kombu message dictionary as bytes. Raises InvalidMessage for a text that has none."""
+    """Return the body of a Kombu message dictionary as bytes. Raises InvalidMessage for a text with surrogates."""
     body = message["body"]
     try:
         return body.encode() if isinstance(body, str) else bytes(body)
@@ -102,18 +98,17 @@ def _message_id(properties: dict[str, Any]) -> UUID:
     made: UUID | str | None = properties.get(MESSAGE_ID)
     if made is None:
         return new_message_id()
-    return made if isinstance(made, UUID) else UUID(made)  # a text where the properties have travelled
+    return made if isinstance(made, UUID) else UUID(made)  # a text in properties that were sent before
 
 
 def _stored(properties: dict[str, Any]) -> dict[str, Any]:
     stored = {name: value for name, value in properties.items() if name not in NOT_STORED}
-    # A message that is published again brings the mark of the one before.
-    stored.pop(UNSAID, None)
+    stored.pop(UNSAID, None)  # of the message before, where a received message is published again
     return stored if properties.get("priority") is not None else stored | {UNSAID: True}
 
 
 def _headers(headers: Any) -> str:
-    """Return the headers as JSON. What Celery says of a task's arguments is for eyes only: it may say anything."""
+    """Return the headers as JSON. Descriptions of a task's arguments lose what cannot be stored."""
     if not isinstance(headers, dict):
         raise InvalidMessage(f"headers must be a dictionary, not {type(headers).__name__}.")
     encoded = encode_json(headers, "headers")
@@ -125,7 +120,7 @@ def _headers(headers: Any) -> str:
 
 
 def _encoded(properties: dict[str, Any]) -> str:
-    """Return the properties as JSON, without those that neither AMQP nor JSON knows: AMQP drops them, too."""
+    """Return the properties as JSON, without those that neither AMQP nor JSON knows, which AMQP drops, too."""
     try:
         encoded = encode_json(properties, "properties")
     except BodyNotSerialisable:
@@ -144,14 +139,14 @@ def _is_json(value: Any) -> bool:
 
 
 def _dedup_id(headers: dict[str, Any]) -> str | None:
-    """Return the duplicate id; a retry is the same publication once more, and must not be refused for it."""
+    """Return the duplicate id. A retry has none: it is the same publication, and must not be refused."""
     if headers.get("retries"):
         return None
     return text(headers.get(DEDUP_ID), f"The header {DEDUP_ID}") or None
 
 
 def eta(headers: dict[str, Any]) -> datetime | None:
-    """Return when a task message is due: Celery has already turned countdown into eta. Raises InvalidMessage."""
+    """Return when a task is due; Celery has turned ``countdown`` into ``eta``. Raises InvalidMessage."""
     value = headers.get("eta")
     if not value:
         return None
@@ -199,14 +194,14 @@ def payload_of(claimed: Claimed, session: Session, *, priority: int) -> dict[str
 
 
 def _due(headers: dict[str, Any]) -> dict[str, Any]:
-    """Drop an eta that is still to come, for which a worker would keep the task in its memory.
+    """Drop an ``eta`` in the future, for which the worker would keep the task in its memory.
 
-    The store has delivered the message: an operator said "now", or its clock is ahead of ours.
+    The message is delivered: an operator said "now", or the database's clock is ahead of this one.
     """
     try:
         due_at = eta(headers)
     except ValueError:
-        return headers  # Celery says what is wrong with it
+        return headers  # Celery reports it
     return headers | {"eta": None} if due_at is not None and due_at > datetime.now(UTC) else headers
 
 
@@ -224,11 +219,11 @@ def decode_properties(text: str | None) -> dict[str, Any]:
     return {name: value for name, value in properties.items() if name not in NOT_STORED}
 
 
-# The priorities of consumers, and whether a task was published with a priority at all.
+# Whether a task was published with a priority.
 #
 # Kombu's producer turns "none given" into 0. That is the most urgent priority of its Redis transport and so
 # of ``priority_order=redis``; in the usual order it is the least urgent one, where django_mq means 4.
-# Celery's signal, sent by the same thread just before, still knows what the caller said.
+# Celery's signal, sent by the same thread just before, still has what the caller gave.
 
 
 class _Announced(threading.local):
@@ -265,22 +260,19 @@ def urgency(said: Any, *, redis_order: bool = False) -> int:
 
 
 def given(priority: int | None, headers: dict[str, Any] | None) -> int | None:
-    """Return the priority the caller gave, None if he gave none; a plain Kombu producer's 0 stays 0."""
+    """Return the priority that the caller gave, or None. A 0 of Kombu's own producer stays 0."""
     task_id, properties = _announced.task_id, _announced.properties
     _announced.task_id, _announced.properties = None, {}
-    if priority == 0 and task_id is not None and task_id == (headers or {}).get("id"):
+    if priority == 0 and task_id is not None and headers and task_id == headers.get("id"):
         said: int | None = properties.get("priority")
-        return None if _may_be_inherited(headers) and _is_inherited(task_id) else said
+        return None if _is_inherited(task_id, headers) else said
     return priority
 
 
-def _may_be_inherited(headers: dict[str, Any] | None) -> bool:
-    """Whether a running task publishes this, or itself: asked first, because to find none running takes long."""
-    return bool(headers and (headers.get("parent_id") or headers.get("retries")))
-
-
-def _is_inherited(task_id: str) -> bool:
-    """Whether a priority of 0 is only what the running task was shown, to whom none had been given."""
+def _is_inherited(task_id: str, headers: dict[str, Any]) -> bool:
+    """Whether a priority of 0 comes from the running task, which was published without one and shows 0."""
+    if not (headers.get("parent_id") or headers.get("retries")):
+        return False  # asked first: it takes long to learn that no task is running
     if not current_task or UNSAID not in (current_task.request.properties or {}):
         return False
     own_retry = task_id == current_task.request.id
@@ -295,11 +287,11 @@ def consumer_priority(arguments: dict[str, Any] | None) -> int:
     raise ChannelError(f"x-priority is {priority!r}; use a whole number.", (60, 20), "Channel.basic_consume", 406)
 
 
-# RabbitMQ's arguments of a queue, read as options of ours; those that mean nothing here are ignored.
+# RabbitMQ's arguments of a queue, as options of this package. Those without a meaning here are ignored.
 #
-# They count where they create the queue; one that is there already stays as it is.
+# They count when they create the queue. An existing queue stays as it is.
 
-#: What RabbitMQ does with a full queue if nothing is said; without a limit no queue is full.
+#: What RabbitMQ does by default with a full queue; without a limit no queue is full.
 OVERFLOW, USUAL_OVERFLOW = "x-overflow", "drop-head"
 LIMITS = ("x-max-length", "x-max-length-bytes")
 
@@ -312,7 +304,7 @@ def with_attributes(
     max_length_bytes: int | None = None,
     **_: Any,
 ) -> dict[str, Any]:
-    """Return the arguments with those that Kombu's queue has attributes for; its time to live is in seconds."""
+    """Return the arguments with those that are attributes of Kombu's queue, whose time to live is in seconds."""
     milliseconds = None if message_ttl is None else message_ttl * 1000
     named = {"x-message-ttl": milliseconds, "x-max-length": max_length, "x-max-length-bytes": max_length_bytes}
     return {**(arguments or {}), **{name: value for name, value in named.items() if value is not None}}

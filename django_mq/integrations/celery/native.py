@@ -1,11 +1,11 @@
-"""Native handlers as Celery work: one registered task runs them all, in the pool's own way.
+"""Native handlers in a Celery worker: one registered task runs them all, in Celery's pool.
 
-Each claimed native message becomes a synthetic message of the task ``django_mq.deliver``, so
-that time limits, revoking, events and instrumentation are Celery's own. Who settles:
+Each claimed native message becomes a message of the task ``django_mq.deliver``, so that time limits, revoking,
+events and instrumentation are Celery's own. The worker's main process is the parent, its pool process the child:
 
     the handler returned                  the parent accepts, in a batch, with its next claim
-    a transactional handler returned      the child, in the handler's transaction; the parent forgets
-    the handler raised                    the child, at once, with the traceback; the parent forgets
+    a transactional handler returned      the child has settled, in the handler's transaction
+    the handler raised                    the child has settled, with the traceback
     the child died or was timed out       the parent counts a failed attempt
     the handler was revoked, terminated   the parent cancels: it is not to run again, and was not done
 
@@ -54,37 +54,34 @@ EX_TERMINATED = 143
 
 
 class NativeMessage(Message):
-    """A native message dressed as a task message of ``django_mq.deliver``."""
+    """A native message as a message of the task ``django_mq.deliver``."""
 
     def __init__(self, claimed: Claimed, session: Session, handler: Handler, channel: Any) -> None:
         self.handler = handler
-        #: Set when the child has settled a failed attempt: there is nothing left to write.
+        #: Whether the child has settled a failed attempt.
         self.settled = False
-        #: Set when it is not to be handled any more, whatever of it has been.
+        #: Whether it was revoked, even if it has begun.
         self.revoked = False
+        #: Why the attempt failed, where the child has not settled.
+        self.cause: BaseException | None = None
         super().__init__(_payload(claimed, session, handler), channel=channel)
 
     def settle_done(self) -> None:
-        """The handler returned, or the child has settled, or it was revoked."""
+        """Accept, unless the child has settled or the handler was revoked."""
         if self.settled or (self.handler.transactional and not self.revoked):
             self.session.let_go(self.claimed)
-            return
-        ending = Ending.REVOKED if self.revoked else RETURNED
-        self.session.settle(judged(self.claimed, ending, self._policy))
+        else:
+            ending = Ending.REVOKED if self.revoked else RETURNED
+            self.session.settle(judged(self.claimed, ending, self._policy))
 
     def settle_rejected(self, *, requeue: bool) -> None:  # noqa: ARG002 - as a task message's
-        """The child has settled; or it is gone, or could not settle: then the attempt has failed.
-
-        Nothing is asked of the database, which may be what is away.
-        """
+        """Count a failed attempt, unless the child has settled. The database, which may be away, is not asked."""
         if self.settled:
             self.session.let_go(self.claimed)
             return
         attempt = Attempt(self.claimed, self.handler, self._policy)
         attempt.error = self.cause or WorkerLost()
         self.session.settle(attempt.judge())
-
-    cause: BaseException | None = None
 
     @property
     def _policy(self) -> Policy:
@@ -94,24 +91,11 @@ class NativeMessage(Message):
 
 
 def _payload(claimed: Claimed, session: Session, handler: Handler) -> dict[str, Any]:
-    return {
-        "body": json.dumps([[session.alias, session.id, pack(claimed)], {}, {}]),
-        "content-type": "application/json",
-        "content-encoding": "utf-8",
-        "headers": _headers(claimed, session, handler),
-        "properties": _properties(claimed),
-        "claimed": claimed,
-        "session": session,
-    }
-
-
-def _headers(claimed: Claimed, session: Session, handler: Handler) -> dict[str, Any]:
     task_id = str(claimed.message_id)
     traces = traces_in(claimed.headers)
-    return {
+    headers = {
         **traces,
-        # Some instrumentation looks for them here.
-        "headers": traces or None,
+        "headers": traces or None,  # where some instrumentation looks for them
         "lang": "py",
         "task": DELIVER,
         "id": task_id,
@@ -126,11 +110,8 @@ def _headers(claimed: Claimed, session: Session, handler: Handler) -> dict[str, 
         "kwargsrepr": "{}",
         "origin": f"session {session.id}",
     }
-
-
-def _properties(claimed: Claimed) -> dict[str, Any]:
-    return {
-        "correlation_id": str(claimed.message_id),
+    properties = {
+        "correlation_id": task_id,
         "reply_to": None,
         "priority": claimed.priority,
         "delivery_tag": f"{claimed.id}.{claimed.claim}",
@@ -140,6 +121,15 @@ def _properties(claimed: Claimed) -> dict[str, Any]:
             "redelivered": claimed.redelivered,
             "priority": claimed.priority,
         },
+    }
+    return {
+        "body": json.dumps([[session.alias, session.id, pack(claimed)], {}, {}]),
+        "content-type": "application/json",
+        "content-encoding": "utf-8",
+        "headers": headers,
+        "properties": properties,
+        "claimed": claimed,
+        "session": session,
     }
 
 
@@ -162,17 +152,17 @@ def unpack(values: dict[str, Any]) -> Claimed:
 
 
 class HandlerRequest(Request):
-    """What the parent knows of one handler's run."""
+    """One run of a handler, in the parent."""
 
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
-        """Tell the message who has settled, before Celery acknowledges or rejects it."""
+        """Note whether the child has settled, before Celery acknowledges or rejects the message."""
         error = getattr(exc_info.exception, "exc", exc_info.exception)
         self.message.settled = isinstance(error, Ignore) or getattr(exc_info, "settled", False)
         self.message.cause = error
         return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
 
     def _announce_revoked(self, *given: Any) -> None:
-        """Tell the message that it is not done, before Celery acknowledges it."""
+        """Note that the handler was revoked, before Celery acknowledges the message."""
         self.message.revoked = True
         super()._announce_revoked(*given)  # type: ignore[misc]  # the stubs leave it out
 
@@ -190,17 +180,14 @@ class PoolAttempt(Attempt):
     __slots__ = ()
 
     def judge(self) -> Settlement:
-        """Judge it, unless the parent has broken it off and knows why: a time limit, a revoke, a shutdown.
-
-        Raises SystemExit then.
-        """
+        """Judge, or raise SystemExit if the parent has ended this child: a time limit, a revoke, a shutdown."""
         if self.error is not None and is_ended_by_parent():
             raise SystemExit(EX_TERMINATED) from self.error
         return super().judge()
 
 
 class DeliverTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
-    """Settings of the one task behind all handlers."""
+    """The class of the task that runs all handlers."""
 
     abstract = True
     acks_late = True
@@ -210,16 +197,13 @@ class DeliverTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     Request = "django_mq.integrations.celery.native:HandlerRequest"
 
     def on_failure(self, exc: Any, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:  # noqa: ARG002 - Celery's
-        """Let the parent know with the failure that its message is settled: both travel in one answer."""
+        """Send to the parent, with the failure, whether the message is settled."""
         einfo.settled = getattr(self.request, "settled", False)
 
 
 @shared_task(name=DELIVER, base=DeliverTask, bind=True)
 def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> None:
-    """Run a handler in a pool process; what the parent has to settle after it returned, it knows by the handler.
-
-    Raises what the handler raised, or Ignore where that was its way to choose an outcome.
-    """
+    """Run a handler in a pool process. Raises what the handler raised, or Ignore if it chose its outcome so."""
     claimed = unpack(packed)
     handler, policy = handler_of(claimed.queue_name), _policy(alias, claimed.queue_name)
     attempt = PoolAttempt(claimed, handler, policy, Lease(alias, session_id))
@@ -228,7 +212,7 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
         return
     shared_store(alias).settle(session_id, [settlement])
     if settlement.delay_seconds:
-        hinting.hint([claimed.queue_name], using=alias)  # the parent must learn of the new due time
+        hinting.hint([claimed.queue_name], using=alias)  # for the new due time
     task.request.settled = True
     raise for_celery(attempt.error, settlement)
 
@@ -242,11 +226,8 @@ def _policy(alias: str, queue: str) -> Any:
     return policies.of(queue)
 
 
-# One native handler in a Celery worker: its messages go Celery's own way to the pool.
-
-
 class NativeConsumer:
-    """One handler in a Celery worker: within its credit, it gets messages of its queue."""
+    """One handler in a Celery worker. Its messages go to the pool as those of tasks do."""
 
     def __init__(self, handler: Handler, consumer: Any, transport: Transport) -> None:
         self._handler = handler
@@ -257,12 +238,12 @@ class NativeConsumer:
 
     @property
     def channel(self) -> Channel:
-        """The channel whose credit the handler's messages use, too."""
+        """The channel, whose credit the handler's messages use, too."""
         channel: Channel = self._consumer.task_consumer.channel
         return channel
 
     def credit(self) -> int:
-        """How many more messages the handler may be given."""
+        """Return how many more messages the handler may have."""
         qos: ChannelQoS = self.channel.qos
         self._tags = {tag for tag in self._tags if tag in qos}
         return max(0, min(qos.credit(), self._limit - len(self._tags)))
@@ -272,14 +253,14 @@ class NativeConsumer:
         return self._transport.given_credit or self._handler.credit_with(self._consumer.controller.concurrency)
 
     def take(self, claimed: Claimed) -> None:
-        """Hand a claimed message to Celery's own strategy, as any task message."""
+        """Pass a claimed message to Celery's strategy, as the message of a task."""
         channel = self.channel
         message = NativeMessage(claimed, self._transport.session, self._handler, channel)
         tag = str(message.delivery_tag)
         channel.qos.append(message, tag)
         self._tags.add(tag)
         self._delivered += 1
-        # Celery before 5.7 has one way for all.
+        # Celery before 5.7 has ``call_soon`` only.
         soon = getattr(self._consumer, "call_soon_ack", self._consumer.call_soon)
         self._consumer.strategies[DELIVER](
             message,
@@ -290,14 +271,14 @@ class NativeConsumer:
         )
 
     def take_task(self, payload: dict[str, Any]) -> None:
-        """Hand a message that names a Celery task to Celery, as if the worker consumed the queue itself."""
+        """Pass a message that names a Celery task to Celery, as if the worker consumed the queue itself."""
         tasks = self._consumer.task_consumer
-        tag = tasks.channel.deliver(payload, tasks._receive_callback)  # noqa: SLF001 - what Kombu gives to basic_consume
+        tag = tasks.channel.deliver(payload, tasks._receive_callback)  # noqa: SLF001 - Kombu's argument of basic_consume
         self._tags.add(tag)
         self._delivered += 1
 
     def describe(self) -> ConsumerInfo:
-        """What the operator sees."""
+        """Return what the operator sees."""
         return ConsumerInfo(
             queue_name=self._handler.queue,
             handler=self._handler.name,
@@ -308,36 +289,36 @@ class NativeConsumer:
         )
 
 
-# What Celery, and with it Sentry, OpenTelemetry and Flower, are told of a handler's run.
+# What Celery, and with it Sentry, OpenTelemetry and Flower, learn of a handler's run.
 #
-# A handler that failed is a task that failed, each time: with ``task_failure``, ``task-failed`` and
-# the handler's own exception. One that chose its outcome (``Release``, ``Reject``, a ``Retry`` that was
-# granted) did what it wanted, and nothing is reported.
+# A handler that failed is a task that failed, each time: with ``task_failure``, ``task-failed`` and the handler's
+# own exception. A handler that chose its outcome (``Release``, ``Reject``, a ``Retry`` that was granted) has not
+# failed, and nothing is reported.
 
-#: Headers by which a trace goes on in another process: W3C's, and Sentry's own. Only these become
-#: headers of a task: with others a message could give Celery orders.
+#: Headers that carry a trace: W3C's, and Sentry's own. No other header of a message becomes a header of the task,
+#: because Celery acts on some.
 TRACES = frozenset({"traceparent", "tracestate", "baggage", "sentry-trace"})
-#: How a handler chooses an outcome; and what Celery's parent takes for news of the child, or for an order.
-UNTOLD = (Release, Reject, TaskPredicate, MemoryError, Terminated, TimeLimitExceeded, WorkerLostError)
+#: How a handler chooses an outcome; and exceptions that mean something else to Celery's parent.
+UNREPORTED = (Release, Reject, TaskPredicate, MemoryError, Terminated, TimeLimitExceeded, WorkerLostError)
 
 
 def for_celery(error: BaseException | None, settlement: Settlement) -> BaseException:
     """Return what to raise for an attempt that is settled and was not accepted."""
     granted = isinstance(error, Retry) and settlement.verdict is Verdict.RELEASE
-    if granted or isinstance(error, UNTOLD) or not isinstance(error, Exception):
+    if granted or isinstance(error, UNREPORTED) or not isinstance(error, Exception):
         return Ignore()
     return error
 
 
 def is_ended_by_parent() -> bool:
-    """Whether the pool has told this child to end, and so broken off what it was doing."""
+    """Whether the pool has ended this child."""
     return bool(getattr(common, "_should_have_exited")[0])  # noqa: B009 - the public name is younger than some we accept
 
 
 def traces_in(headers: str | None) -> dict[str, str]:
-    """Return the trace's headers of a stored message; none of one that has no trace, or is corrupt."""
+    """Return the headers of a stored message that carry a trace; none if they are corrupt."""
     if not headers or not ("traceparent" in headers or "sentry-trace" in headers):
-        return {}  # most have none, and need not be decoded in the worker's loop
+        return {}  # the worker's loop need not decode the others
     try:
         decoded = decode_headers(headers)
     except CorruptMessage:

@@ -1,8 +1,8 @@
-"""The producer's side: one INSERT on the caller's connection, inside the caller's transaction.
+"""What a transport writes, and over which connection.
 
-Three publishes stay outside it, each for a reason: a task's own retry or replacement (the exception
-that follows it rolls the transaction back, and the task would be lost), a publish under a
-running event loop (Django has no transaction there; see ``apart_from_event_loops``), and the transient queues.
+A publish is one INSERT on the caller's connection, inside the caller's transaction. Three publishes stay outside
+of it: a task's own retry or replacement (the exception that follows would roll it back, and the task would be
+lost), a publish under a running event loop (see ``apart_from_event_loops``), and messages of transient queues.
 """
 
 from __future__ import annotations
@@ -40,23 +40,15 @@ class Publisher:
     """Publishes Kombu messages for one transport."""
 
     def __init__(
-        self,
-        alias: str,
-        declarations: Declarations,
-        private: Callable[[], AbstractContextManager[Store]],
-        *,
-        redis_order: bool,
+        self, alias: str, declarations: Declarations, committing: Committing, *, redis_order: bool
     ) -> None:
         self._alias = alias
         self._declarations = declarations
-        self._private = private
+        self._committing = committing
         self._redis_order = redis_order
 
     def publish(self, queues: list[str], message: dict[str, Any], *, batch: Batch | None = None) -> None:
-        """Write the message into each queue, or leave it to a batch to write.
-
-        Raises as ``publish`` does; see the module for transactions.
-        """
+        """Write the message into each queue, or add it to the batch. Raises as ``publish`` does."""
         priority = urgency(message["properties"].get("priority"), redis_order=self._redis_order)
         again = bool(message["properties"].get(TRIED))
         message["properties"][TRIED] = True
@@ -68,20 +60,15 @@ class Publisher:
             batch.add(rows)
         elif owner is None or not shared_store(self._alias).in_transaction:
             self.write(rows, again=again)
-        else:
-            self._in_its_place(owner, rows, again=again)
-
-    def _in_its_place(self, owner: str, rows: list[NewMessage], *, again: bool) -> None:
-        """Write what takes the place of a running task, even if its transaction is rolled back."""
-        if shared_store(self._alias).features.concurrent_writers:
+        elif shared_store(self._alias).features.concurrent_writers:
             self._write_apart(rows, again=again)
         else:
-            # A second writer would wait for the very transaction that waits for it.
+            # A second writer would wait for the transaction of this thread, which waits for the write.
             failures.defer(owner, lambda: self._write_apart(rows, again=again))
 
     def _write_apart(self, rows: list[NewMessage], *, again: bool) -> None:
         """Commit now, even if the caller's transaction is rolled back, and hint now."""
-        with self._private() as store:
+        with self._committing.private() as store:
             self._append(store, rows, again=again)
         notifier().announce(hinting.news_of(rows))
 
@@ -108,29 +95,26 @@ class Publisher:
 
 
 def _retried(message: dict[str, Any]) -> str | None:
-    """Return the id of the running task if it publishes itself again: of a task that is not covered."""
+    """Return the id of the running task if it publishes itself again. ``failures`` does not cover every task."""
     headers = message["headers"]
-    # The header first: to ask which task runs takes longest where none does.
+    # The header first: it takes long to learn that no task is running.
     if not headers.get("retries") or not current_task:
         return None
     return str(headers["id"]) if headers.get("id") == current_task.request.id else None
 
 
-# ``Producer.batch()``: many publishes, one statement.
-#
-# The rows wait here until so many have gathered, the batch is flushed, or its context ends.
-# They are written in the transaction that is open then. What cannot wait, does not: the
-# transient queues, and the running task's own retry.
-
-
 class Batch:
-    """One batch of one producer; Kombu calls its methods in one thread."""
+    """``Producer.batch()``: many publishes, one statement. Kombu calls its methods in one thread.
+
+    The rows are written when there are enough, or when the batch is flushed or ends, in the transaction that is
+    open then. Messages of transient queues and the running task's own retry are written at once.
+    """
 
     def __init__(self, channel: Channel, max_size: int) -> None:
         self.channel = channel
         self.max_size = max_size
         self._rows: list[NewMessage] = []
-        # An attempt to write these was made: it may have been committed.
+        # Whether a try to write these rows was made: it may have been committed.
         self._tried = False
 
     def publish(self, message: dict[str, Any], exchange: str = "", routing_key: str = "", **options: Any) -> None:
@@ -140,39 +124,37 @@ class Batch:
             self.flush()
 
     def add(self, rows: list[NewMessage]) -> None:
-        """Take the rows of a message, once: Kombu publishes it again when a flush has failed."""
+        """Add the rows of a message, once: Kombu publishes it again when a flush has failed."""
         known = {(row.message_id, row.queue_name) for row in self._rows} if self._tried else set()
         self._rows += [row for row in rows if (row.message_id, row.queue_name) not in known]
 
     @apart_from_event_loops
     def flush(self) -> None:
-        """Write what is kept with one statement; it stays when that fails. Raises as ``publish`` does."""
+        """Write the rows with one statement; they stay if that fails. Raises as ``publish`` does."""
         if self._rows:
             again, self._tried = self._tried, True
             self.channel.open_transport.publisher.write(self._rows, again=again)
         self.discard()
 
     def discard(self) -> None:
-        """Forget what is kept."""
         self._rows, self._tried = [], False
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there is nothing to close."""
 
 
-# Queues and bindings as Kombu declares them, written apart from the caller's transaction.
-#
-# A queue's row inside a long transaction would hold up every other first publisher, and a
-# roll-back would take it away while Kombu believes it declared.
-
-#: What was read of queues and bindings is believed for so long, in seconds.
+#: How long a transport believes what it read of queues and bindings, in seconds.
 REMEMBER_SECONDS = 5.0
 #: The size of a queue is counted up to here.
 MOST_COUNTED = 1_000_000
 
 
 class Declarations:
-    """What one transport knows of the durable queues."""
+    """The durable queues and their bindings, written apart from the caller's transaction and remembered.
+
+    A queue's row inside a long transaction would block every other first publisher, and a roll-back would remove
+    it while Kombu believes that it is declared.
+    """
 
     def __init__(self, store: Callable[[], AbstractContextManager[Store]]) -> None:
         self._store = store
@@ -180,7 +162,7 @@ class Declarations:
         self._bindings: dict[str, tuple[float, list[tuple[str, str, str]]]] = {}
 
     def ensure(self, name: str, *, anew: bool = False, rules: Mapping[str, Any] | None = None) -> None:
-        """Create the queue if need be, with these rules; ``anew`` disbelieves what is remembered.
+        """Create the queue with these rules if it does not exist; ``anew`` ignores what is remembered.
 
         Raises InvalidMessage for a name that no queue can have.
         """
@@ -195,16 +177,16 @@ class Declarations:
         return self._record(name) is not None
 
     def knows(self, name: str) -> bool:
-        """Whether there is such a queue, or was when it was last asked for: seldom a statement."""
+        """Whether the queue exists, or did when it was last read: seldom a statement."""
         return name in self._queues or self.exists(name)
 
     def remembered(self, name: str) -> Policy:
-        """Return what was last read of a queue, however old, or else the defaults, without asking the database."""
+        """Return what was last read of a queue, or the defaults. The database is never asked."""
         known = self._queues.get(name)
         return known[1] if known is not None else QueueOptions()
 
     def refresh(self, names: Iterable[str]) -> None:
-        """Read again what is too old to be believed, for ``remembered``."""
+        """Read again what is older than ``REMEMBER_SECONDS``, for ``remembered``."""
         for name in names:
             self._record(name)
 
@@ -212,8 +194,7 @@ class Declarations:
         known = self._queues.get(name)
         if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
             return known[1]
-        # Volatile queues are asked for, too, and their names may be longer.
-        validation.text(name, "The name of a queue")
+        validation.text(name, "The name of a queue")  # of a transient queue, too, which may be longer
         with self._store() as store:
             record = store.queue(name)
         if record is not None:
@@ -221,7 +202,7 @@ class Declarations:
         return record
 
     def delete(self, name: str, *, force: bool) -> int:
-        """Delete a queue and return how many messages went with it; one in use or unknown stays as it is."""
+        """Delete a queue and return how many messages went with it; 0 if it is in use or unknown."""
         self._queues.pop(name, None)
         with suppress(QueueInUse, UnknownQueue), self._store() as store:
             return store.delete_queue(name, force=force)
@@ -250,7 +231,7 @@ class Declarations:
         return found
 
     def bound_queues(self, exchange: str, routing_key: str) -> list[str]:
-        """Return, each once, the durable queues a message to the exchange goes to."""
+        """Return the durable queues that a message to the exchange goes to."""
         return queues_matching(self.bindings(exchange), routing_key)
 
     def size(self, name: str) -> int:
@@ -260,46 +241,42 @@ class Declarations:
         return min(counts.deliverable, MOST_COUNTED) if counts else 0
 
     def purge(self, name: str) -> int:
-        """Remove what nobody holds; an unknown queue is empty."""
+        """Remove the messages that no worker holds; return how many there were."""
         with suppress(UnknownQueue), self._store() as store:
             return store.purge(name)
         return 0
 
 
-# Which connection writes what must not wait for the caller's transaction: queues, bindings, the transient queues.
+# Which connection writes what must not wait for the caller's transaction: queues, bindings, transient queues.
 #
-# no transaction is open      Django's own, which commits by itself
-# one is open                 a private one, closed after use: most processes never publish again
-# ... and a second writer     the caller's: waiting for his transaction would be
-#     would wait for it       waiting for oneself
-# in a worker, without one    its private one: children would inherit Django's
+# no transaction is open             Django's connection, which commits each statement
+# a transaction is open              a private connection, closed after use: most processes never need it again
+# ... and the database has           the caller's: a second writer would wait for the transaction of this thread
+#     one writer at a time
+# in a worker, no transaction        the transport's private connection: children would inherit Django's
 #
-# A thread with an open transaction never waits for a connection that other threads share: one of
-# them may be waiting, on that connection, for what the transaction has locked.
+# A thread with an open transaction never waits for a connection that other threads share: one of them may be
+# waiting, on that connection, for what the transaction has locked.
 
-#: This process, once a transport of it is on a worker's event loop.
+#: This process, once one of its transports is on a worker's event loop.
 _workers: set[int] = set()
-
-
-#: Alias to the store that the transports of a worker share which have no session: events, gossip, replies.
+#: Alias to the store that a worker's transports without a session share: events, gossip, replies.
 _beside: dict[str, Store] = {}
 
 
 def store_beside(alias: str) -> Store:
-    """Return a private store for a transport without a session: in a worker the one of all, on a server."""
-    if os.getpid() not in _workers:
-        return private_store(alias)
-    store = _beside.get(alias)
-    if store is None:
-        store = private_store(alias)
-        if store.features.notices_changes:
-            return store  # a connection does not notice its own changes
-        store = _beside.setdefault(alias, store)
+    """Return a private store for a transport without a session. In a worker all of them share it."""
+    if os.getpid() in _workers and alias in _beside:
+        return _beside[alias]
+    store = private_store(alias)
+    # A connection does not notice its own changes, where the store looks for changes.
+    if os.getpid() in _workers and not store.features.notices_changes:
+        return _beside.setdefault(alias, store)
     return store
 
 
 class Committing:
-    """The choice for one transport; calling it opens a context with the store to use."""
+    """Choose the connection for one transport. Calling it returns a context with the store to use."""
 
     def __init__(self, alias: str, session: Callable[[], Session | None]) -> None:
         self._alias = alias
@@ -309,7 +286,7 @@ class Committing:
 
     @property
     def store(self) -> Store:
-        """The private store: the session's, or another for a transport that has none."""
+        """The private store: the session's, or another for a transport without a session."""
         session = self._session()
         if session is not None:
             return session.store
@@ -318,13 +295,13 @@ class Committing:
         return self._beside
 
     def close(self) -> None:
-        """Keep no connection that is not the session's."""
+        """Close the connection of a transport without a session."""
         if self._beside is not None:
             self._beside.close()
 
     @contextmanager
     def __call__(self) -> Iterator[Store]:
-        """Use a store that commits by itself wherever that is possible."""
+        """Use a store that commits each statement, where that is possible."""
         shared = shared_store(self._alias)
         waits_for_itself = shared.in_transaction and not shared.features.concurrent_writers
         if waits_for_itself or not (shared.in_transaction or self._in_worker()):
@@ -335,7 +312,7 @@ class Committing:
 
     @contextmanager
     def private(self) -> Iterator[Store]:
-        """Use a store that commits by itself, whatever transaction is open."""
+        """Use a store that commits each statement, whatever transaction is open."""
         in_worker, in_transaction = self._in_worker(), shared_store(self._alias).in_transaction
         store = private_store(self._alias) if in_worker and in_transaction else self.store
         try:
@@ -348,6 +325,6 @@ class Committing:
         return self._session() is not None or os.getpid() in _workers
 
     def enter_worker(self) -> None:
-        """Take this process for a worker from now on, and close what its children should not inherit."""
+        """Treat this process as a worker from now on, and close the connection that children would inherit."""
         _workers.add(os.getpid())
         shared_store(self._alias).disconnect()

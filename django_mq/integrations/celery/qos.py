@@ -1,7 +1,4 @@
-"""Kombu's QoS: what is claimed, what of it a channel is given, and what is not settled yet.
-
-It counts leases instead of keeping copies.
-"""
+"""Kombu's QoS: which messages are claimed, which of them a channel has, and which are not settled yet."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from django_mq.integrations.celery.message import payload_of
 from django_mq.stores.records import ConsumerInfo, Failure, Settlement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Set
 
     from django_mq.delivery.session import Session
     from django_mq.engine.verdict import Ending, Policy
@@ -33,30 +30,25 @@ logger = logging.getLogger("django_mq.celery")
 
 
 class ChannelQoS:
-    """Stands where Kombu expects a QoS. Restoring never writes a message again: it releases a lease.
+    """The messages that one channel has and has not settled; it replaces Kombu's QoS.
 
-    Settling is a dictionary pop and a queue append, so that pool threads and signal
-    handlers may do it at any moment.
+    Settling pops from a dictionary and appends to a list, so that pool threads and signal handlers may do it at
+    any moment. To give a message back is to release its lease: nothing is written again.
     """
-
-    restore_at_shutdown = True
 
     def __init__(self, channel: Channel, prefetch_count: int = 0) -> None:
         self.channel = channel
         self.prefetch_count = prefetch_count or 0
         self._unsettled: dict[str, Message] = {}
-        #: How many were settled ever, about: threads may count one another's away.
+        #: About how many were ever settled: two threads may count at once.
         self.settled = 0
-
-    def __len__(self) -> int:
-        return len(self._unsettled)
 
     def __contains__(self, delivery_tag: object) -> bool:
         return delivery_tag in self._unsettled
 
     @property
     def limit(self) -> int:
-        """How much may be unsettled: what an operator has given, or what Celery has asked for; 0 = no limit."""
+        """How many messages may be unsettled: the operator's number, or Celery's; 0 = no limit."""
         transport = self.channel.connection
         given: int | None = None if transport is None else transport.given_credit
         return given or self.prefetch_count
@@ -66,36 +58,20 @@ class ChannelQoS:
         return ConsumerInfo(
             queue_name=queue,
             handler="Celery tasks",
-            priority=self.channel.priority_of(queue),
-            state="interested" if self.can_consume() else "busy",
+            priority=self.channel.priorities.get(queue, 0),
+            state="interested" if self.credit() > 0 else "busy",
             credit_limit=self.limit,
             credit_used=len(self._unsettled),
         )
-
-    # What Kombu calls.
 
     def append(self, message: Any, delivery_tag: str) -> None:
         """Remember a delivered message until it is settled."""
         self._unsettled[delivery_tag] = message
 
-    def get(self, delivery_tag: str) -> Any:
-        """Return an unsettled message. Raises KeyError."""
-        return self._unsettled[delivery_tag]
-
-    def can_consume(self) -> bool:
-        """Whether there is credit."""
-        return self.credit() > 0
-
-    def can_consume_max_estimate(self) -> int:
-        """Return the credit."""
-        return self.credit()
-
     def credit(self) -> int:
-        """Return how many more messages may be delivered: computed, never counted down, so it cannot drift."""
+        """Return how many more messages may be delivered."""
         limit = self.limit
-        if not limit:
-            return MOST_AT_A_TIME
-        return max(0, limit - len(self._unsettled))
+        return max(0, limit - len(self._unsettled)) if limit else MOST_AT_A_TIME
 
     def ack(self, delivery_tag: str) -> None:
         """Settle as done. An unknown tag was settled before: nothing happens."""
@@ -109,77 +85,65 @@ class ChannelQoS:
         if message is not None:
             message.settle_rejected(requeue=requeue)
 
-    def restore_unacked(self) -> list[Any]:
-        """Give back everything unsettled, uncounted."""
-        for tag in list(self._unsettled):
-            self._release(tag)
-        return []
+    def restore_unacked(self, running: Set[str] = frozenset()) -> None:
+        """Give back the unsettled messages, uncounted, but for those of tasks that run."""
+        for tag, unsettled in list(self._unsettled.items()):
+            if unsettled.headers.get("id") not in running and (message := self.take(tag)) is not None:
+                message.session.release(message.claimed)
 
     def restore_unacked_once(self, stderr: Any = None) -> None:  # noqa: ARG002 - Kombu's signature
-        """Give back, when the channel closes, what no task of this worker is running."""
-        running = _running_task_ids()
-        for tag, message in list(self._unsettled.items()):
-            if message.headers.get("id") not in running:
-                self._release(tag)
-
-    def restore_visible(self, *args: Any, **options: Any) -> None:
-        """Nothing: there is no visibility timeout."""
-
-    def _release(self, delivery_tag: str) -> None:
-        message = self.take(delivery_tag)
-        if message is not None:
-            message.session.release(message.claimed)
+        """Give back, when the channel closes, the messages of tasks that this worker is not running."""
+        self.restore_unacked(_running_task_ids())
 
     def take(self, delivery_tag: str) -> Message | None:
-        """Take a durable message out, once; whoever asks second gets nothing. Volatile ones need no settling."""
+        """Remove a message, once: the second call returns None, as for the message of a transient queue."""
         message = self._unsettled.pop(delivery_tag, None)
         if message is None or message.claimed is None:
             return None
         self.settled += 1
-        # Pool threads settle too: the loop must learn that credit has come back.
-        self.channel.wake_driver()
+        self.channel.transport.wake_from_other_thread()  # the loop must learn that credit came back
         return message
 
 
 def _running_task_ids() -> set[str]:
-    """Return the ids of tasks that a pool of this process runs or will, empty outside a Celery worker."""
+    """Return the ids of tasks that a pool of this process runs or will run; none outside a Celery worker."""
     state = sys.modules.get("celery.worker.state")
     started = {request.id for request in state.active_requests} if state is not None else set()
     return started | given_task_ids()
 
 
-# From claimed rows to callbacks, one by one.
-#
-# A batch is claimed with one statement but handed over in small portions: with ``-P solo``
-# a callback runs the whole task, and between two of them the loop must see its signals and
-# write what was acknowledged.
-
-#: After so many seconds of callbacks the loop gets its turn.
+#: How long callbacks run, in seconds, until the worker's loop gets its turn.
 PORTION_SECONDS = 0.02
+#: Messages that have waited for so long, in seconds, go back to their places.
+STALE_SECONDS = 0.2
 
 
 class PrefetchBuffer:
-    """What one transport has claimed and not yet given to a callback, in order."""
+    """The messages that one transport has claimed and no callback has received yet, in order.
+
+    Callbacks receive them in small portions: with ``-P solo`` a callback runs the whole task, and between two
+    tasks the loop must see its signals and write acknowledgements.
+    """
 
     def __init__(self, transport: Transport, *, redis_order: bool) -> None:
         self._transport = transport
         self._redis_order = redis_order
         self._waiting: deque[Claimed] = deque()
-        # When anything was last handed over, or came while nothing was waiting.
+        # When a message was last handed over, or came while none was waiting.
         self._moved_at = 0.0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def add(self, claimed: Iterable[Claimed]) -> None:
-        """Let freshly claimed messages wait for their callbacks."""
+        """Add claimed messages."""
         if not self._waiting:
             self._moved_at = time.monotonic()
         self._waiting.extend(claimed)
 
     @property
     def ready(self) -> bool:
-        """Whether the lease is certain, and the next message's channel has credit for it."""
+        """Whether the lease is certain, and the channel of the first message has credit for it."""
         try:
             if self._waiting and not self._transport.session.certainty.holds:
                 return False  # the heartbeat confirms the lease, and then wakes the loop
@@ -187,12 +151,8 @@ class PrefetchBuffer:
         except IndexError:  # the heartbeat, or a signal's handler, gives back at any moment
             return False
 
-    def queues(self) -> set[str]:
-        """Return the queues that anything waiting came from."""
-        return {claimed.queue_name for claimed in tuple(self._waiting)}
-
     def portion(self, seconds: float = PORTION_SECONDS) -> int:
-        """Hand over what is waiting, within the credit and for a moment; return how many."""
+        """Hand messages over, within the credit and for so long; return how many."""
         until = time.monotonic() + seconds
         count = 0
         while self.ready and not told_to_stop():
@@ -203,7 +163,7 @@ class PrefetchBuffer:
         return count
 
     def one(self) -> bool:
-        """Hand over the next message that can be; False if there is none."""
+        """Hand over the first message that can be; return False if there is none."""
         while True:
             try:
                 claimed = self._waiting.popleft()
@@ -222,27 +182,24 @@ class PrefetchBuffer:
         callback = self._transport.callback(claimed.queue_name) if native is None else native.take_task
         if callback is None:
             self._transport.session.release(claimed)  # cancelled while the database answered
-        else:
-            payload = self.payload(claimed)
-            if payload is not None:
-                callback(payload)
-                return True
+        elif (payload := self.payload(claimed)) is not None:
+            callback(payload)
+            return True
         return False
 
     def ends(self, claimed: Claimed) -> bool:
-        """Settle the message if it has expired and is not to be handled; return whether it has."""
+        """Settle the message if it has expired; return whether it has."""
         if not is_over(claimed):
             return False
         self._transport.session.expire(claimed)
         return True
 
     def payload(self, claimed: Claimed) -> dict[str, Any] | None:
-        """Return the Kombu message, or dead-letter a row that is none."""
+        """Return the message as Kombu has it. A corrupt one becomes a dead letter, and the result is None."""
         priority = 9 - claimed.priority if self._redis_order else claimed.priority
         try:
             return payload_of(claimed, self._transport.session, priority=priority)
         except CorruptMessage as error:
-            # It must neither loop nor stop the others.
             logger.error("Message %s of queue %r is corrupt: %r", claimed.message_id, claimed.queue_name, error)  # noqa: TRY400 - the trace is our own
             policy = self._transport.declarations.remembered(claimed.queue_name)
             dead = judged(claimed, ending_of(error), policy, f"corrupt: {error}", Failure.of(error))
@@ -250,7 +207,7 @@ class PrefetchBuffer:
             return None
 
     def release(self, queue: str | None = None) -> None:
-        """Give back, uncounted, what is waiting for a queue's callback, or for any."""
+        """Give back, uncounted, the messages of a queue, or all."""
         others = []
         while self._waiting:
             try:
@@ -264,16 +221,13 @@ class PrefetchBuffer:
         self._waiting.extend(others)
 
     def stale_seconds(self) -> float | None:
-        """Return when what is waiting goes back, None if nothing is or it need not."""
+        """Return the seconds until messages beyond the credit go back, None if there are none."""
         if len(self._waiting) <= self._transport.credit_now():
             return None
         return max(0.0, self._moved_at + STALE_SECONDS - time.monotonic())
 
     def give_back_stale(self) -> None:
-        """Give back what waits beyond the credit, where nothing moves: a slow task is in front.
-
-        Called by the heartbeat too, for a loop that is blocked by that task.
-        """
+        """Give back messages beyond the credit if a slow task has blocked them. The heartbeat calls this, too."""
         if self.stale_seconds() != 0.0:
             return
         for _ in range(len(self._waiting) - self._transport.credit_now()):
@@ -284,7 +238,7 @@ class PrefetchBuffer:
 
 
 def told_to_stop() -> bool:
-    """Whether this worker has received a signal that its loop will heed at its next turn."""
+    """Whether this worker has received a signal that ends its loop at the next turn."""
     state = sys.modules.get("celery.worker.state")
     wishes = () if state is None else (state.should_stop, state.should_terminate)
     return any(wish is not None and wish is not False for wish in wishes)
@@ -299,31 +253,25 @@ def judged(
     *,
     delay_seconds: float | None = None,
 ) -> Settlement:
-    """Return the settlement of a delivery that ended here; ``reason`` is for a dead message."""
+    """Return the settlement of a delivery that ended so; ``reason`` is for a dead message."""
     decision = verdict(ending, claimed.attempts + 1, policy, delay_seconds)
     return Settlement.of(claimed, decision, reason, failure)
 
 
-# How much a transport claims before its channel asks for it.
-#
-# Celery's window is a few messages for each process. A statement for every few messages would
-# cost more than tasks that take a millisecond, so a transport whose tasks are quick claims what they
-# use up in a moment, and hands it over within the window as ever. What is not wanted after
-# all, because a slow task came, goes back to its place a moment later.
-#
-# The pace since the claim before decides, so that slow tasks, or an idle worker, claim their window
-# and nothing more.
-
-#: Messages are claimed for so long, in seconds: it bounds how late a more urgent one may be.
+#: How long claimed messages last, in seconds: it bounds how late a more urgent one may be.
 AHEAD_SECONDS = 0.05
-#: Claimed by one statement at most.
+#: The most messages that one statement claims.
 MOST_AHEAD = 500
-#: What has waited for so long, in seconds, goes back.
-STALE_SECONDS = 0.2
 
 
 class AdaptivePrefetch:
-    """The pace of one transport."""
+    """How much a transport claims beyond Celery's prefetch count.
+
+    Celery's prefetch count is a few messages for each process, and a statement for a few messages costs more than
+    tasks that take a millisecond. So a transport whose tasks are quick claims what they finish within
+    ``AHEAD_SECONDS``. Since only the pace since the last claim counts, slow tasks and idle workers claim no more
+    than the prefetch count.
+    """
 
     def __init__(self) -> None:
         self._since = time.monotonic()
@@ -331,56 +279,53 @@ class AdaptivePrefetch:
         self._limit = 0
 
     def amount(self, settled: int) -> int:
-        """Return how many messages may be claimed and not settled, given how many were settled ever.
+        """Return how many messages may be claimed and unsettled, by how many were ever settled.
 
-        At most twice what the claim before made it: one quick task proves little.
+        It is at most twice the last claim: one quick task proves little.
         """
         seconds = time.monotonic() - self._since
         pace = (settled - self._settled) / seconds if seconds > 0 else 0.0
         return min(MOST_AHEAD, self._limit, int(pace * AHEAD_SECONDS))
 
     def claimed(self, settled: int, held: int) -> None:
-        """Begin to measure anew: a claim has made it so many."""
+        """Measure anew after a claim, after which so many are held."""
         self._since, self._settled, self._limit = time.monotonic(), settled, 2 * held
 
 
-# A pool of threads or green threads begins a task by itself: not before its lease is certain.
+# Celery's pools: a task may begin only while its lease is certain.
 #
-# A pool of processes is given a task by the worker's loop when a process is free: ``transport.before_events``.
+# A pool of processes is given a task by the worker's loop when a process is free, after ``before_events`` of the
+# transport. A pool of threads or green threads begins a task by itself.
 
 #: Time between two tries to have the lease confirmed, in seconds.
 PAUSE_SECONDS = 0.5
 
 
 def begin_if_certain(pool: Any) -> None:
-    """Have the pool ask before each task; once for the pool's life. One of processes is left alone."""
-    if pool.uses_semaphore or isinstance(pool.on_apply, _Apply):
+    """Make a pool of threads, once, confirm the lease before each task. A pool of processes stays as it is."""
+    apply = pool.on_apply
+    if pool.uses_semaphore or hasattr(apply, "confirms_lease"):
         return
-    pool.on_apply = _Apply(pool.on_apply)
 
-
-class _Apply:
-    """The pool's way to run a task in a slot of its own, with a question in front."""
-
-    def __init__(self, apply: Callable[..., Any]) -> None:
-        self._apply = apply
-
-    def __call__(self, *args: Any, accept_callback: Any = None, **options: Any) -> Any:
-        session = getattr(_message_of(accept_callback), "session", None)
-        if session is None:
-            return self._apply(*args, accept_callback=accept_callback, **options)
+    def on_apply(*args: Any, accept_callback: Any = None, **options: Any) -> Any:
+        # The callback is a method of Celery's request, which has the message.
+        message = getattr(getattr(accept_callback, "__self__", None), "message", None)
+        session: Any = getattr(message, "session", None)
 
         def accept(*given: Any) -> None:
-            # The pool calls this in the slot, right before the task; an error keeps the task from running.
+            # The pool calls this right before the task, in its thread. An error keeps the task from running.
             if not _may_begin(session):
                 raise SessionLost
             accept_callback(*given)
 
-        return self._apply(*args, accept_callback=accept, **options)
+        return apply(*args, accept_callback=accept_callback if session is None else accept, **options)
+
+    on_apply.confirms_lease = True  # type: ignore[attr-defined]
+    pool.on_apply = on_apply
 
 
 def _may_begin(session: Session) -> bool:
-    """Wait until the lease is certain; False if the messages that had not begun were given back meanwhile."""
+    """Wait until the lease is certain; return False if the session has given the message back meanwhile."""
     while not (session.certainty.holds or session.lost or session.retired):
         try:
             session.certainty.ensure()
@@ -392,25 +337,18 @@ def _may_begin(session: Session) -> bool:
     return not (session.lost or session.retired)
 
 
-def _message_of(accept_callback: Any) -> Any:
-    """Return the message of the request whose method this is, None of any other callable."""
-    request = getattr(accept_callback, "__self__", None)
-    return getattr(request, "message", None)
-
-
-# What the children of a prefork pool have been given.
+# Celery's prefork pool: what a child has been given counts as running.
 #
-# A worker that stops or reconnects has its pool forget every task that no child has accepted:
-# the broker delivers it again. A task whose bytes are in a child's pipe is among them, and the
-# child runs it all the same. It would run twice, its result would not be read, and the child
-# would wait half a minute for a reader before it ends. So these are kept, and count as running.
+# When a worker stops or reconnects, Celery has its pool forget every task that no child has accepted, because the
+# broker delivers it again. But a child runs a task whose bytes are in its pipe: the task would run twice, and the
+# child would wait half a minute for a reader of the result before it ends. So these tasks are kept.
 
 #: Celery's pools of this process that ``keep_given`` has seen.
 _pools: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def keep_given(pool: Any) -> None:
-    """Have a Celery pool keep, when it is told to forget, what a child has been given; others stay as they are."""
+    """Make a prefork pool keep what its children were given when it is told to forget. Others stay as they are."""
     processes = getattr(pool, "_pool", None)
     if getattr(pool, "flush", None) is None or not hasattr(processes, "outbound_buffer"):
         return
@@ -419,7 +357,7 @@ def keep_given(pool: Any) -> None:
 
 
 def given_task_ids() -> set[str]:
-    """Return the ids of tasks that a child has been given and has not accepted yet."""
+    """Return the ids of tasks that a child was given and has not accepted yet."""
     return {job.correlation_id for processes in _pools for job in _given(processes).values()}
 
 
@@ -429,7 +367,7 @@ def _given(processes: Any) -> dict[int, Any]:
 
 
 def _is_given(job: Any) -> bool:
-    """Whether all bytes of a job are in a living child's pipe, and the child has said nothing of it yet."""
+    """Whether all bytes of a job are in a living child's pipe, and the child has not accepted it yet."""
     process = getattr(job, "_write_to", None)
     if process is None or job._accepted or not process._is_alive():  # noqa: SLF001 - as above
         return False
@@ -439,14 +377,14 @@ def _is_given(job: Any) -> bool:
 
 
 def _flush(processes: Any) -> None:
-    """Forget as Celery does, but for what was given: that is out of sight meanwhile."""
+    """Forget as Celery does, with the given jobs out of its sight."""
     cache, given = processes._cache, _given(processes)  # noqa: SLF001 - as above
     for number in given:
         del cache[number]
     try:
         processes.flush()
     finally:
-        # One whose child has died meanwhile is the broker's again.
+        # The broker delivers a job again whose child has died meanwhile.
         kept = {number: job for number, job in given.items() if _is_given(job)}
         cache.update(kept)
         processes._busy_workers.update(job._write_to.inqW_fd for job in kept.values())  # noqa: SLF001 - as above

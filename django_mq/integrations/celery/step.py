@@ -1,10 +1,8 @@
-"""The worker step: free slots for the transport, and native handlers as work.
-
-Added to every Celery worker by ``worker_init``; it does nothing on another transport.
-"""
+"""The worker step, which connects a Celery worker with the transport of its broker."""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from celery import bootsteps
@@ -13,20 +11,22 @@ from celery.worker import state
 
 from django_mq import conf
 from django_mq.delivery.handlers import check_transactions, sole_handlers
-from django_mq.integrations.celery import failures, revoking
+from django_mq.integrations.celery import failures, revocation
 from django_mq.integrations.celery.native import NativeConsumer
 from django_mq.integrations.celery.qos import begin_if_certain, keep_given
 from django_mq.integrations.celery.transport import ServedWorker, forget_left
 from django_mq.integrations.celery.url import SCHEME
 
+logger = logging.getLogger("django_mq.celery")
+
 
 class MQStep(bootsteps.StartStopStep):
-    """Tells the transport how many tasks could start now, and consumes native queues."""
+    """Tell the transport how many tasks could start now, and consume the queues of native handlers."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
 
     def start(self, consumer: Any) -> None:
-        """Connect the consumer with the transport beneath it, anew after each reconnect."""
+        """Connect the worker with its transport. Celery calls this again after each reconnect."""
         transport = consumer.task_consumer.channel.connection
         transport.serve(
             ServedWorker(
@@ -43,31 +43,37 @@ class MQStep(bootsteps.StartStopStep):
                 transport.consume_native(queue, NativeConsumer(handler, consumer, transport))
 
     def stop(self, consumer: Any) -> None:
-        """Claim no more native messages."""
+        """Stop claiming for native handlers."""
         if consumer.task_consumer is not None and consumer.task_consumer.channel.connection is not None:
             consumer.task_consumer.channel.connection.cancel_native()
 
 
 def _end() -> None:
-    """Have the worker end as TERM does: its loop looks at this each time round."""
+    """End the worker as TERM does, at the next turn of its loop."""
     if not state.should_terminate:
         state.should_stop = EX_OK  # type: ignore[assignment] # the stubs know its first value only
 
 
-def install(sender: Any, **_: Any) -> None:
-    """Add the step to a worker that is about to be built; to one on another transport, nothing.
+def install(sender: Any) -> None:
+    """Add the step to a worker that is about to be built, if its broker is ours.
 
-    Importing the native consumer has registered the task of all handlers with every app,
-    before the pool is forked. Raises what a ``consumers.py`` raises, and ConfigurationError.
+    Importing the native consumer has registered the task of all handlers with every app, before the pool is
+    forked. Raises SystemExit, which ends the worker, if the handlers cannot be loaded.
     """
     with sender.app.connection_for_read() as connection:
         transport = connection.transport
     if transport.driver_type != SCHEME:
         return
-    if conf.load().CELERY_HANDLERS:
-        check_transactions(sole_handlers().values(), transport.alias)
+    try:
+        if conf.load().CELERY_HANDLERS:
+            check_transactions(sole_handlers().values(), transport.alias)
+    except Exception as error:
+        # Celery logs any other exception of a signal's receiver and goes on, here without the step.
+        why = f"The worker does not start, its handlers cannot be loaded: {type(error).__name__}: {error}"
+        logger.critical(why, exc_info=True)
+        raise SystemExit(why) from error
     forget_left()
     sender.app.steps["consumer"].add(MQStep)
     failures.connect(transport.alias)
     failures.cover_all(sender.app, transport.alias)
-    revoking.install(transport.alias)
+    revocation.install(transport.alias)

@@ -1,7 +1,7 @@
-"""The Kombu transport: on the worker's event loop, or blocking in ``drain_events``.
+"""The Kombu transport, which is one connection: on the worker's event loop, or blocking in ``drain_events``.
 
-One transport is one Kombu connection. The first consumer gives it a consumer runtime, which claims for all its
-channels with one statement per wake-up, and settles with the next claim. A transport that only publishes has none.
+The first consumer gives it a consumer runtime, which claims for all channels with one statement per wake-up, and
+settles with the next claim. A transport that only publishes has none.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 import django
 from amqp.exceptions import RecoverableConnectionError as Disconnected
+from celery.signals import worker_init
 from django.apps import apps
 from django.db import connections
 from kombu.asynchronous import get_event_loop, set_event_loop
@@ -22,7 +23,6 @@ from kombu.transport import virtual
 
 import django_mq
 from django_mq import conf
-from django_mq.delivery.codecs import new_message_id
 from django_mq.delivery.runtime import CREDIT, ConsumerRuntime
 from django_mq.delivery.session import Driver, Workload
 from django_mq.engine.arbiter import MOST_AT_A_TIME
@@ -30,7 +30,7 @@ from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
 from django_mq.integrations.celery.channel import Channel as MQChannel
 from django_mq.integrations.celery.publisher import Committing, Declarations, Publisher
-from django_mq.integrations.celery.qos import AdaptivePrefetch, PrefetchBuffer, told_to_stop
+from django_mq.integrations.celery.qos import PORTION_SECONDS, AdaptivePrefetch, PrefetchBuffer, told_to_stop
 from django_mq.integrations.celery.transient_queues import TransientQueues
 from django_mq.integrations.celery.url import Address, current
 from django_mq.notifications.base import ANY, volatile_topic
@@ -46,29 +46,29 @@ if TYPE_CHECKING:
     from django_mq.stores.records import WorkerCommand
 
 
-#: ``drain_events`` delivers for so long, in seconds, before its caller may look at the time.
+#: How long ``drain_events`` delivers, in seconds, before it returns.
 BLOCKING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedWorker:
-    """What a transport asks and tells the Celery worker that it serves."""
+    """What a transport has to know of the Celery worker that it serves."""
 
     name: str
     #: How many tasks the pool could start now.
     slots: Callable[[], int]
-    #: How many tasks run, and how many can; called by the heartbeat's thread.
+    #: How many tasks run, and how many can run; called by the heartbeat's thread.
     measure: Callable[[], tuple[int | None, int | None]]
     #: Ends the worker in order; called by the heartbeat's thread.
     end: Callable[[], None]
 
 
 class WrongAddress(BrokerURLError, OperationalError):  # noqa: N818 - named as all errors of django_mq
-    """The broker URL leads nowhere; a Kombu connection error that trying again does not mend."""
+    """The broker URL leads nowhere. To Kombu it is a connection error that it does not retry."""
 
 
 class WrongAddressOfSeveral(BrokerURLError, OperationalError, ConnectionError):  # noqa: N818 - as above
-    """The same where there are other URLs: Kombu goes on to the next."""
+    """The same where there are several URLs: Kombu tries the next."""
 
 
 class Transport(virtual.Transport):
@@ -81,8 +81,8 @@ class Transport(virtual.Transport):
     can_parse_url = True
     default_port = polling_interval = None
     connection_errors = (*virtual.Transport.connection_errors, StoreError)
-    #: A lost session or database is gone for this connection; the next one may do better. What
-    #: the database refuses it refuses again, above all inside the caller's broken transaction.
+    #: Kombu tries again, with a new connection, after these. It does not after other errors of the database, which
+    #: would refuse the statement again, above all inside the caller's broken transaction.
     recoverable_connection_errors = (StoreUnavailable, SessionLost, TablesMissing, ConnectionError, Disconnected)
     recoverable_channel_errors = ()
     implements = virtual.Transport.implements.extend(
@@ -95,47 +95,44 @@ class Transport(virtual.Transport):
     def __init__(self, client: Any, **options: Any) -> None:
         super().__init__(client, **options)
         address, self._wrong = read(client)
+        redis_order = address.redis_order
         self.alias = address.alias or conf.load().DATABASE
         self._listed = address.listed
         self._runtime: ConsumerRuntime | None = None
         self._committing = Committing(self.alias, self._consuming_session)
-        self.transient = TransientQueues(self._committing, redis_order=address.redis_order)
+        self.transient = TransientQueues(self._committing, redis_order=redis_order)
         self.declarations = Declarations(self._committing)
-        self.publisher = Publisher(
-            self.alias, self.declarations, self._committing.private, redis_order=address.redis_order
-        )
-        self.buffer = PrefetchBuffer(self, redis_order=address.redis_order)
+        self.publisher = Publisher(self.alias, self.declarations, self._committing, redis_order=redis_order)
+        self.buffer = PrefetchBuffer(self, redis_order=redis_order)
         self._adaptive_prefetch = AdaptivePrefetch()
         self._channel_of: dict[str, MQChannel] = {}
         # Those of them that consume durable queues.
         self._consuming: frozenset[MQChannel] = frozenset()
-        self._loop: Any = None
-        self._poll_timer: Any = None
-        # The timer in the loop for what is due before the next poll, and when it fires.
-        self._alarm: Any = None
-        self._alarm_at = 0.0
-        # Whether transient queues may have something.
-        self._volatile_look = True
-        # Whether what the last look could have brought would have begun at once.
-        self._able = False
-        # Whether something was delivered that the pool may not have written to its processes yet.
-        self._pool_is_next = False
-        self._driver: int | None = None
-        # The Celery worker that this transport serves, None outside of one.
-        self._worker: ServedWorker | None = None
         #: Queues of native handlers, with the consumers that take their messages.
         self.native: dict[str, NativeConsumer] = {}
+        # The Celery worker that this transport serves, None outside of one.
+        self._worker: ServedWorker | None = None
+        # The worker's event loop, and its timers: for polls, and for what is due before the next poll.
+        self._loop: Any = None
+        self._poll_timer: Any = None
+        self._alarm: Any = None
+        self._alarm_at = 0.0
+        # Whether transient queues may have messages.
+        self._transient_look = True
+        # Whether messages of the last claim could begin at once.
+        self._able = False
+        # Whether a message was delivered that the pool may not have written to its processes yet.
+        self._pool_is_next = False
+        # The thread that drives this transport.
+        self._driver: int | None = None
 
     # Connecting.
 
     @apart_from_event_loops
     def establish_connection(self) -> Any:
-        """Check that the tables can be read; the result is the transport itself.
-
-        Raises StoreError, and BrokerURLError for a URL that leads nowhere.
-        """
+        """Check that the tables can be read, and return the transport. Raises StoreError and BrokerURLError."""
         if not apps.ready and not apps.loading:
-            django.setup()  # the Celery command line opens the broker without it
+            django.setup()  # the Celery command line does not call it
         if self._wrong is not None:
             raise self._wrong
         with self._committing() as store:
@@ -143,12 +140,12 @@ class Transport(virtual.Transport):
         return super().establish_connection()
 
     def verify_connection(self, connection: Any) -> bool:  # noqa: ARG002 - Kombu's signature
-        """Whether the connection may be used: the database says so at each statement."""
+        """Return True: each statement shows whether the database can be used."""
         return True
 
     @apart_from_event_loops
     def close_connection(self, connection: Any) -> None:
-        """Give back what was not started; running tasks may settle until they end."""
+        """Give back the messages that have not begun; running tasks may settle until they end."""
         self._leave_loop()
         self.buffer.release()
         super().close_connection(connection)
@@ -156,18 +153,17 @@ class Transport(virtual.Transport):
         self._retire()
 
     def driver_version(self) -> str:
-        """Return the version of this package."""
         return django_mq.__version__
 
     def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:  # noqa: ARG002 - Kombu's signature
-        """Return the URL: there is no password in it."""
+        """Return the URL, which has no password."""
         return uri
 
     # The runtime.
 
     @property
     def runtime(self) -> ConsumerRuntime:
-        """What claims for this transport, made when it is first asked for and again after a retirement."""
+        """The consumer runtime, made at the first use, and again after it was retired."""
         if self._runtime is None:
             driver = Driver(
                 name=lambda: "" if self._worker is None else self._worker.name,
@@ -180,17 +176,16 @@ class Transport(virtual.Transport):
 
     @property
     def session(self) -> Session:
-        """The session of the runtime."""
         return self.runtime.session
 
     def _consuming_session(self) -> Session | None:
-        """The session, None for a transport that consumes no durable queue."""
+        """Return the session, None for a transport that consumes no durable queue."""
         runtime = self._runtime
         return runtime.session if runtime is not None and runtime.consumes else None
 
     @property
     def given_credit(self) -> int | None:
-        """The credit that an operator has given each consumer, None for their own."""
+        """The credit that an operator has given each consumer, or None."""
         return None if self._runtime is None else self._runtime.session.command.credit
 
     def _retire(self) -> None:
@@ -207,11 +202,11 @@ class Transport(virtual.Transport):
         self._channel_of[queue] = channel
         self._changed()
 
-    def cancel(self, queue: str | None) -> None:
-        """Stop claiming from a queue, at once, and give back what no callback has seen."""
-        self._callbacks.pop(queue or "", None)
-        self._channel_of.pop(queue or "", None)
-        self.buffer.release(queue or "")
+    def cancel(self, queue: str) -> None:
+        """Stop claiming from a queue, and give back what no callback has received."""
+        self._callbacks.pop(queue, None)
+        self._channel_of.pop(queue, None)
+        self.buffer.release(queue)
         self._changed()
 
     def serve(self, worker: ServedWorker) -> None:
@@ -219,13 +214,13 @@ class Transport(virtual.Transport):
         self._worker = worker
 
     def consume_native(self, queue: str, consumer: NativeConsumer) -> None:
-        """Claim from a queue for the worker step, together with the channels' queues."""
+        """Claim from a queue for a native handler, together with the channels' queues."""
         self.declarations.ensure(queue)
         self.native[queue] = consumer
         self._changed()
 
     def cancel_native(self) -> None:
-        """Stop claiming for the worker step."""
+        """Stop claiming for native handlers."""
         queues = list(self.native)
         self.native.clear()
         for queue in queues:
@@ -233,55 +228,56 @@ class Transport(virtual.Transport):
         self._changed()
 
     def _changed(self) -> None:
-        volatile = [queue for queue in self._channel_of if queue in self.transient.queues]
-        durable = [queue for queue in self._channel_of if queue not in self.transient.queues]
-        self._consuming = frozenset(self._channel_of[queue] for queue in durable)
-        durable += self.native
-        if durable or volatile or self.on_loop or self._consuming_session() is not None:
-            self.runtime.subscribe(durable, map(volatile_topic, volatile))
-            self._volatile_look = True
+        transient, channels = self._transient_queues(), self._durable()
+        self._consuming = frozenset(channels.values())
+        durable = [*channels, *self.native]
+        if durable or transient or self.on_loop or self._consuming_session() is not None:
+            self.runtime.subscribe(durable, map(volatile_topic, transient))
+            self._transient_look = True
         else:
-            # A program that has heard its answers keeps neither a listener nor a connection.
+            # A program that has received its replies keeps neither a listener nor a connection.
             self._retire()
+
+    def _durable(self) -> dict[str, MQChannel]:
+        """Return the durable queues that channels consume."""
+        transient = self.transient.queues
+        return {queue: channel for queue, channel in self._channel_of.items() if queue not in transient}
+
+    def _transient_queues(self) -> list[str]:
+        return [queue for queue in self._channel_of if queue in self.transient.queues]
 
     @property
     def on_loop(self) -> bool:
-        """Whether a worker's event loop drives this transport, which must survive every message."""
+        """Whether a worker's event loop drives this transport: no message may end it."""
         return self._loop is not None
 
     def _describe(self) -> Workload:
-        """What the operator sees of this transport's consumers."""
-        channels = [
-            (queue, channel) for queue, channel in self._channel_of.items() if queue not in self.transient.queues
-        ]
-        tasks = [channel.qos.describe(queue) for queue, channel in channels]
+        """Return what the operator sees of this transport's consumers."""
+        tasks = [channel.qos.describe(queue) for queue, channel in self._durable().items()]
         consumers = (*tasks, *(consumer.describe() for consumer in list(self.native.values())))
         busy, slots = (None, None) if self._worker is None else self._worker.measure()
         return Workload(consumers=consumers, credit=self._window(), busy=busy, slots=slots)
 
     def _on_command(self, told: WorkerCommand) -> None:
-        """End the worker in order where an operator says so, in the heartbeat's thread."""
+        """End the worker if an operator says so. The heartbeat's thread calls this."""
         if told.mode is WorkerMode.STOP and self._worker is not None:
             self._worker.end()
 
     def callback(self, queue: str) -> Callable[[dict[str, Any]], Any] | None:
-        """Return what takes the queue's messages, None if nobody consumes it any more."""
+        """Return the callback of the queue's consumer, None if there is no consumer any more."""
         return self._callbacks.get(queue)
 
     # Delivering.
 
-    def work(self) -> int:
-        """Claim and deliver what credit allows, and write what presses; return how many were delivered.
-
-        Raises StoreError.
-        """
+    def work(self, seconds: float = PORTION_SECONDS) -> int:
+        """Claim, and deliver for so long what credit allows; return how many were delivered. Raises StoreError."""
         self._driver = threading.get_ident()
-        delivered = self._work_volatile()
+        delivered = self._work_transient()
         self._claim()
-        return delivered + self.buffer.portion()
+        return delivered + self.buffer.portion(seconds)
 
     def _claim(self) -> None:
-        """Claim when everything claimed before has been handed over, or has gone back."""
+        """Claim if all claimed messages have been handed over or given back."""
         if self.buffer:
             self.buffer.give_back_stale()
             self._able = False  # enough is claimed already
@@ -289,7 +285,7 @@ class Transport(virtual.Transport):
         runtime = self._runtime
         if runtime is None:
             return
-        settled = self._settled()
+        settled = sum(channel.qos.settled for channel in self._consuming)
         ahead = self._adaptive_prefetch.amount(settled) if self._may_claim_ahead(runtime) else 0
         limits, credit = self._credit(ahead)
         slots = credit if self._worker is None else self._worker.slots()
@@ -299,16 +295,13 @@ class Transport(virtual.Transport):
         if claimed:
             self._adaptive_prefetch.claimed(settled, len(claimed))
             self.buffer.add(claimed)
-            # Settling asks what is remembered only: it may happen anywhere, in signal handlers too.
-            self.declarations.refresh(self.buffer.queues())
+            # Settling may happen in signal handlers, where only what is remembered can be asked.
+            self.declarations.refresh({message.queue_name for message in claimed})
 
     def _may_claim_ahead(self, runtime: ConsumerRuntime) -> bool:
-        """Whether one window is all that limits what is held: no handler, queue or operator does, too."""
+        """Whether nothing but one prefetch count limits what is held: no handler, queue or operator."""
         limited = self.native or runtime.fetcher.constrained or self.given_credit is not None
         return len(self._consuming) == 1 and not limited
-
-    def _settled(self) -> int:
-        return sum(channel.qos.settled for channel in self._consuming)
 
     def has_credit(self, queue: str) -> bool:
         """Whether the channel that consumes a queue may be given a message; True where none does."""
@@ -320,7 +313,7 @@ class Transport(virtual.Transport):
         return min((channel.qos.credit() for channel in self._consuming), default=MOST_AT_A_TIME)
 
     def _credit(self, ahead: int) -> tuple[dict[str, int], int]:
-        """Return the credit of the queues that have some, and of the channels together; ``ahead`` needs none."""
+        """Return the credit of each queue that has some, and of the channels together; ``ahead`` is the least."""
         credit = {queue: max(channel.qos.credit(), ahead) for queue, channel in self._channel_of.items()}
         credit |= {queue: consumer.credit() for queue, consumer in self.native.items()}
         able = {queue: left for queue, left in credit.items() if left > 0 and queue not in self.transient.queues}
@@ -335,7 +328,7 @@ class Transport(virtual.Transport):
     def get_one(self, queue: str) -> dict[str, Any] | None:
         """Claim one message of a queue for ``basic_get``."""
         if queue in self.transient.queues:
-            return next((_tagged(message) for _, message in self.transient.take([queue], limit=1)), None)
+            return next((message for _, message in self.transient.take([queue], limit=1)), None)
         request = ClaimRequest(queues=(queue,), credit=1)
         while claimed := self.session.settle_and_claim(request).claimed:
             if self.buffer.ends(claimed[0]):
@@ -346,26 +339,23 @@ class Transport(virtual.Transport):
                 return payload
         return None
 
-    def _work_volatile(self) -> int:
-        if not any(queue in self.transient.queues for queue in self._channel_of):
+    def _work_transient(self) -> int:
+        if not self._transient_queues():
             return 0
         for lost in self.transient.renew():
             self.cancel(lost)
-        if not self._volatile_look:
+        if not self._transient_look:
             return 0
-        self._volatile_look = False
-        taken = self.transient.take([queue for queue in self._channel_of if queue in self.transient.queues])
+        self._transient_look = False
+        taken = self.transient.take(self._transient_queues())
         for queue, message in taken:
-            self._deliver_volatile(queue, message)
+            callback = self.callback(queue)
+            if callback is not None:
+                callback(message)
         return len(taken)
 
-    def _deliver_volatile(self, queue: str, message: dict[str, Any]) -> None:
-        callback = self.callback(queue)
-        if callback is not None:
-            callback(_tagged(message))
-
     def wake_from_other_thread(self) -> None:
-        """Make the driver look at returned credit, unless it is the driver who returned it."""
+        """Make the driver look at the credit that came back, unless its own thread brings it."""
         runtime = self._runtime
         if runtime is not None and threading.get_ident() != self._driver:
             runtime.wake.set(CREDIT)
@@ -373,20 +363,13 @@ class Transport(virtual.Transport):
     # Blocking.
 
     def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:  # noqa: ARG002 - Kombu's signature
-        """Deliver what there is within the credit, for a moment; raise socket.timeout if nothing comes in time."""
+        """Deliver what credit allows, for a moment. Raises TimeoutError if nothing comes in time."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not self._work_once():
+        while not self.work(BLOCKING_SECONDS):
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError
             self._wait(left)
-
-    def _work_once(self) -> bool:
-        self._driver = threading.get_ident()
-        if self._work_volatile():
-            return True
-        self._claim()
-        return bool(self.buffer.portion(BLOCKING_SECONDS))
 
     def _wait(self, left: float | None) -> None:
         if not self._settle_down():
@@ -402,19 +385,19 @@ class Transport(virtual.Transport):
     def _hear(self) -> None:
         topics = self.runtime.hear()
         if ANY in topics or any(topic.startswith("v:") for topic in topics):
-            self._volatile_look = True
+            self._transient_look = True
 
     def _poll(self) -> None:
         if self.runtime.poll():
-            self._volatile_look = True
+            self._transient_look = True
 
     # On the worker's event loop.
 
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:  # noqa: ARG002 - Kombu's signature
-        """Watch the wake, look after every turn of the loop, and poll by a timer."""
+        """Watch the wake, work before every wait of the loop, and poll by a timer."""
         self._loop = loop
         _left.discard(loop)
-        # After a pause nothing begins that may be others' by now: Celery drops what its pool has not begun.
+        # After a pause of the process no task begins that another worker may have: SessionLost ends the loop.
         before_events(loop, self.session.certainty.ensure)
         self._committing.enter_worker()
         loop.add_reader(self.runtime.wake.fileno(), self._on_wake)
@@ -422,20 +405,20 @@ class Transport(virtual.Transport):
         self._poll_timer = loop.call_repeatedly(self.runtime.poll_interval_seconds, self._poll)
 
     def _on_wake(self) -> None:
-        """Claim at once when woken: the pool's tick follows in the loop's next turn, before it waits."""
+        """Claim at once: the pool's tick follows in the loop's next turn, before the loop waits."""
         self._hear()
         if not told_to_stop() and self.work():
             self._pool_is_next = True
 
     def _on_tick(self) -> None:
-        """Run before every wait of the loop: constant time when there is nothing to do."""
+        """Work before a wait of the loop: in constant time if there is nothing to do."""
         if self.work() or self.buffer.ready:
-            # The pool's own tick, after which it writes to its processes, may have had its turn
-            # before this one (ticks are a set): without another turn the task waits for the next event.
+            # The pool writes to its processes after its own tick, which may have run before this one (ticks are a
+            # set): without another turn the task waits for the next event.
             self._pool_is_next = True
             self._turn_again()
         elif self._pool_is_next:
-            # It writes once all ticks are over: Redis is asked of our sleep a turn later, not in its way.
+            # The pool writes after this tick: registering as idle in Redis waits for the next turn.
             self._pool_is_next = False
             self._turn_again()
         elif not self._settle_down():
@@ -446,18 +429,13 @@ class Transport(virtual.Transport):
     def _turn_again(self) -> None:
         self.runtime.wake.set("turn")
 
-    def _timer_seconds(self) -> float | None:
-        """Return when to turn although nothing happens, None if never."""
-        times = [self.runtime.seconds_until_due(), self.buffer.stale_seconds()]
-        return min((seconds for seconds in times if seconds is not None), default=None)
-
     def _arm_timer(self) -> None:
-        """Have the loop turn when something is due before the next poll: one timer at a time.
+        """Make the loop turn when something is due before the next poll. There is one timer at a time.
 
-        The poll turns the loop anyway. A timer for each far-off due time would stay in the
-        loop's heap until then, even if cancelled.
+        A timer for a far-off due time would stay in the loop's heap until then, even if it is cancelled.
         """
-        seconds = self._timer_seconds()
+        times = [self.runtime.seconds_until_due(), self.buffer.stale_seconds()]
+        seconds = min((seconds for seconds in times if seconds is not None), default=None)
         if seconds is None or seconds > self.runtime.poll_interval_seconds or self._loop is None:
             return
         when = time.monotonic() + seconds
@@ -465,7 +443,7 @@ class Transport(virtual.Transport):
             return
         self._cancel_alarm()
         self._alarm, self._alarm_at = self._loop.call_later(seconds, self._on_time), when
-        # The loop has settled how long it waits before it ticks.
+        # The loop has chosen how long it waits before it ticks.
         self._turn_again()
 
     def _cancel_alarm(self) -> None:
@@ -474,11 +452,10 @@ class Transport(virtual.Transport):
             alarm.cancel()
 
     def _on_time(self) -> None:
-        """Let the loop turn, which is all that is wanted."""
-        self._alarm = None
+        self._alarm = None  # the loop turns, which is all that is needed
 
     def _leave_loop(self) -> None:
-        """The loop forgets its readers by itself, but not its ticks: a dead transport must not run on."""
+        """Leave the loop, which does not forget its ticks by itself: a dead transport must not go on."""
         loop, self._loop = self._loop, None
         if loop is None:
             return
@@ -491,21 +468,23 @@ class Transport(virtual.Transport):
             self._poll_timer.cancel()
 
 
-def _tagged(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a volatile message with a tag of its own, as Kombu wants one."""
-    message["properties"]["delivery_tag"] = str(new_message_id())
-    return message
+@worker_init.connect(dispatch_uid="django_mq.step", weak=False)
+def _install_step(sender: Any, **_: Any) -> None:
+    """Add the worker step. A worker imports the transport of its broker before it sends this signal."""
+    from django_mq.integrations.celery.step import install  # noqa: PLC0415 - other programs need no worker's modules
+
+    install(sender)
 
 
 # The event loops that workers of this process have entered and left.
 #
-# Kombu before 5.6 keeps the loop of a worker that has ended, and a second worker of the process, as
-# tests have them, would enter it. It turns with the first one's timer: what the second puts off by
-# its own, tasks with an ETA among them, would never begin.
+# Kombu before 5.6 keeps the loop of a worker that has ended, and a second worker of the process, as tests have
+# them, would enter it. That loop turns with the timer of the first worker: what the second one schedules, such as
+# tasks with an ETA, would never begin.
 
 
 class _Poller:
-    """A loop's poller that calls a function before the loop acts on what it has waited for."""
+    """A loop's poller that calls a function after each wait."""
 
     def __init__(self, poller: Any, before: Callable[[], None]) -> None:
         self.poller = poller
@@ -524,39 +503,33 @@ _left: WeakSet[Any] = WeakSet()
 
 
 def before_events(loop: Any, function: Callable[[], None]) -> None:
-    """Call the function each time the loop has waited: the process may have stood still meanwhile."""
+    """Call the function after each wait of the loop, during which the process may have been suspended."""
     after_events(loop)
     loop.poller = _Poller(loop.poller, function)
 
 
 def after_events(loop: Any) -> None:
-    """Call nothing any more."""
+    """Undo ``before_events``."""
     if isinstance(loop.poller, _Poller):
         loop.poller = loop.poller.poller
 
 
 def forget_left() -> None:
-    """Let a worker that is about to be built make a loop of its own, if the present one was left."""
+    """Let a new worker make a loop of its own if an earlier worker has left the present one."""
     if get_event_loop() in _left:
         set_event_loop(None)
 
 
-# What is wrong with a URL.
-
-
-def check_alias(alias: str | None) -> None:
-    """Raise BrokerURLError for an alias that is none."""
-    if alias is not None and not has_store(alias):
-        known = ", ".join(sorted(connections))
-        raise BrokerURLError(f"There is no database alias {alias!r}; DATABASES has {known}.")
-
-
 def read(client: Any) -> tuple[Address, BrokerURLError | None]:
-    """Return where a Kombu connection leads, and what is wrong with its URL: told when somebody connects."""
+    """Return where a Kombu connection leads, and the error to raise when it connects, if its URL is wrong."""
     try:
         address = current(client)
-        check_alias(address.alias)
+        wrong = None
+        if address.alias is not None and not has_store(address.alias):
+            known = ", ".join(sorted(connections))
+            wrong = f"There is no database alias {address.alias!r}; DATABASES has {known}."
     except BrokerURLError as error:
-        several = len(client.alt or ()) > 1
-        return Address(), WrongAddressOfSeveral(str(error)) if several else WrongAddress(str(error))
-    return address, None
+        address, wrong = Address(), str(error)
+    if wrong is None:
+        return address, None
+    return Address(), (WrongAddressOfSeveral if len(client.alt or ()) > 1 else WrongAddress)(wrong)

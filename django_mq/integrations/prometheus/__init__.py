@@ -1,6 +1,6 @@
 """Figures for Prometheus, latency first. Needs ``pip install django-mq[prometheus]``.
 
-figures.py    reads the figures, a few indexed statements
-collector.py  answers scrapes with them, in time whatever hangs
-view.py       serves them to a scrape
+view.py       the page that Prometheus scrapes
+collector.py  answers scrapes in time, even if the database does not answer
+figures.py    reads the figures with a few indexed statements
 """

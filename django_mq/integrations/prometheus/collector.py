@@ -1,4 +1,4 @@
-"""Answers scrapes in time: what one costs does not depend on how much is queued, nor on how many scrape."""
+"""Answer scrapes in time. The cost depends neither on how much is queued nor on how many servers scrape."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class QueueCollector(Collector):
-    """Reads the figures of one database alias; register it with a ``CollectorRegistry``.
+    """Read the figures of one database alias; register it with a ``CollectorRegistry``.
 
-    The database is asked on a connection of its own, and its answer is kept for ``cache_seconds``, so that
-    several scrapers cost as much as one. One that cannot be read, or that has not answered after
-    ``patience_seconds``, yields ``django_mq_up 0`` and nothing else.
+    The database is read on a connection of its own, and the figures are kept for ``cache_seconds``, so that
+    several scrapers cost as much as one. If it cannot be read, or has not answered after ``patience_seconds``, the
+    only figure is ``django_mq_up 0``.
     """
 
     def __init__(
@@ -33,11 +33,11 @@ class QueueCollector(Collector):
         self._figures = Question(read, keep_seconds=cache_seconds)
 
     def describe(self) -> list[Metric]:
-        """Return nothing: registering must not ask the database."""
+        """Return nothing: registering must not read the database."""
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Return the figures as they are now, or were a moment ago."""
+        """Return the figures, at most ``cache_seconds`` old."""
         try:
             alias = self._alias or conf.load().DATABASE
             return self._figures.answer(alias, patience_seconds=self._patience_seconds)

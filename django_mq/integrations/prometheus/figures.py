@@ -1,6 +1,6 @@
-"""The figures by name, each with its help: one series per queue of at most ``MOST_QUEUES``, and a few of the site.
+"""The figures by name, each with its help: one series for each of ``MOST_QUEUES`` queues, and a few of the site.
 
-What clients name, such as types and correlation ids, never becomes a label.
+Names that clients choose, such as types and correlation ids, never become labels.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.overview import QueueState
     from django_mq.diagnosis.series import Recent
 
-#: Queues with series of their own, those in trouble first; more would burden the server that scrapes.
+#: The most queues with series of their own, those in trouble first: series burden the server that scrapes.
 MOST_QUEUES = 500
-#: Percentiles as labels, to how the rows name them. (No `quantile`: Prometheus keeps that for summaries.)
+#: Percentiles as labels, and as parts of columns. (Prometheus keeps the label `quantile` for summaries.)
 PERCENTILES = {"50": "p50", "95": "p95"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a scrape has read: of the queues with series of their own, and of the site."""
+    """What a scrape has read of the queues with series of their own, and of the site."""
 
     queues: Sequence[QueueState]
     claims: dict[str, float]
     recent: Recent
     workers: Sequence[Worker]
     summed_up_seconds: float | None
-    #: With those that have no series.
+    #: The number of queues, with and without series.
     number: int
 
 
 def read(alias: str) -> list[Metric]:
-    """Return every figure of the queues of an alias: a few statements, however much is queued."""
+    """Return every figure of an alias, with a few statements, however much is queued."""
     queues = overview(using=alias)
     chosen = sorted(queues, key=_urgency, reverse=True)[:MOST_QUEUES]
     look = Look(
@@ -59,7 +59,7 @@ def read(alias: str) -> list[Metric]:
 
 
 def up(*, readable: bool) -> Metric:
-    """Return the figure that is there even if no other is."""
+    """Return the figure that is always there."""
     return _single("up", "1 if the queues' database could be read.", float(readable))
 
 
@@ -68,7 +68,7 @@ def _urgency(queue: QueueState) -> tuple[float, int, int]:
 
 
 def _standing(look: Look) -> Iterator[Metric]:
-    """Yield how the queues stand now."""
+    """Yield the state of the queues."""
     ready = _gauge("oldest_ready_seconds", "Age of the oldest ready message; 0 if none is ready.", "queue")
     claimed = _gauge("oldest_claimed_seconds", "Age of the oldest claim; 0 if no worker holds a message.", "queue")
     depth = _gauge("messages", "Messages in each state, counted up to 10,000.", "queue", "state")
@@ -89,7 +89,7 @@ def _standing(look: Look) -> Iterator[Metric]:
 
 
 def _traffic(look: Look) -> Iterator[Metric]:
-    """Yield what the newest minutes brought; a queue that accepted nothing has no waits and no runs."""
+    """Yield rates and times of the newest minutes. A queue that accepted no message has no times."""
     rate = _gauge("rate", "Messages a second over the newest five known minutes.", "queue", "kind")
     wait = _gauge(
         "wait_seconds", "From ready to claimed, over the newest five known minutes.", "queue", "percentile"
@@ -111,9 +111,9 @@ def _traffic(look: Look) -> Iterator[Metric]:
 
 
 def _credit(look: Look) -> Iterator[Metric]:
-    """Yield what the live workers' consumers hold of each queue, of how much; no limit is no series."""
+    """Yield the credit of each queue's live consumers, and how much of it is used. No limit is no series."""
     used, limit, endless = Counter[str](), Counter[str](), set[str]()
-    for consumer in (one for worker in look.workers if not worker.stale for one in worker.consumers):
+    for consumer in (each for worker in look.workers if not worker.stale for each in worker.consumers):
         used[consumer.queue] += consumer.credit_used
         limit[consumer.queue] += consumer.credit_limit
         if not consumer.credit_limit:
@@ -128,7 +128,7 @@ def _credit(look: Look) -> Iterator[Metric]:
 
 
 def _site(look: Look) -> Iterator[Metric]:
-    """Yield what is of no queue."""
+    """Yield the figures of the site."""
     alive = [worker for worker in look.workers if not worker.stale]
     sessions = _gauge("workers", "Worker sessions, alive or past their deadline.", "state")
     sessions.add_metric(["alive"], len(alive))

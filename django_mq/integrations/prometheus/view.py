@@ -2,7 +2,7 @@
 
     path("metrics/queues", django_mq.integrations.prometheus.view.metrics)
 
-Who may see it is the site's affair: put it behind the network or a decorator of its own.
+Protect the page as your site requires, in the network or with a decorator.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def _registry() -> CollectorRegistry:
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Return the figures in the format the scraper asks for.
+    """Return the figures in the format that the scraper asks for.
 
-    The answer is 200 even if the database is away: ``django_mq_up 0`` says so.
+    The answer is 200 even if the database cannot be read: then ``django_mq_up`` is 0.
     """
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
     return HttpResponse(encode(_registry()), content_type=content_type)

@@ -1,4 +1,4 @@
-"""The backend of Django's tasks: enqueueing is publishing, in the caller's transaction."""
+"""The backend of Django's tasks, which publishes in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's, or the package's
-    """Tasks as durable messages. The queues are those of ``QUEUES``; they are declared on first use."""
+    """Tasks as durable messages, in the queues of ``QUEUES``, which are declared on first use."""
 
     supports_defer = True
     supports_async_task = True
@@ -34,7 +34,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
     def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
         """Publish the task in the transaction that is open, and return its result, which is ready.
 
-        Raises InvalidTask, TypeError for arguments that JSON cannot say, and what ``publish`` raises.
+        Raises InvalidTask, TypeError for arguments that JSON cannot express, and what ``publish`` raises.
         """
         self.validate_task(task)
         envelope = pack(task, args, kwargs)
@@ -65,19 +65,18 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
         try:
             return publish(task.queue_name, envelope, **given)
         except UnknownQueue:
-            # TASKS names the queue, which is as good as DJANGO_MQ["QUEUES"].
+            # TASKS names the queue, so it may be declared as if DJANGO_MQ["QUEUES"] named it.
             declare(shared_store(self.database), task.queue_name)
             return publish(task.queue_name, envelope, **given)
 
     def get_result(self, result_id: str) -> Any:
-        """Return what is known of a task. Raises TaskResultDoesNotExist."""
+        """Return the result of a task. Raises TaskResultDoesNotExist."""
         from django_mq.integrations.tasks.results import find_result  # noqa: PLC0415 - models, not loaded at @task
 
         return find_result(result_id, backend=self)
 
     @property
     def database(self) -> str:
-        """The alias of the queues."""
         return conf.load().DATABASE
 
     @cached_property
@@ -86,7 +85,7 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
         return Options.read(self.options)
 
     def check(self, **_: Any) -> Iterator[checks.CheckMessage]:
-        """Report what a worker would stumble over, as E008."""
+        """Report settings with which a worker could not run tasks, as E008."""
         if not self.queues:
             yield self._error("QUEUES is empty", "Name the queues: a worker must know which ones to take from.")
         if wrong := [name for name in self.queues if not is_name(name)]:
@@ -104,25 +103,18 @@ class MQBackend(compat.BaseTaskBackend):  # type: ignore[misc] # it is Django's,
         return checks.Error(f"TASKS[{self.alias!r}]: {what}.", hint=hint, id="django_mq.E008")
 
 
-# ``TASKS[...]["OPTIONS"]`` of our backend.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How tasks are fed to workers, and how long their results are kept."""
+    """``TASKS[...]["OPTIONS"]``, described in docs/how-to/django-tasks.md."""
 
-    #: Messages that a worker holds for each queue at a time.
     CREDIT: int = 20
-    #: A call that takes longer counts as failed; None = no limit.
     TIME_LIMIT_SECONDS: float | None = None
-    #: Whether a task, its result and its acknowledgement are one transaction.
     TRANSACTIONAL: bool = False
-    #: How long a result is kept after the last attempt, in days.
     RESULT_DAYS: float = 7.0
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Options:
-        """Return the options. Raises ConfigurationError, which names what is wrong."""
+        """Return the options. Raises ConfigurationError."""
         known = [field.name for field in fields(cls)]
         if unknown := sorted(set(given) - set(known)):
             raise ConfigurationError(f"OPTIONS has no {unknown[0]!r}; it may have {', '.join(known)}.")

@@ -26,7 +26,7 @@ TaskContext: Any = _base.TaskContext
 TaskError: Any = _base.TaskError
 TaskResult: Any = _base.TaskResult
 TaskResultStatus: Any = _base.TaskResultStatus
-#: Django and the package call it by different names.
+#: Django and the package name it differently.
 InvalidTask: Any = getattr(_exceptions, "InvalidTask", None) or _exceptions.InvalidTaskError
 TaskResultDoesNotExist: Any = _exceptions.TaskResultDoesNotExist
 

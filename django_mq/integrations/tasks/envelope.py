@@ -1,7 +1,7 @@
 """A task as the body of a message, and back.
 
-Whoever may write into a queue names the task that runs, so a name leads to nothing but a task: a
-module of this project or of an installed app, and in it an object that the ``@task`` decorator has made.
+Any program that can write into a queue names the task that runs. So a name must be that of a task: an object that
+the ``@task`` decorator made, in a module of this project or of an installed app.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.conf import settings
 from django_mq.errors import UnknownTask
 from django_mq.integrations.tasks.compat import Task, normalize_json
 
-#: Django's priorities reach from -100 to 100, ours from 0 to 9; both have their usual one.
+#: Our priority of Django's 0, and how many of Django's are one of ours. Django has -100 to 100, we have 0 to 9.
 USUAL = 4
 STEPS_DOWN, STEPS_UP = 25, 20
 
@@ -30,7 +30,7 @@ def priority_of(priority: int) -> int:
 
 
 def pack(task: Any, args: Any, kwargs: Any) -> dict[str, Any]:
-    """Return the envelope. Raises TypeError for arguments that JSON cannot say."""
+    """Return the envelope. Raises TypeError for arguments that JSON cannot express."""
     return {
         "task": task.module_path,
         "args": normalize_json(list(args)),
@@ -52,7 +52,7 @@ def unpack(envelope: Any, *, queue: str) -> Any:
 
 
 def is_envelope(body: Any) -> bool:
-    """Whether a body says which task to call with what."""
+    """Whether a body names a task and its arguments."""
     if not isinstance(body, dict):
         return False
     kinds = {"task": str, "args": list, "kwargs": dict, "priority": int, "backend": str}

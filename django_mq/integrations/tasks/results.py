@@ -1,8 +1,8 @@
-"""What is known of a task, put together from three places.
+"""A task's result, from three places.
 
-The row of its result says what its attempts came to; the message, whether it waits or runs; the history,
-what became of a message that nobody handled. Nothing is written before the first attempt ends, so
-that enqueueing stays one statement.
+The row of the result has the outcome of the attempts. The message shows whether the task waits or runs. The
+history has messages that were removed before they were handled. Nothing is written before the first attempt
+ends, so that enqueueing is one statement.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.db import connections
 
 from django_mq import conf, errors
 from django_mq.delivery.codecs import decode_body
-from django_mq.engine.afterlife import ORIGIN_QUEUE
+from django_mq.delivery.redriving import origin_of
 from django_mq.errors import CorruptMessage, MessageRemoved, UnknownTask
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import is_envelope, time_of, unpack
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 READY, RUNNING = compat.TaskResultStatus.READY, compat.TaskResultStatus.RUNNING
 FAILED, SUCCESSFUL = compat.TaskResultStatus.FAILED, compat.TaskResultStatus.SUCCESSFUL
-#: Errors kept of one task, the last ones.
+#: How many errors of one task are kept, the last ones.
 ERRORS = 20
 
 
@@ -42,7 +42,7 @@ def find_result(result_id: str, *, backend: MQBackend) -> Any:
     row = row_of(message_id, backend.database)
     if row is not None and row.successful:
         return _result(None, row.queue_name, SUCCESSFUL, row=row, result_id=message_id)
-    # Moved to a dead-letter queue, it is there under the same id.
+    # A message in a dead-letter queue has the same id.
     messages = Message.objects.using(backend.database).select_related("queue", "session")
     message = messages.filter(message_id=message_id).order_by("-id").first()
     if message is not None:
@@ -53,12 +53,12 @@ def find_result(result_id: str, *, backend: MQBackend) -> Any:
 
 
 def row_of(message_id: UUID, alias: str) -> TaskResult | None:
-    """Return what has been written of a task's attempts."""
+    """Return the row of a task's result, None before the first attempt has ended."""
     return TaskResult.objects.using(alias).filter(pk=message_id).first()
 
 
 def write(result: Any, envelope: Any, *, successful: bool, days: float, using: str) -> None:
-    """Write what an attempt came to, in place of what the last one did."""
+    """Write the outcome of an attempt, in place of the last one."""
     end = result.finished_at or datetime.now(UTC)
     row = TaskResult(
         message_id=UUID(result.id),
@@ -87,10 +87,11 @@ def _record(result: Any, envelope: Any) -> dict[str, Any]:
 
 
 def _waiting(message: Any, row: TaskResult | None) -> Any:
-    """Return the result of a task whose message is there."""
-    envelope = _body_of(message)
-    if message.state == Message.Status.DEAD or _is_dead_letter(message):
-        return _result(envelope, _home(message), FAILED, row=row, result_id=message.message_id, cause=message)
+    """Return the result of a task whose message exists."""
+    envelope = _decoded(message.body, message.content_type, message.content_encoding)
+    home = origin_of(message.queue.name, message.headers)
+    if message.state == Message.Status.DEAD or home != message.queue.name:
+        return _result(envelope, home, FAILED, row=row, result_id=message.message_id, cause=message)
     status = RUNNING if message.state == Message.Status.CLAIMED else READY
     result = _result(envelope, message.queue.name, status, row=row, result_id=message.message_id)
     if status == RUNNING:
@@ -101,7 +102,7 @@ def _waiting(message: Any, row: TaskResult | None) -> Any:
 
 
 def _removed(message_id: UUID, alias: str) -> Any:
-    """Return the result of a task that was removed before anybody began it, as the history has it."""
+    """Return the result of a task whose message was removed before the first attempt, from the history."""
     past = History.objects.using(alias).filter(message_id=message_id).first()
     if past is None or past.outcome == History.Outcome.ACCEPTED:
         raise compat.TaskResultDoesNotExist(str(message_id))
@@ -142,13 +143,13 @@ def _result(
     if row is not None and status == SUCCESSFUL:
         object.__setattr__(result, "_return_value", record["value"])
     if cause is not None and not result.errors:
-        # It never came to its own end: its workers died, its time was over, or its transaction took the row along.
+        # No attempt wrote its error: workers died, the time was over, or the row was rolled back.
         result.errors.extend(_attempts(result_id) or [error_of(MessageRemoved(cause.dead_reason or None))])
     return result
 
 
 def _attempts(message_id: UUID) -> list[Any]:
-    """Return the errors of failed attempts, which know their exception's name only."""
+    """Return the errors of failed attempts, which have only the name of the exception."""
     rows = Attempt.objects.using(conf.load().DATABASE).filter(message_id=message_id).order_by("id")
     return [
         compat.TaskError(exception_class_path=_path_of(row.error), traceback=row.traceback or row.detail)
@@ -164,14 +165,10 @@ def _path_of(name: str) -> str:
 
 
 def error_of(error: BaseException, traceback: str = "") -> Any:
-    """Return an error as a result has it."""
+    """Return the error for a result."""
     kind = type(error)
     text = traceback or f"{kind.__module__}.{kind.__qualname__}: {error}\n"
     return compat.TaskError(exception_class_path=f"{kind.__module__}.{kind.__qualname__}", traceback=text)
-
-
-def _body_of(message: Any) -> Any:
-    return _decoded(message.body, message.content_type, message.content_encoding)
 
 
 def _decoded(body: Any, content_type: str = "application/json", content_encoding: str = "utf-8") -> Any:
@@ -179,13 +176,3 @@ def _decoded(body: Any, content_type: str = "application/json", content_encoding
         return decode_body(bytes(body), content_type, content_encoding)
     except CorruptMessage:
         return None
-
-
-def _is_dead_letter(message: Any) -> bool:
-    """Whether the message is in the dead-letter queue of another."""
-    return _home(message) != str(message.queue.name)
-
-
-def _home(message: Any) -> str:
-    headers = message.headers if isinstance(message.headers, dict) else {}
-    return str(headers.get(ORIGIN_QUEUE) or message.queue.name)

@@ -1,7 +1,7 @@
-"""The handler of every queue of our backends: call the task, write what it came to.
+"""The handler of every queue of our backends: call the task, and write its result.
 
-The result is written before the message is acknowledged. A worker that dies in between leaves a message that
-is delivered again, and a result that says it need not run again.
+The result is written before the message is acknowledged. If the worker dies in between, the message is delivered
+again, and the result says that the task need not run again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUCCESSFUL, FAILED = compat.TaskResultStatus.SUCCESSFUL, compat.TaskResultStatus
 
 
 def run_task(message: ReceivedMessage) -> None:
-    """Run the task that a message carries. Raises what the task raises, and UnknownTask."""
+    """Run the task of a message. Raises what the task raises, and UnknownTask."""
     envelope = message.body
     task = unpack(envelope, queue=message.queue)
     backend = task.get_backend()
@@ -78,12 +78,12 @@ def _call(task: Any, result: Any) -> Any:
 
 
 def _fail(result: Any, error: BaseException, envelope: Any, *, is_last: bool) -> None:
-    """Write the error; only the last attempt is the end of the task."""
+    """Write the error. After the last attempt the task has failed."""
     backend = result.task.get_backend()
     result.errors.append(error_of(error, "".join(traceback.format_exception(error))))
     if is_last:
         _set(result, status=FAILED, finished_at=datetime.now(UTC))
-    if not backend.our_options.TRANSACTIONAL:  # its transaction is about to be rolled back, this row with it
+    if not backend.our_options.TRANSACTIONAL:  # the row would be rolled back with the task's transaction
         days = backend.our_options.RESULT_DAYS
         write(result, envelope, successful=False, days=days, using=backend.database)
     if is_last:
@@ -96,12 +96,9 @@ def _is_last(error: BaseException, message: ReceivedMessage, backend: Any) -> bo
 
 
 def _set(result: Any, **values: Any) -> None:
-    """Change a result, which is frozen for everybody else."""
+    """Change a result, which is a frozen dataclass."""
     for name, value in values.items():
         object.__setattr__(result, name, value)
-
-
-# Which queues our backends have: each of them gets the handler that runs tasks.
 
 
 def serve_all() -> None:

@@ -82,7 +82,7 @@ def bench(folder: Path, options: argparse.Namespace) -> Iterator[Bench]:
     from django.core.management import call_command
     from django.db import connections
 
-    import django_mq.integrations.celery.scheme  # noqa: F401 - Kombu learns the scheme
+    import django_mq.integrations.celery.known  # noqa: F401 - Kombu learns the scheme
     from tests.benchmarks.celery.bench import Bench
     from tests.benchmarks.celery.sides import OnDjangoMQ, OnRedis
 

@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -107,7 +108,7 @@ def test_a_connection_that_was_forgotten_owns_nothing(other: Connection, url: st
     MINE(forgotten.default_channel).declare()
     Producer(other.default_channel).publish("unread", routing_key="mine")
     transport = forgotten.transport
-    transient_queues._living.pop(transport.transient._owner.token)
+    transient_queues._living.pop(transport.transient.token)
 
     bodies = inbox(other, MINE)
     with pytest.raises(TimeoutError):
@@ -121,7 +122,7 @@ def test_a_connection_that_was_forgotten_owns_nothing(other: Connection, url: st
 def test_a_process_that_ended_owns_nothing() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.DEVNULL)
     process.wait()
-    owner = transient_queues.Owner()
+    owner = transient_queues.TransientQueues(nullcontext)
     place = owner.token.partition("/")[0]
 
     assert transient_queues.is_gone(f"{place}/{process.pid}/x")

@@ -34,17 +34,17 @@ def fail(committed_database: str) -> Iterator[Fail]:
         return request.id
 
     yield report
-    failures.forget(committed_database)
+    failures._kept[0].store.close()
 
 
-def is_kept(alias: str) -> bool:
-    return failures._kept[alias].connection.connection is not None  # type: ignore[attr-defined]
+def is_kept() -> bool:
+    return failures._kept[0].store.connection.connection is not None  # type: ignore[attr-defined]
 
 
-def test_a_failure_by_itself_leaves_no_connection_open(fail: Fail, committed_database: str) -> None:
+def test_a_failure_by_itself_leaves_no_connection_open(fail: Fail) -> None:
     fail()
 
-    assert not is_kept(committed_database)
+    assert not is_kept()
 
 
 def test_failures_are_recorded_over_a_connection_that_is_kept(
@@ -56,7 +56,7 @@ def test_failures_are_recorded_over_a_connection_that_is_kept(
 
     tasks = {fail(), fail()}
 
-    assert is_kept(committed_database)
+    assert is_kept()
     assert connections[committed_database].connection is None
     recorded = Attempt.objects.using(committed_database).filter(correlation_id__in=tasks)
     assert {(line.error, line.detail, line.number) for line in recorded} == {("ValueError", "why", 1)}

@@ -12,7 +12,7 @@ from celery.worker import state as worker_state
 from celery.worker.control import Panel
 
 from django_mq.delivery.publishing import publish
-from django_mq.integrations.celery import revoking
+from django_mq.integrations.celery import revocation
 from django_mq.integrations.celery.native import DELIVER
 from django_mq.models import Message
 from django_mq.stores.registry import shared_store
@@ -62,7 +62,7 @@ def revoker(app: Celery, committed_database: str) -> Iterator[Revoker]:
     app.tasks["note"].send_events = True
     worker = Revoker(app)
     signals.task_revoked.connect(worker.note, weak=False)
-    revoking.install(committed_database)
+    revocation.install(committed_database)
     yield worker
     signals.task_revoked.disconnect(worker.note)
     Panel.data["revoke"] = command

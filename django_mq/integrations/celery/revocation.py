@@ -1,10 +1,9 @@
-"""Revoking a task takes its waiting messages out of the database.
+"""Revoking a task removes its waiting messages from the database.
 
-Celery's workers remember what was revoked, in memory and for three hours: a worker that
-starts later, or the message of a task that is due tomorrow, would know nothing of it.
+Celery's workers remember revoked tasks in memory, for three hours: a worker that starts later runs them.
 
-No worker receives a message that was removed. So the worker that removes it does what Celery does
-when it receives a revoked task: it sends ``task_revoked`` and ``task-revoked``, and stores the result.
+No worker receives a message that was removed. So the worker that removes it does what Celery does when it
+receives a revoked task: it sends ``task_revoked`` and ``task-revoked``, and stores the result.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ from django_mq.integrations.celery.native import DELIVER
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django_mq.stores.records import WaitingMessage
 
 logger = logging.getLogger("django_mq.celery")
@@ -38,12 +35,10 @@ COMMAND = "revoke"
 
 
 def install(alias: str) -> None:
-    """Have the remote control command ``revoke`` of this process also look into the database of an alias."""
-    command = Panel.data[COMMAND]
-    Panel.data[COMMAND] = _also_removing(getattr(command, "__wrapped__", command), alias)
+    """Make the remote control command ``revoke`` of this process also remove waiting messages of an alias."""
+    installed = Panel.data[COMMAND]
+    command = getattr(installed, "__wrapped__", installed)
 
-
-def _also_removing(command: Callable[..., Any], alias: str) -> Callable[..., Any]:
     @wraps(command)
     def revoke(state: Any, task_id: Any, *args: Any, **options: Any) -> Any:
         answer = command(state, task_id, *args, **options)
@@ -51,14 +46,13 @@ def _also_removing(command: Callable[..., Any], alias: str) -> Callable[..., Any
             _announce(waiting, state)
         return answer
 
-    return revoke
+    Panel.data[COMMAND] = revoke
 
 
 def remove_waiting(alias: str, task_ids: list[str]) -> list[WaitingMessage]:
-    """Remove the waiting messages of tasks, and of handlers, by the ids that Celery knows; return those that went.
+    """Cancel the waiting messages of tasks and handlers, by Celery's ids; return those that were removed.
 
-    The history says they were cancelled. On a connection of its own: the command may run in a green
-    thread beside the worker's loop.
+    It uses a connection of its own: the command may run in a green thread beside the worker's loop.
     """
     store = private_store(alias)
     went = []
@@ -66,7 +60,7 @@ def remove_waiting(alias: str, task_ids: list[str]) -> list[WaitingMessage]:
         for waiting in store.correlated(task_ids):
             # One by one: every worker hears the command, and one of them removes the message.
             if store.cancel([waiting.id]):
-                went.append(waiting)  # noqa: PERF401 - these went, even if the next one does not
+                went.append(waiting)  # noqa: PERF401 - if the next one fails, these were removed
     except StoreError as error:
         logger.warning("Revoked, but the waiting messages were not removed: %s", error)
     finally:
@@ -75,7 +69,7 @@ def remove_waiting(alias: str, task_ids: list[str]) -> list[WaitingMessage]:
 
 
 def _announce(waiting: WaitingMessage, state: Any) -> None:
-    """Have Celery say and record that a task was revoked, as if this worker had received its message."""
+    """Let Celery report and record that a task was revoked, as if this worker had received its message."""
     try:
         message, given = _received(waiting, state.app)
         task = state.app.tasks[given.get("headers", message.headers)["task"]]
@@ -97,31 +91,23 @@ def _announce(waiting: WaitingMessage, state: Any) -> None:
 def _received(waiting: WaitingMessage, app: Any) -> tuple[Message, dict[str, Any]]:
     """Return what Celery would have received, and what it would have made of a message of its first protocol."""
     headers = decode_headers(waiting.headers)
-    if TASK in headers or waiting.properties is None:
-        return _message(waiting, _headers(waiting), app), {}
-    message = _message(waiting, headers, app)
+    body = waiting.body, waiting.content_type, waiting.content_encoding
+    if TASK in headers:
+        return _message(waiting, headers, body, app), {}
+    if waiting.properties is None:  # a handler's message: its run has other headers, and no arguments
+        task_id = str(waiting.message_id)
+        shown = f"({waiting.queue_name!r}, {task_id!r})"
+        headers = {"task": DELIVER, "id": task_id, "root_id": task_id, "argsrepr": shown}
+        return _message(waiting, headers, ("[[], {}, {}]", "application/json", "utf-8"), app), {}
+    message = _message(waiting, headers, body, app)
     body, headers, decoded, utc = proto1_to_proto2(message, message.payload)
     message.properties["correlation_id"] = headers["id"]
     return message, {"body": body, "headers": headers, "decoded": decoded, "utc": utc}
 
 
-def _headers(waiting: WaitingMessage) -> dict[str, Any]:
-    """Return the headers of a task's message; those of a handler's are made as for a run of the handler."""
-    headers = decode_headers(waiting.headers)
-    if TASK in headers:
-        return headers
-    task_id = str(waiting.message_id)
-    shown = f"({waiting.queue_name!r}, {task_id!r})"
-    return {"task": DELIVER, "id": task_id, "root_id": task_id, "argsrepr": shown}
-
-
-def _message(waiting: WaitingMessage, headers: dict[str, Any], app: Any) -> Message:
-    """Return what Celery would have received. A handler's message is no task's: it has no arguments there."""
+def _message(waiting: WaitingMessage, headers: dict[str, Any], content: Any, app: Any) -> Message:
     properties = decode_properties(waiting.properties)
     info = {"exchange": "", "routing_key": waiting.queue_name, **properties.pop("delivery_info", {})}
-    content: Any = (waiting.body, waiting.content_type, waiting.content_encoding)
-    if headers.get(TASK) == DELIVER:
-        content = ("[[], {}, {}]", "application/json", "utf-8")
     body, content_type, content_encoding = content
     return Message(
         body=body,
