@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.contrib.admin.views.main import ALL_VAR, ERROR_FLAG, PAGE_VAR
 from django.core.exceptions import PermissionDenied
-from django.http import JsonResponse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -40,7 +39,6 @@ from django_mq.admin.table import IdSearch, ReadOnly, alias
 from django_mq.delivery.redriving import is_dead_letter
 from django_mq.diagnosis import indexed, looking, narrowing
 from django_mq.diagnosis.indexed import DEAD_LETTERS
-from django_mq.diagnosis.suggesting import suggestions
 from django_mq.diagnosis.terms import matching
 from django_mq.models import Message
 
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from django_mq.admin.failures import Failure
-    from django_mq.admin.table import TableAdmin
     from django_mq.diagnosis.slices import Look
 
 #: Never fetched for a list: they may be large, and headers that are no JSON cannot be fetched this way at all.
@@ -82,17 +79,9 @@ class DeadLetterList(BoundedChangeList):
         failures.summarise(self.result_list)
 
 
-def _suggestions(admin_: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Return terms that find messages, as JSON; a script offers them where one types."""
-    # They are taken from the whole table, of which a site's own page may hide a part.
-    found = suggestions(using=alias()) if admin_.is_as_its_address_says(request) else []
-    return JsonResponse({"suggestions": found})
-
-
 class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     """Look at messages, steer them, publish one; none is edited here."""
 
-    pages = {"suggestions.json": _suggestions}
     paginator = BoundedPaginator
     actions = [*map(as_action, ACTS), download_json, download_csv]
     late = ["body"]
@@ -132,12 +121,8 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     change_form_template = "admin/django_mq/message/change_form.html"
     search_help_text = gettext_lazy(
         "A message id or a correlation id (of a Celery task: its id). Among the newest 100,000 also the 8 "
-        "characters of an id that lists show, or a header as name:value; in the newest 2,000 bodies an argument "
-        "as name=value."
+        "characters of an id that lists show, or a header as name:value."
     )
-
-    class Media:
-        js = ["django_mq/suggestions.js"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
         return super().get_queryset(request).select_related("queue", "session").defer(*PAYLOAD, "session__queues")

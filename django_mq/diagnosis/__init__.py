@@ -15,9 +15,8 @@ How things stand
 Which messages
     choosing.py     those that somebody names, by ids or by filters
     narrowing.py    what each filter means
-    terms.py        what a word that somebody looks for may name; suggesting.py which words there are
+    terms.py        what a word that somebody looks for may name
     indexed.py      what indexes alone tell; slices.py and looking.py go through the rest bit by bit
-    arguments.py    those with something in their bodies
     naming.py       a queue's name that somebody typed
 
 What may be seen of one

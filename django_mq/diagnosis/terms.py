@@ -1,5 +1,5 @@
 """What a word that somebody looks for may name: a whole id, which has an index whatever the size of the table, or
-the end of an id, a header or an argument of the newest rows.
+the end of an id or a header of the newest rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
 from django_mq.diagnosis import masking
-from django_mq.diagnosis.arguments import carrying
 from django_mq.models.message import ReadableHeaders
 
 #: Newest rows among which headers are compared: no index serves that.
@@ -25,8 +24,6 @@ SHORT = re.compile(r"…?([0-9a-fA-F]{8,12})")
 SHOWN = 2_000
 #: A header's name, a colon, its value.
 HEADER = re.compile(r"([^\s:]{1,100}):\s*(.{1,500})", re.DOTALL)
-#: An argument's name, an equals sign, its value.
-ARGUMENT = re.compile(r"([^\s:=]{1,100})=\s*(.{1,500})", re.DOTALL)
 
 
 def newest_of(queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -48,9 +45,6 @@ def identified(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
 
 def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
     """Return the rows that an id, or a header as name:value, names."""
-    argument = ARGUMENT.fullmatch(term.strip())
-    if argument is not None:
-        return queryset.filter(Q(correlation_id=term) | Q(pk__in=carrying(queryset, *argument.groups())))
     header = HEADER.fullmatch(term.strip())
     if header is None or _is_id(term.strip()):
         return identified(queryset, term.strip())

@@ -35,7 +35,7 @@ FILTERS = (
     ("reason", "reason", "TEXT", "Those that are dead for this reason."),
     ("since", "since", "TIME", "Those published then or later."),
     ("until", "until", "TIME", "Those published before."),
-    ("match", "q", "TEXT", "Those that carry an id, a header NAME:VALUE or an argument NAME=VALUE."),
+    ("match", "q", "TEXT", "Those that carry an id or a header NAME:VALUE."),
 )
 
 

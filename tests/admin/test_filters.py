@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -116,43 +115,6 @@ def test_the_history_is_found_by_id_worker_and_time(site: str, browse: Client, m
     assert found(until="2026-05-02T00:00") == ["old"]
     assert found(q=str(mine.message_id)) == ["mine"]
     assert found(q="task-7") == ["mine"]
-
-
-@pytest.mark.parametrize(
-    ("term", "found"),
-    [
-        ("order=7", {"celery", "native"}),
-        ("order=seven", {"word"}),
-        ("paid=true", {"native"}),
-        ("order=", set()),
-        ("nothing=7", set()),
-        ("a=b=c", {"equation"}),
-    ],
-)
-def test_messages_are_found_by_an_argument(
-    site: str, browse: Client, make: Make, term: str, found: set[str]
-) -> None:
-    bodies = {
-        "celery": [[1, 2], {"order": 7}, {"callbacks": None}],
-        "native": {"line": {"order": 7, "paid": True}},
-        "word": {"order": "seven"},
-        "equation": {"a": "b=c"},
-    }
-    for kind, body in bodies.items():
-        make.message(type=kind, body=json.dumps(body).encode())
-    make.message(type="bytes", body=b"\xff order=7")
-    make.message(type="deep", body=b"[" * 8_000)
-    make.message(type="large", body=json.dumps({"order": 7, "more": "x" * 20_000}).encode())
-
-    assert set(types_of(browse, q=term)) == found
-
-
-def test_a_hidden_argument_cannot_be_guessed(site: str, browse: Client, make: Make, settings: Settings) -> None:
-    make.message(type="a", body=b'{"pin": 7, "order": 8}')
-    settings.DJANGO_MQ = {**settings.DJANGO_MQ, "MASK": ["pin"]}
-
-    assert types_of(browse, q="pin=7") == []
-    assert types_of(browse, q="order=8") == ["a"]
 
 
 def test_the_ready_messages_of_a_queue_are_browsed_as_they_are_delivered(

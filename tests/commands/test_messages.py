@@ -213,9 +213,9 @@ def test_all_that_match_are_cancelled_batch_by_batch(
     database: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redriving, "BATCH", 2)
-    kept = publish("orders", {"customer": 8}, headers={"tenant": "south"})
-    publish_many([("orders", {"customer": 7})] * 5)
-    wanted = ["--match", "customer=7", "--yes"]
+    kept = publish("orders", headers={"tenant": "south"})
+    publish_many([OutgoingMessage(queue="orders", headers={"tenant": "west"})] * 5)
+    wanted = ["--match", "tenant:west", "--yes"]
 
     assert run("mq_cancel", *wanted, "--dry-run") == "5 messages would be removed.\n"
     assert run("mq_cancel", *wanted, "--limit", "3") == "3 messages removed.\n"

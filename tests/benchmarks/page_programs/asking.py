@@ -135,7 +135,6 @@ def _addresses() -> Iterator[tuple[str, str]]:
     messages = reverse("admin:django_mq_message_changelist")
     for query in _queries():
         yield f"messages, {query}", f"{messages}?{query}"
-    yield "messages, suggestions", f"{messages}suggestions.json"
     history = reverse("admin:django_mq_history_changelist")
     one = History.objects.earliest("id")
     for query in (
@@ -192,7 +191,6 @@ def _queries() -> list[str]:
         "q=tenant:7",
         "q=tenant:none",
         "q=tenant:none&state=3",
-        "q=id=7",
     ]
 
 
