@@ -132,7 +132,7 @@ def answers(address: str) -> bool:
 
 
 def fill() -> None:
-    """Write the shop: five queues, some of them in trouble, three workers, and the last hour."""
+    """Write the shop: five queues, some of them with alerts, three workers, and the last hour."""
     import django
 
     django.setup()

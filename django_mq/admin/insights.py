@@ -95,7 +95,7 @@ def charts(rows: list[InsightHour], since: datetime, until: datetime) -> list[Ch
         (_("Wait"), "s", None, [("p95", _("95 %"), "wait_p95"), ("p50", _("median"), "wait_p50")]),
         (_("Work"), "s", None, [("p95", _("95 %"), "run_p95"), ("p50", _("median"), "run_p50")]),
         (
-            _("Trouble"),
+            _("Problems"),
             "/h",
             0,
             [

@@ -17,13 +17,13 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
+from django_mq.admin.alerts import shown, told, twin
 from django_mq.admin.charts import Chart, Line, draw
 from django_mq.admin.table import alias
-from django_mq.admin.troubles import shown, told, twin
+from django_mq.diagnosis.alerts import LATE_SECONDS, alerts, awake_of, credit_of
 from django_mq.diagnosis.fleet import Use, fleet, slots_in_use, slots_of_queues
 from django_mq.diagnosis.overview import overview
 from django_mq.diagnosis.series import SPANS, recent_rates, series
-from django_mq.diagnosis.troubles import LATE_SECONDS, awake_of, credit_of, troubles
 from django_mq.models import History, Message, Queue
 
 if TYPE_CHECKING:
@@ -81,13 +81,11 @@ class Row:
 
     @property
     def counts(self) -> list[tuple[int, str, bool]]:
-        """Return (state, count in words, whether it is trouble), in the order of the columns."""
+        """Return (state, count in words, whether it is an alert), in the order of the columns."""
         state = self.state
         numbers = {READY: state.ready, SCHEDULED: state.scheduled, CLAIMED: state.claimed, DEAD: state.dead}
-        trouble = {DEAD, READY} if state.rests else {DEAD}
-        return [
-            (key.value, columns.shown(number), key in trouble and number > 0) for key, number in numbers.items()
-        ]
+        bad = {DEAD, READY} if state.rests else {DEAD}
+        return [(key.value, columns.shown(number), key in bad and number > 0) for key, number in numbers.items()]
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
@@ -106,7 +104,7 @@ def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     past, slots = figures["past"], figures["slots"]
     return JsonResponse(
         {
-            "troubles": [twin(trouble) for trouble in figures["all_troubles"]],
+            "alerts": [twin(alert) for alert in figures["all_alerts"]],
             "queues": [_object(row) for row in figures["rows"]],
             "workers": {
                 "alive": figures["alive"],
@@ -129,15 +127,15 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     workers = fleet(using=alias())
     past = series(span, queue=queue, using=alias())
     rates = recent_rates(using=alias())
-    found = troubles(states, rates.rates, workers)
+    found = alerts(states, rates.rates, workers)
     table = rows(states, rates, workers)
     return {
         "rows": table,
         # Whoever has thousands of queues would wait a second for all of them.
         "shown_rows": table[:MOST_ROWS] + [row for row in table[MOST_ROWS:] if row.state.name == queue],
-        "all_troubles": found,
-        "troubles": [told(trouble, admin, request) for trouble in shown(found)],
-        "more_troubles": len(found) - len(shown(found)),
+        "all_alerts": found,
+        "alerts": [told(alert, admin, request) for alert in shown(found)],
+        "more_alerts": len(found) - len(shown(found)),
         "alive": sum(not worker.stale for worker in workers),
         "stale": sum(worker.stale for worker in workers),
         "slots": slots_in_use(workers),

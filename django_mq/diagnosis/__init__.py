@@ -8,7 +8,7 @@ How things stand
     by_type.py      what runs and what fails, by queue and type
     pruning.py      how much of the past is over its time
     space.py        the room that the tables take
-    troubles.py     what is wrong with which queue, from figures that are there already
+    alerts.py     what is wrong with which queue, from figures that are there already
     health.py       is it well? a probe's question
     in_time.py      an answer in time, whatever hangs
 

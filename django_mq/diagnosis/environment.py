@@ -38,9 +38,9 @@ def look_at_redis() -> Iterator[Finding]:
         yield ok("redis", "No REDIS_URL: hints stay within a process, and workers look regularly.")
         return
     found = notifier()
-    trouble = found.trouble() if found.reaches_others else "REDIS_URL has an option that the client cannot read."
-    if trouble:
+    error = found.problem() if found.reaches_others else "REDIS_URL has an option that the client cannot read."
+    if error:
         mend = "Start Redis, or correct DJANGO_MQ['REDIS_URL']. Until then messages are only found a little later."
-        yield problem("redis", f"A hint did not come back: {trouble}", mend)
+        yield problem("redis", f"A hint did not come back: {error}", mend)
     else:
         yield ok("redis", "A hint went through Redis and came back.")

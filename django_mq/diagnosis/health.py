@@ -35,16 +35,16 @@ class Demands:
 
 @dataclass(slots=True)
 class Health:
-    """The answer: well if there are no troubles."""
+    """The answer: well if there are no alerts."""
 
-    troubles: list[str] = field(default_factory=list)
+    alerts: list[str] = field(default_factory=list)
     #: Why the queues could not be looked at; None if they were.
     error: MQError | None = None
     seconds: float = 0.0
 
     @property
     def well(self) -> bool:
-        return not self.troubles
+        return not self.alerts
 
 
 class Probe:
@@ -59,10 +59,10 @@ class Probe:
         began = time.monotonic()
         health = Health()
         try:
-            health.troubles = list(self._question.answer(using, patience_seconds=timeout_seconds))
+            health.alerts = list(self._question.answer(using, patience_seconds=timeout_seconds))
         except MQError as error:
             health.error = error
-            health.troubles = [str(error)]
+            health.alerts = [str(error)]
         health.seconds = time.monotonic() - began
         return health
 
@@ -73,18 +73,18 @@ class Probe:
             queues = overview(self._demands.queues, using=alias)
         except UnknownQueue as error:
             return [f"{error}{meant(error.queue, alias)}"]
-        return [trouble for queue in queues for trouble in _troubles(queue, self._demands)]
+        return [alert for queue in queues for alert in _alerts(queue, self._demands)]
 
 
-def _troubles(queue: QueueState, demands: Demands) -> list[str]:
-    troubles = []
+def _alerts(queue: QueueState, demands: Demands) -> list[str]:
+    alerts = []
     if demands.oldest_seconds is not None and not queue.paused:
         # Of a dead-letter queue that is asked about by its name the age is meant, too.
         age = (queue.oldest_ready_seconds or 0.0) if queue.name in demands.queues else queue.waited_seconds
         if age > demands.oldest_seconds:
-            troubles.append(f"Queue {queue.name!r}: its oldest ready message has waited {age:.0f} s.")
+            alerts.append(f"Queue {queue.name!r}: its oldest ready message has waited {age:.0f} s.")
     if demands.dead is not None and queue.dead_letters > demands.dead:
-        troubles.append(f"Queue {queue.name!r}: {queue.dead_letters} dead letters.")
+        alerts.append(f"Queue {queue.name!r}: {queue.dead_letters} dead letters.")
     if demands.workers and not queue.consumers and not queue.takes_dead_letters:
-        troubles.append(f"Queue {queue.name!r}: no live worker takes from it.")
-    return troubles
+        alerts.append(f"Queue {queue.name!r}: no live worker takes from it.")
+    return alerts

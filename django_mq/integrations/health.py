@@ -37,7 +37,7 @@ def health_page(
     keep_seconds: float = 1.0,
     using: str | None = None,
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Return a view that answers 200 if all is well, else 503, with the troubles as JSON.
+    """Return a view that answers 200 if all is well, else 503, with the alerts as JSON.
 
     It checks what ``mq_health`` checks: that the database answers and has the tables, and of these queues, or of
     all, that no ready message has waited for more than ``oldest_seconds``, that none has more than ``dead`` dead
@@ -53,7 +53,7 @@ def health_page(
         health = probe.answer(using=using or conf.load().DATABASE, timeout_seconds=timeout_seconds)
         if health.error is not None:
             logger.warning("The queues are not well: %s", health.error)
-        troubles = health.troubles if health.error is None else [UNREADABLE]
-        return JsonResponse({"well": health.well, "troubles": troubles}, status=200 if health.well else 503)
+        alerts = health.alerts if health.error is None else [UNREADABLE]
+        return JsonResponse({"well": health.well, "alerts": alerts}, status=200 if health.well else 503)
 
     return page

@@ -53,7 +53,7 @@ def _takes_a_queue(parser: ArgumentParser) -> bool:
 
 
 def _names() -> list[str]:
-    """Return the names a shell can take as they are; none if the database is in trouble."""
+    """Return the names a shell can take as they are; none if the database cannot be used."""
     found: list[str] = []
     # A driver that waits for a dead server cannot be interrupted, only left behind.
     asking = threading.Thread(target=_ask, args=(found,), daemon=True)

@@ -45,7 +45,7 @@ class Tally:
 
     done: int = 0
     left: int = 0
-    trouble: MQError | None = None
+    error: MQError | None = None
 
 
 def add_filters(parser: ArgumentParser) -> None:
@@ -112,8 +112,8 @@ class MessageCommand(MQCommand):
             tally = self._do(choice, alias, options)
             verb = self.verb
         self._say(tally, verb, missing=missing, as_json=options["json"])
-        if tally.trouble is not None:
-            raise tally.trouble
+        if tally.error is not None:
+            raise tally.error
         if missing or tally.left:
             raise SystemExit(1)
 
@@ -148,7 +148,7 @@ class MessageCommand(MQCommand):
                 if not tally.done:
                     raise
                 # What was done is done, and has to be said.
-                tally.trouble = error
+                tally.error = error
                 break
             tally.done += done
             tally.left += len(rows) - done

@@ -88,7 +88,7 @@ class Notifier(ABC):
     def listen(self, wake: Wake) -> Listener:
         """Return a listener that sets ``wake``; it hears nothing until it subscribes."""
 
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """Send a hint to this process; return why it did not come back, or nothing. For ``mq_doctor``."""
         return ""
 

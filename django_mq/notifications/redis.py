@@ -167,7 +167,7 @@ class RedisNotifier(Notifier):
         pause = self._breaker.failed()
         logger.warning("Redis cannot be used, hints are dropped for %.1f s: %s", pause, error)
 
-    def trouble(self) -> str:
+    def problem(self) -> str:
         # Patient with itself, unlike a publisher, and whatever the breaker remembers.
         channel = f"{self.prefix}:examination:{os.urandom(8).hex()}"
         try:

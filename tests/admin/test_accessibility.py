@@ -108,7 +108,7 @@ def test_an_operator_pauses_a_queue_with_the_keyboard_alone(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_overview_says_aloud_what_becomes_trouble_and_nothing_else(
+def test_the_overview_says_aloud_what_raises_an_alert_and_nothing_else(
     live_server: LiveServer, operator: User, make: Make
 ) -> None:
     queue = make.message().queue

@@ -87,7 +87,9 @@ def test_the_queue_that_waits_longest_stands_first(site: str, browse: Client, ma
     assert [queue["name"] for queue in browse.get(address("overview.json")).json()["queues"]] == ["b", "c", "a"]
 
 
-def test_letters_in_a_dead_letter_queue_are_trouble_and_do_not_wait(site: str, browse: Client, make: Make) -> None:
+def test_letters_in_a_dead_letter_queue_raise_an_alert_and_do_not_wait(
+    site: str, browse: Client, make: Make
+) -> None:
     long_ago = timezone.now() - timedelta(days=3)
     letters = make.message(READY, make.queue("letters"), published_at=long_ago).queue
     make.queue("quiet")

@@ -36,6 +36,8 @@ OLD = {
     "seat": "consumer slot",
     "seats": "consumer slots",
     "standby": "idle registration",
+    "trouble": "alert",
+    "troubles": "alerts",
     "upkeep": "maintenance",
 }
 #: Words that may stand before an old one and make another term of it.

@@ -72,7 +72,7 @@ def test_who_has_typed_nothing_is_offered_all_that_a_shell_takes(complete: Compl
     assert not {"two", "words", "x)"} & set(offered)
 
 
-def test_nothing_is_offered_by_a_database_in_trouble(complete: Complete, settings: Settings) -> None:
+def test_nothing_is_offered_by_a_database_that_cannot_be_used(complete: Complete, settings: Settings) -> None:
     settings.DJANGO_MQ = {"DATABASE": "nowhere"}
 
     assert complete("mq_pause", "o") == []

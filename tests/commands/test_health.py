@@ -36,7 +36,7 @@ def orders(committed_database: str) -> None:
     declare(shared_store(committed_database), "orders")
 
 
-def troubles(*arguments: Any) -> list[str]:
+def alerts(*arguments: Any) -> list[str]:
     """Return what ails; the exit code must agree."""
     out = io.StringIO()
     code = 0
@@ -46,33 +46,33 @@ def troubles(*arguments: Any) -> list[str]:
         code = ended.code  # type: ignore[assignment]
     answer = json.loads(out.getvalue())
     assert code == (0 if answer["well"] else 1)
-    assert answer["well"] is not bool(answer["troubles"])
-    return answer["troubles"]  # type: ignore[no-any-return]
+    assert answer["well"] is not bool(answer["alerts"])
+    return answer["alerts"]  # type: ignore[no-any-return]
 
 
 def test_a_database_with_queues_is_well(committed_database: str, run: Run) -> None:
     assert run("mq_health", *PATIENTLY) == "All is well.\n"
 
 
-def test_an_old_message_is_trouble_unless_its_queue_is_paused(committed_database: str) -> None:
+def test_an_old_message_raises_an_alert_unless_its_queue_is_paused(committed_database: str) -> None:
     publish("orders")
 
-    assert troubles("--max-age", 3600) == []
-    (trouble,) = troubles("--max-age", -1)
-    assert trouble.startswith("Queue 'orders': its oldest ready message has waited ")
+    assert alerts("--max-age", 3600) == []
+    (alert,) = alerts("--max-age", -1)
+    assert alert.startswith("Queue 'orders': its oldest ready message has waited ")
     pause("orders")
-    assert troubles("--max-age", -1) == []
+    assert alerts("--max-age", -1) == []
 
 
-def test_dead_letters_are_trouble_beyond_their_number(committed_database: str) -> None:
+def test_dead_letters_raise_an_alert_beyond_their_number(committed_database: str) -> None:
     store = shared_store(committed_database)
     publish("orders")
     session = store.open_session(WORKER, deadline_seconds=60)
     (claimed,) = store.claim(session, ClaimRequest(queues=("orders",), credit=1)).claimed
     store.settle(session, [Settlement(claimed.id, claimed.claim, Verdict.DEAD)])
 
-    assert troubles("--max-dead", 1) == []
-    assert troubles("--max-dead", 0) == ["Queue 'orders': 1 dead letters."]
+    assert alerts("--max-dead", 1) == []
+    assert alerts("--max-dead", 0) == ["Queue 'orders': 1 dead letters."]
 
 
 def test_a_dead_letter_queue_has_letters_and_nobody_who_waits(committed_database: str) -> None:
@@ -81,20 +81,20 @@ def test_a_dead_letter_queue_has_letters_and_nobody_who_waits(committed_database
     publish("letters")
     Message.objects.using(committed_database).update(published_at=F("published_at") - timedelta(days=1))
 
-    assert troubles("--max-age", 3600, "--max-dead", 1) == []
-    assert troubles("--max-dead", 0) == ["Queue 'letters': 1 dead letters."]
-    (asked,) = troubles("letters", "--max-age", 3600)
+    assert alerts("--max-age", 3600, "--max-dead", 1) == []
+    assert alerts("--max-dead", 0) == ["Queue 'letters': 1 dead letters."]
+    (asked,) = alerts("letters", "--max-age", 3600)
     assert asked.startswith("Queue 'letters': its oldest ready message has waited ")
 
 
-def test_a_queue_without_a_worker_is_trouble_if_one_is_demanded(committed_database: str) -> None:
-    assert troubles("--workers") == ["Queue 'orders': no live worker takes from it."]
+def test_a_queue_without_a_worker_raises_an_alert_if_one_is_demanded(committed_database: str) -> None:
+    assert alerts("--workers") == ["Queue 'orders': no live worker takes from it."]
     shared_store(committed_database).open_session(WORKER, deadline_seconds=60)
-    assert troubles("--workers") == []
+    assert alerts("--workers") == []
 
 
-def test_an_unknown_queue_is_trouble(committed_database: str) -> None:
-    assert troubles("ordres") == ["There is no queue 'ordres'. Did you mean 'orders'?"]
+def test_an_unknown_queue_is_an_alert(committed_database: str) -> None:
+    assert alerts("ordres") == ["There is no queue 'ordres'. Did you mean 'orders'?"]
 
 
 def test_no_time_at_all_is_refused(committed_database: str, run: Run) -> None:

@@ -57,7 +57,7 @@ def test_each_look_of_the_watcher_is_an_object(database: str, run: Run) -> None:
     (line,) = run("mq_top", "--count", "1", "--json").splitlines()
 
     look = json.loads(line)
-    assert (look["workers"], look["trouble"]) == ({"alive": 0, "stale": 0, "held": 0}, "")
+    assert (look["workers"], look["error"]) == ({"alive": 0, "stale": 0, "held": 0}, "")
     assert (look["queues"][0]["name"], look["queues"][0]["ready"]) == ("orders", 1)
 
 

@@ -157,7 +157,7 @@ def test_a_question_takes_any_answer(terminal: Callable[..., Terminal], typed: s
     assert Message.objects.using(ALIAS).count() == (0 if code == 0 else 1)
 
 
-def test_a_reader_who_has_seen_enough_is_no_trouble(environment: dict[str, str]) -> None:
+def test_a_reader_who_has_seen_enough_is_no_error(environment: dict[str, str]) -> None:
     publish_many([("orders", "x" * 100_000)] * 3)
     command = [sys.executable, "-m", "django", "mq_browse", "orders", "--json"]
     browse = subprocess.Popen(
@@ -192,7 +192,7 @@ def test_the_watcher_goes_on_while_the_database_is_away(environment: dict[str, s
     )
 
     looks = [json.loads(line) for line in ended.stdout.splitlines()]
-    assert ["cannot be used now" in look["trouble"] for look in looks] == [True, True]
+    assert ["cannot be used now" in look["error"] for look in looks] == [True, True]
     assert (ended.returncode, ended.stderr) == (1, "")
 
 

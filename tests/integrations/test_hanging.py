@@ -65,7 +65,7 @@ def test_a_frozen_database_is_reported_in_time_and_well_when_it_goes_on(
 
     sentence = f"The database has not answered within {IMPATIENCE_SECONDS} s."
     assert not up
-    assert health.troubles == [sentence]
+    assert health.alerts == [sentence]
     assert page.status_code == 503
     assert ended["mq_health"] == (1, f"{sentence}\n")
     assert ended["mq_doctor"][0] == 1
@@ -120,7 +120,7 @@ call_command(command, timeout={IMPATIENCE_SECONDS}, no_color=True)
 
 
 @pytest.mark.django_db
-def test_a_frozen_redis_is_no_trouble_to_pages_and_probes(
+def test_a_frozen_redis_does_not_hold_up_pages_and_probes(
     redis_server: Redis, settings: Settings, admin_client: Client
 ) -> None:
     settings.DJANGO_MQ = {"REDIS_URL": redis_server.url}

@@ -44,11 +44,11 @@ def test_it_demands_what_the_command_does() -> None:
     publish("orders")
     asked = RequestFactory().get("/healthz")
 
-    assert answer(patient_page()(asked)) == (200, {"well": True, "troubles": []})
+    assert answer(patient_page()(asked)) == (200, {"well": True, "alerts": []})
     status, found = answer(patient_page("orders", oldest_seconds=-1, workers=True)(asked))
     assert status == 503
     assert found["well"] is False
-    assert len(found["troubles"]) == 2  # type: ignore[arg-type]
+    assert len(found["alerts"]) == 2  # type: ignore[arg-type]
     assert answer(patient_page("ordres")(asked))[0] == 503
     assert patient_page()(asked)["Cache-Control"].startswith("max-age=0")  # type: ignore[index]
     assert patient_page()(RequestFactory().post("/healthz")).status_code == 405
@@ -68,7 +68,7 @@ def test_what_a_database_says_goes_into_the_log_only(unreachable: str, caplog: p
     status, found = answer(patient_page()(RequestFactory().get("/healthz")))
 
     assert status == 503
-    assert found == {"well": False, "troubles": ["The queues' database cannot be read; the log says why."]}
+    assert found == {"well": False, "alerts": ["The queues' database cannot be read; the log says why."]}
     assert "127.0.0.1" in caplog.text
     assert "pass-word" not in caplog.text
 

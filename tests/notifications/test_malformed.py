@@ -149,8 +149,8 @@ def test_no_reply_ends_an_examination() -> None:
     replies = iter([*REPLIES, *drawn(60)])
     with Liar(lambda _: next(replies, b""), honest_at_first=False, hangs_up=True) as liar:
         while next(replies, None) is not None:
-            RedisNotifier(liar.url, prefix="mq", timeout_seconds=1.0).trouble()
-        assert RedisNotifier(liar.url, prefix="mq", timeout_seconds=1.0).trouble()
+            RedisNotifier(liar.url, prefix="mq", timeout_seconds=1.0).problem()
+        assert RedisNotifier(liar.url, prefix="mq", timeout_seconds=1.0).problem()
 
 
 def test_no_message_on_a_channel_is_more_than_a_reason_to_look(

@@ -81,7 +81,7 @@ def test_a_publisher_tries_again_when_the_breaker_closes(
     notifier = RedisNotifier(redis_server.url, prefix="p", timeout_seconds=30.0)
     redis_server.kill()
     notifier.send(["q:orders"])
-    assert notifier.trouble()
+    assert notifier.problem()
     redis_server.start()
     wake = Wake()
     listener = notifier.listen(wake)
@@ -92,7 +92,7 @@ def test_a_publisher_tries_again_when_the_breaker_closes(
     notifier.send(["q:orders"])
 
     wait_until(lambda: "q:orders" in wake.take_topics())
-    assert notifier.trouble() == ""
+    assert notifier.problem() == ""
     listener.close()
     wake.close()
 

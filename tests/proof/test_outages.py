@@ -79,9 +79,9 @@ def test_a_redis_that_dies_forgets_and_hangs_loses_nothing(places: Places, redis
     with places("postgresql", REDIS_URL=redis_server.url) as place:
         worker = place.start("consume")
         sender = place.start("send", batch=2)
-        for trouble in (forget, redis_server.kill, redis_server.start, redis_server.freeze, redis_server.thaw):
+        for fault in (forget, redis_server.kill, redis_server.start, redis_server.freeze, redis_server.thaw):
             progress(place, 50)
-            trouble()
+            fault()
         progress(place, 50)
         sender.kill()
         worker.end()

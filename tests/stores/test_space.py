@@ -25,7 +25,7 @@ OLD = Transaction(4711, LONG_SECONDS + 1, "psql")
 on_postgresql = pytest.mark.skipif("postgresql" not in ALIASES.values(), reason="needs PostgreSQL")
 
 
-def test_dead_rows_that_are_cleaned_up_in_time_are_no_trouble() -> None:
+def test_dead_rows_that_are_cleaned_up_in_time_are_no_problem() -> None:
     few = replace(DEAD, dead_rows=MOST_DEAD_ROWS)
     a_small_share = replace(DEAD, rows=100 * MOST_DEAD_ROWS)
 

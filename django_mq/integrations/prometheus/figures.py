@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.overview import QueueState
     from django_mq.diagnosis.series import Recent
 
-#: The most queues with series of their own, those in trouble first: series burden the server that scrapes.
+#: The most queues with series of their own, those with alerts first: series burden the server that scrapes.
 MOST_QUEUES = 500
 #: Percentiles as labels, and as parts of columns. (Prometheus keeps the label `quantile` for summaries.)
 PERCENTILES = {"50": "p50", "95": "p95"}

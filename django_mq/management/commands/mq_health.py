@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 class Command(MQCommand):
     help = "Ask whether the database answers and the queues are well. Imports no handlers and no tasks."
-    exit_codes: ClassVar = {0: "well", 1: "not, with a sentence for each trouble on the standard output"}
+    exit_codes: ClassVar = {0: "well", 1: "not, with a sentence for each alert on the standard output"}
     #: System checks import the URLs, and with them the whole project.
     requires_system_checks = ()
 
@@ -46,9 +46,9 @@ class Command(MQCommand):
         )
         health = Probe(demands).answer(using=alias, timeout_seconds=options["timeout"])
         if options["json"]:
-            answer = {"well": health.well, "troubles": health.troubles, "seconds": round(health.seconds, 3)}
+            answer = {"well": health.well, "alerts": health.alerts, "seconds": round(health.seconds, 3)}
             self.stdout.write(json.dumps(answer))
         else:
-            self.stdout.write("\n".join(map(printable, health.troubles)) or "All is well.")
+            self.stdout.write("\n".join(map(printable, health.alerts)) or "All is well.")
         if not health.well:
             raise SystemExit(1)

@@ -60,7 +60,7 @@ class Command(MQCommand):
             left = None if left is None else left - 1
             if left != 0:
                 stopping.wait(interval)
-            elif look.trouble:
+            elif look.error:
                 raise SystemExit(1)
 
 
@@ -71,7 +71,7 @@ class Look:
     queues: Sequence[QueueState] = ()
     workers: Sequence[Worker] = ()
     rates: Rates = None
-    trouble: str = ""
+    error: str = ""
 
     @property
     def head(self) -> str:
@@ -88,13 +88,13 @@ def _look(alias: str, names: list[str], flow: Flow) -> Look:
             return Look(queues, fleet(using=alias), rates)
     except StoreUnavailable as error:
         connections[alias].close()  # the next look connects anew
-        return Look(trouble=str(error))
+        return Look(error=str(error))
 
 
 def _screen(look: Look) -> str:
     now = time.strftime("%H:%M:%S")
-    if look.trouble:
-        return f"{now}  {look.trouble}"
+    if look.error:
+        return f"{now}  {look.error}"
     rows = [_row(queue, look.rates) for queue in look.queues]
     lines = [f"{now}  {look.head}", "", *table(HEADINGS, rows, right=range(1, 8)).splitlines()]
     size = shutil.get_terminal_size((200, 1000))
@@ -116,7 +116,7 @@ def _object(look: Look) -> dict[str, Any]:
         "stale": sum(worker.stale for worker in look.workers),
         "held": sum(worker.held for worker in look.workers),
     }
-    return {"at": time.time(), "trouble": look.trouble, "workers": workers, "queues": queues}
+    return {"at": time.time(), "error": look.error, "workers": workers, "queues": queues}
 
 
 def _urgency(queue: QueueState) -> tuple[float, int, int]:

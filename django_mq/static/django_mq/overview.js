@@ -55,7 +55,7 @@
                 const text = await answer.text();
                 if (standing) return;
                 figures.innerHTML = text;
-                // Heard is only what has become another trouble, not every figure every few seconds.
+                // A screen reader announces new alerts only, not every figure every few seconds.
                 if (news && told(figures) !== heard) news.textContent = heard = told(figures);
                 const now = new Date().toLocaleTimeString(document.documentElement.lang || undefined);
                 said.textContent = `${said.dataset.label} ${now}`;

@@ -111,4 +111,4 @@ def test_a_name_of_any_kind_is_a_topic(notifier: Notifier, ears: Ears) -> None:
 
 
 def test_an_examination_finds_nothing_wrong(notifier: Notifier) -> None:
-    assert notifier.trouble() == ""
+    assert notifier.problem() == ""

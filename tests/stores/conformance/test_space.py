@@ -22,5 +22,5 @@ def test_sizes_are_told_without_reading_a_table(store: Store, orders: str) -> No
     assert len({space.table for space in spaces}) == len(spaces)
 
 
-def test_small_tables_are_no_trouble(store: Store, orders: str) -> None:
+def test_small_tables_are_no_problem(store: Store, orders: str) -> None:
     assert store.space_problems(store.spaces()) == []

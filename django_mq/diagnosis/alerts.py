@@ -1,6 +1,6 @@
 """What is wrong with which queue, from figures that are there already: it asks nothing of the database.
 
-Of what keeps a queue from delivering one trouble is told, the nearest: of a paused queue nobody needs to hear that
+Of what keeps a queue from delivering one alert is told, the nearest: of a paused queue nobody needs to hear that
 its workers are quiet, too.
 """
 
@@ -57,7 +57,7 @@ ORDER = {kind: number for number, kind in enumerate(Kind)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Alert:
     """One thing that needs a look. ``queue`` is None where it concerns workers only."""
 
     kind: Kind
@@ -95,7 +95,7 @@ class Trouble:
         return not self.urgent, -1 if delayed else ORDER[self.kind], -waited, self.queue.name if self.queue else ""
 
 
-def troubles(states: Iterable[QueueState], rates: Mapping[str, Rates], workers: Sequence[Worker]) -> list[Trouble]:
+def alerts(states: Iterable[QueueState], rates: Mapping[str, Rates], workers: Sequence[Worker]) -> list[Alert]:
     """Return what needs a look, the worst first."""
     awake, slots, credit = awake_of(workers), slots_of_queues(workers), credit_of(workers)
     found = []
@@ -103,12 +103,12 @@ def troubles(states: Iterable[QueueState], rates: Mapping[str, Rates], workers: 
         kind = _delivery(state, awake[state.name])
         if kind:
             use = slots[state.name], credit[state.name]
-            found.append(Trouble(kind=kind, queue=state, slots=use[0], credit=use[1]))
+            found.append(Alert(kind=kind, queue=state, slots=use[0], credit=use[1]))
         found.extend(_besides(state, rates.get(state.name)))
     stale = tuple(worker.name for worker in workers if worker.stale)
     if stale:
-        found.append(Trouble(kind=Kind.STALE, workers=stale))
-    return sorted(found, key=lambda trouble: trouble._rank)  # noqa: SLF001 - its own module
+        found.append(Alert(kind=Kind.STALE, workers=stale))
+    return sorted(found, key=lambda alert: alert._rank)  # noqa: SLF001 - its own module
 
 
 def awake_of(workers: Iterable[Worker]) -> Counter[str]:
@@ -145,13 +145,13 @@ def _delivery(state: QueueState, awake: int) -> Kind | None:
     return Kind.LATE if state.waited_seconds > LATE_SECONDS else None
 
 
-def _besides(state: QueueState, rates: Rates | None) -> Iterator[Trouble]:
+def _besides(state: QueueState, rates: Rates | None) -> Iterator[Alert]:
     if is_full(state):
-        yield Trouble(kind=Kind.FULL, queue=state)
+        yield Alert(kind=Kind.FULL, queue=state)
     if rates and rates.failed > rates.accepted:
-        yield Trouble(kind=Kind.FAILING, queue=state, failed=rates.failed, accepted=rates.accepted)
+        yield Alert(kind=Kind.FAILING, queue=state, failed=rates.failed, accepted=rates.accepted)
     if state.dead_letters:
-        yield Trouble(kind=Kind.DEAD, queue=state)
+        yield Alert(kind=Kind.DEAD, queue=state)
 
 
 def is_full(state: QueueState) -> bool:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_mq.admin import columns
-from django_mq.diagnosis.troubles import Kind
+from django_mq.diagnosis.alerts import Kind
 from django_mq.engine.overflow import Overflow
 from django_mq.models import Attempt, Consumer, Message, Queue, WorkerSession
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from django_mq.admin.table import TableAdmin
+    from django_mq.diagnosis.alerts import Alert
     from django_mq.diagnosis.overview import QueueState
-    from django_mq.diagnosis.troubles import Trouble
 
 #: Sentences on the page; of the others there is a count, and the table says it.
 SHOWN = 12
@@ -35,7 +35,7 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """A trouble in words. Without permission to go there, ``address`` is empty."""
+    """An alert in words. Without permission to go there, ``address`` is empty."""
 
     kind: str
     urgent: bool
@@ -47,38 +47,38 @@ class Told:
     address: str
 
 
-def twin(trouble: Trouble) -> dict[str, object]:
-    """Return a trouble for the JSON twin of the page."""
-    queue = trouble.queue.name if trouble.queue else None
-    words = sentence(trouble)
-    return {"kind": trouble.kind.value, "urgent": trouble.urgent, "queue": queue, "sentence": words}
+def twin(alert: Alert) -> dict[str, object]:
+    """Return an alert for the JSON twin of the page."""
+    queue = alert.queue.name if alert.queue else None
+    words = sentence(alert)
+    return {"kind": alert.kind.value, "urgent": alert.urgent, "queue": queue, "sentence": words}
 
 
-def told(trouble: Trouble, admin: TableAdmin, request: HttpRequest) -> Told:
-    """Put a trouble into words for one user."""
+def told(alert: Alert, admin: TableAdmin, request: HttpRequest) -> Told:
+    """Put an alert into words for one user."""
 
     def listed(model: type[Model], **filters: str) -> str:
         may = admin.may(request, f"view_{model._meta.model_name}")
         return admin.list_address(model, **filters) if may else ""
 
-    state = trouble.queue
+    state = alert.queue
     page = admin.page_address(Queue, state.id) if state else ""
-    link, address = _mend(trouble, page, listed)
+    link, address = _mend(alert, page, listed)
     return Told(
-        kind=trouble.kind.value,
-        urgent=trouble.urgent,
-        label=label(trouble.kind),
+        kind=alert.kind.value,
+        urgent=alert.urgent,
+        label=label(alert.kind),
         queue=state.name if state else "",
         queue_address=page,
-        sentence=sentence(trouble),
+        sentence=sentence(alert),
         link=link,
         address=address,
     )
 
 
-def _mend(trouble: Trouble, page: str, listed: Callable[..., str]) -> tuple[str, str]:
+def _mend(alert: Alert, page: str, listed: Callable[..., str]) -> tuple[str, str]:
     """Return where it is mended, in words and as an address."""
-    kind, state = trouble.kind, trouble.queue
+    kind, state = alert.kind, alert.queue
     if kind is Kind.STALE:
         return _("Stale workers"), listed(WorkerSession, status="stale")
     if state is None or kind in {Kind.PAUSED, Kind.FULL}:
@@ -93,7 +93,7 @@ def _mend(trouble: Trouble, page: str, listed: Callable[..., str]) -> tuple[str,
     return _("Workers"), listed(WorkerSession)
 
 
-def shown(found: Sequence[Trouble]) -> list[Trouble]:
+def shown(found: Sequence[Alert]) -> list[Alert]:
     """Return those that the page has room for, in the order given."""
     counted: Counter[Kind] = Counter()
     early: list[int] = []
@@ -105,7 +105,7 @@ def shown(found: Sequence[Trouble]) -> list[Trouble]:
 
 
 def label(kind: Kind) -> str:
-    """Return the trouble in a word or two."""
+    """Return the alert in a word or two."""
     return {
         Kind.UNSERVED: _("no worker"),
         Kind.QUIET: _("quiet workers"),
@@ -118,32 +118,32 @@ def label(kind: Kind) -> str:
     }[kind]
 
 
-def sentence(trouble: Trouble) -> str:
+def sentence(alert: Alert) -> str:
     """Return what is the matter, in a sentence or two."""
-    state = trouble.queue
-    return _stale(trouble.workers) if state is None else OF_QUEUES[trouble.kind](trouble, state)
+    state = alert.queue
+    return _stale(alert.workers) if state is None else OF_QUEUES[alert.kind](alert, state)
 
 
-def _unserved(_trouble: Trouble, state: QueueState) -> str:
+def _unserved(_alert: Alert, state: QueueState) -> str:
     return f"{_waiting(state)} {_('No worker takes from it.')}"
 
 
-def _quiet(_trouble: Trouble, state: QueueState) -> str:
+def _quiet(_alert: Alert, state: QueueState) -> str:
     return f"{_waiting(state)} {_('All its workers have been told to be quiet or to stop.')}"
 
 
-def _late(trouble: Trouble, state: QueueState) -> str:
-    if trouble.busy:
+def _late(alert: Alert, state: QueueState) -> str:
+    if alert.busy:
         why = _("Its workers are busy: there are too few, or they are slow.")
-    elif trouble.spent:
+    elif alert.spent:
         why = _("Its workers have idle slots and no credit left: give them more.")
     else:
         why = _("Its workers have credit left: see what its consumers wait for.")
     return f"{_waiting(state)} {why}"
 
 
-def _failing(trouble: Trouble, _state: QueueState) -> str:
-    rates = {"failed": _rate(trouble.failed), "finished": _rate(trouble.accepted)}
+def _failing(alert: Alert, _state: QueueState) -> str:
+    rates = {"failed": _rate(alert.failed), "finished": _rate(alert.accepted)}
     return _("More attempts fail (%(failed)s/s) than messages are finished (%(finished)s/s).") % rates
 
 
@@ -159,7 +159,7 @@ def _waiting(state: QueueState) -> str:
     return words % {"count": columns.shown(state.ready), "age": age}
 
 
-def _full(_trouble: Trouble, state: QueueState) -> str:
+def _full(_alert: Alert, state: QueueState) -> str:
     words = {
         Overflow.DROP: _("It is full (limit: %(most)s) and drops new messages."),
         Overflow.FLOW: _("It is full (limit: %(most)s) and lets publishers wait."),
@@ -169,13 +169,13 @@ def _full(_trouble: Trouble, state: QueueState) -> str:
     return words.get(Overflow(state.overflow), refuses) % {"most": most}
 
 
-def _dead(_trouble: Trouble, state: QueueState) -> str:
+def _dead(_alert: Alert, state: QueueState) -> str:
     number = state.dead_letters
     words = ngettext("%(count)s dead letter waits for you.", "%(count)s dead letters wait for you.", number)
     return words % {"count": columns.shown(number)}
 
 
-def _paused(_trouble: Trouble, state: QueueState) -> str:
+def _paused(_alert: Alert, state: QueueState) -> str:
     parts = []
     if state.paused_reason:
         parts.append(_("The reason: %(reason)s.") % {"reason": state.paused_reason.rstrip(".")})
@@ -202,7 +202,7 @@ def _rate(value: float) -> str:
     return number_format(value, decimal_pos=2, use_l10n=True)
 
 
-OF_QUEUES: dict[Kind, Callable[[Trouble, QueueState], str]] = {
+OF_QUEUES: dict[Kind, Callable[[Alert, QueueState], str]] = {
     Kind.UNSERVED: _unserved,
     Kind.QUIET: _quiet,
     Kind.LATE: _late,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.utils import timezone
 
-from django_mq.admin.troubles import sentence
+from django_mq.admin.alerts import sentence
+from django_mq.diagnosis.alerts import Alert, Kind, alerts, is_full
 from django_mq.diagnosis.fleet import Subscription, Use, Worker
 from django_mq.diagnosis.overview import COUNT_LIMIT, QueueState
 from django_mq.diagnosis.series import NOBODY, Rates
-from django_mq.diagnosis.troubles import Kind, Trouble, is_full, troubles
 from django_mq.models import Message, Rollup
 from tests.admin.conftest import list_of, page_of
 
@@ -68,16 +68,16 @@ WAITS = {"ready": 3, "oldest_ready_seconds": 600.0}
 def test_what_keeps_a_queue_from_delivering_is_named_once(
     found: QueueState, workers: list[Worker], kinds: list[Kind]
 ) -> None:
-    assert [trouble.kind for trouble in troubles([found], {}, workers)] == kinds
+    assert [alert.kind for alert in alerts([found], {}, workers)] == kinds
 
 
-def test_more_failures_than_ends_are_trouble() -> None:
+def test_more_failures_than_ends_are_an_alert() -> None:
     for rates, kinds in ((Rates(accepted=1.0, failed=1.0), []), (Rates(failed=0.1), [Kind.FAILING])):
-        assert [trouble.kind for trouble in troubles([state()], {"orders": rates}, [])] == kinds
+        assert [alert.kind for alert in alerts([state()], {"orders": rates}, [])] == kinds
 
 
 def test_what_delays_messages_stands_first_and_what_is_meant_last() -> None:
-    found = troubles(
+    found = alerts(
         [
             state("paused", paused=True),
             state("dead", dead=1),
@@ -89,7 +89,7 @@ def test_what_delays_messages_stands_first_and_what_is_meant_last() -> None:
         [worker("older", used=9), worker("x", stale=True)],
     )
 
-    names = [(trouble.kind.value, trouble.queue and trouble.queue.name, trouble.urgent) for trouble in found]
+    names = [(alert.kind.value, alert.queue and alert.queue.name, alert.urgent) for alert in found]
     assert names == [
         ("late", "older", True),
         ("unserved", "old", True),
@@ -114,11 +114,11 @@ def test_what_delays_messages_stands_first_and_what_is_meant_last() -> None:
 def test_workers_are_busy_by_their_slots_and_else_by_their_credit(
     slots: Use, credit: Use, busy: bool, spent: bool
 ) -> None:
-    trouble = Trouble(kind=Kind.LATE, queue=state(**WAITS), slots=slots, credit=credit)
+    alert = Alert(kind=Kind.LATE, queue=state(**WAITS), slots=slots, credit=credit)
 
-    assert (trouble.busy, trouble.spent) == (busy, spent)
+    assert (alert.busy, alert.spent) == (busy, spent)
     word = "busy" if busy else "no credit left" if spent else "have credit left"
-    assert word in sentence(trouble)
+    assert word in sentence(alert)
 
 
 def test_a_queue_is_full_when_it_makes_no_room_by_itself() -> None:
@@ -155,7 +155,7 @@ def test_the_overview_says_what_needs_a_look_and_leads_there(site: str, browse: 
     assert f"{list_of('workersession')}?status=stale" in page
 
 
-def test_what_is_due_and_nobody_serves_is_trouble(site: str, browse: Client, make: Make) -> None:
+def test_what_is_due_and_nobody_serves_is_an_alert(site: str, browse: Client, make: Make) -> None:
     make.message(Message.Status.SCHEDULED, deliver_at=timezone.now() - timedelta(hours=2, minutes=1))
 
     page = browse.get(f"{list_of('queue')}overview/").content.decode()
@@ -179,10 +179,10 @@ def test_failures_lead_to_the_attempts(site: str, browse: Client, make: Make) ->
 def test_the_json_twin_says_the_same(site: str, browse: Client, make: Make) -> None:
     make.message(DEAD)
 
-    (trouble,) = browse.get(f"{list_of('queue')}overview.json").json()["troubles"]
+    (alert,) = browse.get(f"{list_of('queue')}overview.json").json()["alerts"]
 
     words = {"kind": "dead", "urgent": True, "queue": "orders", "sentence": "1 dead letter waits for you."}
-    assert trouble == words
+    assert alert == words
 
 
 def test_where_all_is_well_it_says_so(site: str, browse: Client, make: Make) -> None:
@@ -198,7 +198,7 @@ def test_many_of_a_kind_hide_no_other(site: str, browse: Client, make: Make) -> 
 
     response = browse.get(f"{list_of('queue')}overview/")
 
-    assert [one.kind for one in response.context["troubles"]] == ["unserved"] * 11 + ["paused"]
+    assert [one.kind for one in response.context["alerts"]] == ["unserved"] * 11 + ["paused"]
     assert "3 more: see the table." in response.content.decode()
 
 
