@@ -47,8 +47,8 @@ class Told:
     address: str
 
 
-def twin(alert: Alert) -> dict[str, object]:
-    """Return an alert for the JSON twin of the page."""
+def as_object(alert: Alert) -> dict[str, object]:
+    """Return an alert for the JSON view of the page."""
     queue = alert.queue.name if alert.queue else None
     words = sentence(alert)
     return {"kind": alert.kind.value, "urgent": alert.urgent, "queue": queue, "sentence": words}

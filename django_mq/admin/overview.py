@@ -17,7 +17,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
-from django_mq.admin.alerts import shown, told, twin
+from django_mq.admin.alerts import as_object, shown, told
 from django_mq.admin.charts import Chart, Line, draw
 from django_mq.admin.table import alias
 from django_mq.diagnosis.alerts import LATE_SECONDS, alerts, awake_of, credit_of
@@ -104,7 +104,7 @@ def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
     past, slots = figures["past"], figures["slots"]
     return JsonResponse(
         {
-            "alerts": [twin(alert) for alert in figures["all_alerts"]],
+            "alerts": [as_object(alert) for alert in figures["all_alerts"]],
             "queues": [_object(row) for row in figures["rows"]],
             "workers": {
                 "alive": figures["alive"],

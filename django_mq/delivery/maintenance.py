@@ -202,7 +202,7 @@ def keep_up(store: Store, stopping: threading.Event) -> None:
 # The maintenance leader has another process go on, ``mq_operations --take-over``. A process shares nothing with
 # the handlers: neither their slots, nor the lock of the interpreter, nor connections that a fork would carry over.
 # If it hangs, neither the heartbeat nor the maintenance waits. No message tells it what to do: the row of the
-# operation does, and says on behalf of which user.
+# operation does, and names the user with whose permissions.
 
 #: The longest time until the next process where each one fails, in seconds.
 LONGEST_PAUSE_SECONDS: Final = 600.0

@@ -22,26 +22,26 @@ def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:
 
     A database that does not answer a first question in ``patience_seconds`` is asked no other.
     """
-    if not (yield from _asking("settings", environment.look_at_settings())):
+    if not (yield from _passed_on("settings", environment.look_at_settings())):
         return
-    yield from _asking("redis", environment.look_at_redis())
-    if not (yield from _asking("database", database.look_at_connection(alias, patience_seconds))):
+    yield from _passed_on("redis", environment.look_at_redis())
+    if not (yield from _passed_on("database", database.look_at_connection(alias, patience_seconds))):
         return
-    yield from _asking("database", environment.look_at_database_settings(alias))
-    yield from _asking("clock", database.look_at_clock(alias))
-    if not (yield from _asking("tables", database.look_at_tables(alias))):
+    yield from _passed_on("database", environment.look_at_database_settings(alias))
+    yield from _passed_on("clock", database.look_at_clock(alias))
+    if not (yield from _passed_on("tables", database.look_at_tables(alias))):
         return
-    if not (yield from _asking("privileges", tables.look_at_privileges(alias))):
+    if not (yield from _passed_on("privileges", tables.look_at_privileges(alias))):
         return
-    yield from _asking("space", look_at_space(alias))
+    yield from _passed_on("space", look_at_space(alias))
     for look in (
         *(work.look_at_leases, work.look_at_orphans, work.look_at_states),
         *(work.look_at_queues, work.look_at_operations),
     ):
-        yield from _asking("work", look(alias))
+        yield from _passed_on("work", look(alias))
 
 
-def _asking(about: str, findings: Iterable[Finding]) -> Generator[Finding, None, bool]:
+def _passed_on(about: str, findings: Iterable[Finding]) -> Generator[Finding, None, bool]:
     """Pass the findings on and return whether all was well; what breaks an examination is a finding too."""
     well = True
     try:

@@ -16,8 +16,8 @@ from django_mq.diagnosis.overview import COUNT_LIMIT
 from django_mq.engine.states import State
 from django_mq.errors import MQError
 from django_mq.management.arguments import UsageError, add_dry_run, add_json, at_least_one
-from django_mq.management.asking import ask
 from django_mq.management.command import MQCommand
+from django_mq.management.confirmation import confirm
 from django_mq.management.progress import watched
 from django_mq.management.tables import bounded, plural
 
@@ -136,7 +136,7 @@ class MessageCommand(MQCommand):
         if not self.asks or options["yes"] or choice.ids:
             return
         number = bounded(self._would(choice, alias).done, COUNT_LIMIT)
-        ask(f"{number} messages of database {alias!r} to be {self.verb}?", otherwise="Nothing was done.")
+        confirm(f"{number} messages of database {alias!r} to be {self.verb}?", otherwise="Nothing was done.")
 
     def _do(self, choice: Choice, alias: str, options: dict[str, Any]) -> Tally:
         tally = Tally()

@@ -176,7 +176,7 @@ def test_failures_lead_to_the_attempts(site: str, browse: Client, make: Make) ->
     assert f"{list_of('attempt')}?queue=orders" in page
 
 
-def test_the_json_twin_says_the_same(site: str, browse: Client, make: Make) -> None:
+def test_the_json_view_says_the_same(site: str, browse: Client, make: Make) -> None:
     make.message(DEAD)
 
     (alert,) = browse.get(f"{list_of('queue')}overview.json").json()["alerts"]

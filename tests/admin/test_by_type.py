@@ -32,7 +32,7 @@ def address(page: str = "types/") -> str:
     return f"{list_of('history')}{page}"
 
 
-def twin(browse: Client, **query: str) -> dict[str, Any]:
+def json_view(browse: Client, **query: str) -> dict[str, Any]:
     found: dict[str, Any] = browse.get(address("types.json"), query).json()
     return found
 
@@ -51,7 +51,7 @@ def test_each_type_has_its_own_waits_and_runs(site: str, browse: Client, make: M
     History.objects.bulk_create(ran("mail", waited=number, seconds=number / 10) for number in range(1, 101))
     History.objects.bulk_create([ran("ship", waited=0, seconds=3600), ran("ship", waited=0, seconds=1, queue="b")])
 
-    runs = twin(browse)["runs"]
+    runs = json_view(browse)["runs"]
 
     assert [(row["type"], row["queue"], row["accepted"]) for row in runs["rows"]] == [
         ("ship", "orders", 1),
@@ -71,7 +71,7 @@ def test_only_what_was_accepted_ran(site: str, browse: Client, make: Make) -> No
         ran("mail", waited=1, seconds=1, outcome=outcome, claimed_at=None) for outcome in (2, 3, 4, 5)
     )
 
-    assert twin(browse)["runs"]["rows"] == []
+    assert json_view(browse)["runs"]["rows"] == []
 
 
 def test_failures_are_counted_by_exception_queue_and_type(site: str, browse: Client, make: Make) -> None:
@@ -80,7 +80,7 @@ def test_failures_are_counted_by_exception_queue_and_type(site: str, browse: Cli
         make.attempt(error=error, type=type_, queue_name=queue, failed_at=now - timedelta(minutes=2))
     newest = make.attempt(error="E", type="mail", queue_name="a", failed_at=now - timedelta(minutes=1))
 
-    failures = twin(browse)["failures"]["rows"]
+    failures = json_view(browse)["failures"]["rows"]
 
     assert [(row["error"], row["type"], row["queue"], row["attempts"]) for row in failures] == [
         ("E", "mail", "a", 3),
@@ -102,7 +102,7 @@ def test_an_hour_and_a_day_are_offered_and_one_queue_by_itself(site: str, browse
     )
 
     def types(**query: str) -> list[tuple[str, str]]:
-        return [(row["type"], row["queue"]) for row in twin(browse, **query)["runs"]["rows"]]
+        return [(row["type"], row["queue"]) for row in json_view(browse, **query)["runs"]["rows"]]
 
     assert types() == types(span="year") == [("late", "mails"), ("late", "orders")]
     assert sorted(types(span="day")) == [("early", "orders"), ("late", "mails"), ("late", "orders")]
@@ -123,7 +123,7 @@ def test_of_more_than_it_reads_it_says_so(
     for time in times:
         make.attempt(failed_at=time)
 
-    found, page = twin(browse), browse.get(address()).content.decode()
+    found, page = json_view(browse), browse.get(address()).content.decode()
 
     assert sorted(row["type"] for row in found["runs"]["rows"]) == ["t0", "t1", "t2"]
     assert (found["runs"]["read"], found["runs"]["cut"]) == (3, True)

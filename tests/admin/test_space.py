@@ -1,4 +1,4 @@
-"""The page of what the tables take, and its twin."""
+"""The page of what the tables take, and its JSON view."""
 
 from __future__ import annotations
 

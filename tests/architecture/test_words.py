@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(django_mq.__file__).parent
 #: Each with the term to use instead.
 OLD = {
+    "behalf": "permission",
     "eldest": "leader",
     "elder": "leader",
     "feeder": "fetcher",
@@ -36,8 +37,10 @@ OLD = {
     "seat": "consumer slot",
     "seats": "consumer slots",
     "standby": "idle registration",
+    "teller": "formatter",
     "trouble": "alert",
     "troubles": "alerts",
+    "twin": "JSON view",
     "upkeep": "maintenance",
 }
 #: Words that may stand before an old one and make another term of it.

@@ -71,7 +71,7 @@ def run(store: str, url: str, arguments: list[str]) -> dict[str, Any]:
     """Run the program that asks for the pages; it writes JSON."""
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": f"tests.settings.{store}", "DATABASE_URL": url}
     environment |= {"PYTHONPATH": str(ROOT)}
-    program = [sys.executable, "-m", "tests.benchmarks.page_programs.asking", *arguments]
+    program = [sys.executable, "-m", "tests.benchmarks.page_programs.requests", *arguments]
     done = subprocess.run(program, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
     figures: dict[str, Any] = json.loads(done.stdout)
     return figures

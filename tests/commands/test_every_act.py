@@ -40,7 +40,7 @@ COMMANDS = {
     ("workersession", "stop"): "mq_workers --stop worker@host",
     ("workersession", "limit"): "mq_workers --credit 5 worker@host",
     ("operation", "stop"): "mq_operations --stop 7",
-    # On behalf of its user, in a process of the site: the same filters go to the act's own command instead.
+    # With its user's permissions, in a process of the site: the same filters go to the act's own command instead.
     ("operation", "go_on"): f"mq_retry {ONE}",
 }
 #: The command for each page that adds, changes or deletes a row.

@@ -121,9 +121,9 @@ def test_no_more_are_moved_than_asked_for(database: str, run: Run) -> None:
 
 def test_what_is_in_the_target_already_stays(database: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moving, "BATCH", 1)
-    twin = publish("here", "first")
+    same = publish("here", "first")
     publish("here", "second")
-    publish("there", "twin", message_id=twin)
+    publish("there", "second", message_id=same)
 
     assert run("mq_move", "here", "there", "--state=ready").startswith("1 message moved")
 

@@ -251,11 +251,14 @@ def test_of_many_messages_all_are_written_or_none(
 
 
 def test_two_equal_ids_among_many_are_refused(database: str, orders: str) -> None:
-    twin = uuid4()
+    message_id = uuid4()
 
-    with pytest.raises(DuplicateMessage, match=str(twin)):
+    with pytest.raises(DuplicateMessage, match=str(message_id)):
         publish_many(
-            [OutgoingMessage(queue=orders, message_id=twin), OutgoingMessage(queue=orders, message_id=twin)]
+            [
+                OutgoingMessage(queue=orders, message_id=message_id),
+                OutgoingMessage(queue=orders, message_id=message_id),
+            ]
         )
 
     assert rows(database) == []

@@ -34,7 +34,9 @@ class Command(MQCommand):
         parser.add_argument("--limit", type=at_least_one, default=20, metavar="N", help="How many; 20 without it.")
         which = parser.add_mutually_exclusive_group()
         which.add_argument("--stop", nargs="+", type=at_least_one, metavar="ID", help="Stop these.")
-        words = "Go on with all that make no progress, each on behalf of its user, until they or TERM end it."
+        words = (
+            "Go on with all that make no progress, each with its user's permissions, until they or TERM end it."
+        )
         which.add_argument("--take-over", action="store_true", help=words)
         add_json(parser, what="a JSON array, or an object of what was done")
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django_mq.api import purge
 from django_mq.diagnosis.overview import COUNT_LIMIT, overview
 from django_mq.management.arguments import add_dry_run, add_json
-from django_mq.management.asking import ask
 from django_mq.management.command import MQCommand
+from django_mq.management.confirmation import confirm
 from django_mq.management.tables import bounded, plural
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Command(MQCommand):
             return
         if not options["yes"]:
             question = f"Remove {holds} from queue {name!r} of database {alias!r}?"
-            ask(question, otherwise="Nothing was removed.")
+            confirm(question, otherwise="Nothing was removed.")
         gone = purge(name, using=alias)
         text = f"{plural(gone, 'message')} removed from queue {name!r}."
         self.stdout.write(json.dumps({"queue": name, "removed": gone}) if as_json else text)

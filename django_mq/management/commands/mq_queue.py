@@ -24,10 +24,10 @@ READERS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
 
 
 class Done(NamedTuple):
-    """What an act says, to people and to scripts."""
+    """What the command prints, as text and as JSON."""
 
     text: str
-    twin: dict[str, Any]
+    as_json: dict[str, Any]
 
 
 FORCE_HELP = "Send the messages to the dead-letter queue, or delete them if there is none."
@@ -54,7 +54,7 @@ class Command(MQCommand):
 
     def run(self, alias: str, **options: Any) -> None:
         done: Done = options["act"](alias, **options)
-        self.stdout.write(json.dumps(done.twin) if options["json"] else done.text)
+        self.stdout.write(json.dumps(done.as_json) if options["json"] else done.text)
 
     def create(self, alias: str, *, name: str, **options: Any) -> Done:
         """Create a queue."""

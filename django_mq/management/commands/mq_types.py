@@ -41,8 +41,8 @@ class Command(MQCommand):
         seen = {row.queue for row in ran.rows} | {row.queue for row in failed.rows}
         check_names([name for name in queues if name not in seen], using=alias)
         if options["json"]:
-            twin = {"span": span.name, "runs": asdict(ran), "failures": asdict(failed)}
-            self.stdout.write(json.dumps(twin, indent=2, cls=DjangoJSONEncoder))
+            found = {"span": span.name, "runs": asdict(ran), "failures": asdict(failed)}
+            self.stdout.write(json.dumps(found, indent=2, cls=DjangoJSONEncoder))
             return
         self._write(ran, "finished messages", RAN, [_run(row) for row in ran.rows], range(2, 10))
         self.stdout.write("")

@@ -125,7 +125,7 @@ FENCE = {"ids", "claims"}
 def parameters(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """Fit a statement's parameters to the driver, ``now`` among them.
 
-    A number of ``..._seconds`` gets a twin ``..._seconds_from_now``, the time so far ahead.
+    A number of ``..._seconds`` gets a second parameter ``..._seconds_from_now``, the time so far ahead.
     One list becomes the JSON array of its name; ids and their claims alone become one object,
     ``held``; other lists become one array of objects, ``given``.
     """

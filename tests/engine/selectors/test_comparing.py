@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tests.engine.selectors.asking import truth
+from tests.engine.selectors.truth import truth
 
 TRUTHS = {"TRUE": True, "FALSE": False, "(missing = 1)": None}
 PAIRS = list(product(TRUTHS, repeat=2))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_mq.engine.expressions import matcher_of
-from tests.engine.selectors.asking import truth
+from tests.engine.selectors.truth import truth
 
 
 @pytest.mark.parametrize(

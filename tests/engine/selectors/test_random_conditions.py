@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from django_mq.engine.selector import Selector
 from django_mq.errors import MalformedSelector
 from tests.engine.builders import message
-from tests.engine.selectors.asking import truth
 from tests.engine.selectors.trees import HEADERS, TREES, Tree, evaluated, written
+from tests.engine.selectors.truth import truth
 
 WRITTEN = """a b 'x' '%_' "q" 1 2.5 1e3 0x1F TRUE FALSE NULL AND OR NOT IN LIKE ESCAPE BETWEEN IS
     = <> < <= > >= + - * / ( ) , ' " ! . JMSPriority JMSTimestamp"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.selectors.asking import truth
+from tests.engine.selectors.truth import truth
 
 HEADERS = {
     "a": 1,

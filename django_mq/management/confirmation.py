@@ -1,4 +1,4 @@
-"""A question to whoever sits at the terminal. A script has to say beforehand that it means it."""
+"""A question at the terminal. A script answers it beforehand, with --yes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from django.core.management.base import CommandError
 
 
-def ask(question: str, *, otherwise: str) -> None:
+def confirm(question: str, *, otherwise: str) -> None:
     """Go on if the answer is yes. Raises CommandError, saying ``otherwise`` for any other."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise CommandError("Nobody is there to be asked; say --yes.")
