@@ -2,7 +2,7 @@
 
 Lists read the tables and never touch a body; how deep the queues are is one statement a page.
 What an operator does goes through the store, which then wakes the
-consumers: no page changes a message by itself. Each act has a permission of its own, names
+consumers: no page changes a message by itself. Each action has a permission of its own, names
 what it left alone and why, and leaves a log entry.
 
 A site with an ``AdminSite`` of its own calls ``register(site)``.

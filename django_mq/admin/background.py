@@ -1,4 +1,4 @@
-"""An act on more messages than a page can wait for, done batch by batch beside the pages.
+"""An action on more messages than a page can wait for, done batch by batch beside the pages.
 
     begin ──> RUNNING ── no more rows ──> DONE
                  │ └── stop ──> STOPPED ── go on ──> RUNNING
@@ -28,7 +28,7 @@ from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
 from django_mq.admin import report
-from django_mq.admin.message_acts import BY_NAME
+from django_mq.admin.message_actions import BY_NAME
 from django_mq.admin.table import alias
 from django_mq.delivery import steering
 from django_mq.delivery.editing import stop_operation
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from django_mq.admin.message_acts import MessageAct
+    from django_mq.admin.message_actions import MessageAction
     from django_mq.delivery.steering import Row
 
 logger = logging.getLogger("django_mq.admin")
@@ -62,13 +62,18 @@ RUNNING, DONE, FAILED = (Operation.Status.RUNNING, Operation.Status.DONE, Operat
 
 
 def begin(
-    act: MessageAct, filters: Mapping[str, str], answers: Mapping[str, Any], *, user_name: str, expected: int = 0
+    action: MessageAction,
+    filters: Mapping[str, str],
+    answers: Mapping[str, Any],
+    *,
+    user_name: str,
+    expected: int = 0,
 ) -> Operation:
     """Write the operation down, with how many the page has counted; start it when the transaction commits."""
     now = datetime.now(UTC)
     newest = Message.objects.using(alias()).order_by("-id").values_list("id", flat=True).first() or 0
     operation = Operation(
-        act=act.name,
+        act=action.name,
         filters=dict(filters),
         answers=_written(answers),
         user_name=user_name,
@@ -103,7 +108,7 @@ def _run_apart(pk: int, using: str) -> None:
 def take_over(*, using: str, halted: Callable[[], bool] = bool) -> tuple[int, list[int]]:
     """Go on with the operations that have stalled, the oldest first; return how many, and the ids of those left.
 
-    One whose act or filters another version of this package has written is left to that version.
+    One whose action or filters another version of this package has written is left to that version.
     """
     found = list(Operation.objects.using(using).filter(stalled()).order_by("pk"))
     left = [one.pk for one in found if not _is_known(one)]
@@ -203,9 +208,9 @@ def _try_once(
 
 
 def _do(operation: Operation, batch: Sequence[Row], using: str) -> int:
-    act = BY_NAME[operation.act]
-    fit = [row for row in batch if row.state in act.states]
-    return act.run(fit, _read(operation.answers), using) if fit else 0
+    action = BY_NAME[operation.act]
+    fit = [row for row in batch if row.state in action.states]
+    return action.run(fit, _read(operation.answers), using) if fit else 0
 
 
 def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -> None:
@@ -236,7 +241,7 @@ def _written(answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return them as the acts take them."""
+    """Return them as the actions take them."""
     times = {name: datetime.fromisoformat(answers[name]) for name in ("deliver_at",) if name in answers}
     return {**answers, **times}
 

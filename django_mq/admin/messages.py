@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, failures, payload, publishing, timeline
-from django_mq.admin.acts import as_action
+from django_mq.admin.actions import list_action
 from django_mq.admin.downloads import download_csv, download_json
 from django_mq.admin.filters import (
     DELIVERY,
@@ -32,7 +32,7 @@ from django_mq.admin.filters import (
     WorkerFilter,
     is_in_one_line,
 )
-from django_mq.admin.message_acts import ACTS, RETRY
+from django_mq.admin.message_actions import ACTIONS, RETRY
 from django_mq.admin.paging import BoundedChangeList, BoundedPaginator
 from django_mq.admin.selection import SelectionAdmin
 from django_mq.admin.table import IdSearch, ReadOnly, alias
@@ -83,7 +83,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     """Look at messages, steer them, publish one; none is edited here."""
 
     paginator = BoundedPaginator
-    actions = [*map(as_action, ACTS), download_json, download_csv]
+    actions = [*map(list_action, ACTIONS), download_json, download_csv]
     late = ["body"]
     list_display = ["short_id", "queue", "situation", "priority", "type", "attempts", "published"]
     list_filter = [
@@ -227,7 +227,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         attempts = failures.of_message(row.message_id, row.correlation_id)
         add = f"{self.list_address(Message)}add/?{publishing.COPY}={row.pk}"
         headers = payload.raw(row, "headers")
-        return self.buttons(self._acts_for(request, row, headers)) | {
+        return self.buttons(self._buttons_for(request, row, headers)) | {
             "copy_address": add if self.has_add_permission(request) else "",
             "headers": payload.headers(headers, row.queue.name),
             "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
@@ -236,12 +236,12 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
             "timeline": timeline.of_message(row, attempts),
         }
 
-    def _acts_for(self, request: HttpRequest, message: Message, headers: str | None) -> list[tuple[str, str]]:
-        """Return the acts that apply to the message now and that the user may do."""
+    def _buttons_for(self, request: HttpRequest, message: Message, headers: str | None) -> list[tuple[str, str]]:
+        """Return the actions that apply to the message now and that the user may do."""
         dead = message.state == Message.Status.DEAD or is_dead_letter(message.queue.name, headers)
-        fit = (act for act in ACTS if message.state in act.states and (dead or act is not RETRY))
-        acts = [(act.name, str(act.label)) for act in fit if self.may_do(request, act)]
-        return [*acts, (download_json.__name__, _("Download"))]
+        fit = (action for action in ACTIONS if message.state in action.states and (dead or action is not RETRY))
+        actions = [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
+        return [*actions, (download_json.__name__, _("Download"))]
 
 
 def _worker(message: Message) -> str:

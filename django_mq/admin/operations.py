@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import background, columns, report
-from django_mq.admin.message_acts import BY_NAME
+from django_mq.admin.message_actions import BY_NAME
 from django_mq.admin.table import ReadOnly, TableAdmin, alias
 from django_mq.models import Operation
 from django_mq.models.operation import stalled
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class OperationAdmin(ReadOnly, TableAdmin):
-    """Look at operations; stop one, or go on with one, with the permission of its act."""
+    """Look at operations; stop one, or go on with one, with the permission of its action."""
 
     list_display = ["label", "situation", "progress", "user_name", "started"]
     list_filter = ["status"]
@@ -44,8 +44,8 @@ class OperationAdmin(ReadOnly, TableAdmin):
 
     @admin.display(description=gettext_lazy("operation"))
     def label(self, operation: Operation) -> str:
-        act = BY_NAME.get(operation.act)
-        return f"{act.label if act else operation.act} #{operation.pk}"
+        action = BY_NAME.get(operation.act)
+        return f"{action.label if action else operation.act} #{operation.pk}"
 
     @admin.display(description=gettext_lazy("status"))
     def situation(self, operation: Any) -> str:
@@ -77,11 +77,11 @@ class OperationAdmin(ReadOnly, TableAdmin):
         who = request.user.get_username()
         self._steer(request, queryset, partial(background.go_on, user_name=who), _("It goes on where it was."))
 
-    def _steer(self, request: HttpRequest, operations: QuerySet[Operation], act: Any, sentence: str) -> None:
+    def _steer(self, request: HttpRequest, operations: QuerySet[Operation], action: Any, sentence: str) -> None:
         for operation in operations:
             if not self._may_steer(request, operation):
                 self.message_user(request, _("You may not do what this operation does."), messages.ERROR)
-            elif act(operation):
+            elif action(operation):
                 # The batch that ran has been waited for.
                 operation.refresh_from_db(using=alias())
                 words = f"{sentence} ({report.progress(operation)})"
@@ -92,15 +92,15 @@ class OperationAdmin(ReadOnly, TableAdmin):
                 self.message_user(request, f"{self.label(operation)}: {nothing}", messages.WARNING)
 
     def _may_steer(self, request: HttpRequest, operation: Operation) -> bool:
-        act = BY_NAME.get(operation.act)
-        return act is not None and self.may(request, act.permission)
+        action = BY_NAME.get(operation.act)
+        return action is not None and self.may(request, action.permission)
 
     def details(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         running = row.status == Operation.Status.RUNNING
-        acts = []
+        actions = []
         if self._may_steer(request, row):
             if running:
-                acts.append(("stop", _("Stop")))
+                actions.append(("stop", _("Stop")))
             if row.stalled or row.status in {Operation.Status.STOPPED, Operation.Status.FAILED}:
-                acts.append(("go_on", _("Go on")))
-        return self.buttons(acts) | {"is_running": running}
+                actions.append(("go_on", _("Go on")))
+        return self.buttons(actions) | {"is_running": running}

@@ -17,9 +17,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns, log, overview, space
-from django_mq.admin.acts import ActingAdmin, Preview, as_action
+from django_mq.admin.actions import ActionAdmin, Preview, list_action
 from django_mq.admin.filters import DELIVERY
-from django_mq.admin.queue_acts import ACTS, DELETE, PAUSE, PURGE, REDRIVE, RESUME
+from django_mq.admin.queue_actions import ACTIONS, DELETE, PAUSE, PURGE, REDRIVE, RESUME
 from django_mq.admin.queue_form import QueueForm, option_fieldsets
 from django_mq.admin.table import alias
 from django_mq.diagnosis.groups import groups
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
-    from django_mq.admin.acts import Act
+    from django_mq.admin.actions import Action
     from django_mq.diagnosis.groups import Group
     from django_mq.stores.records import Counts
 
@@ -45,7 +45,7 @@ LIVE = ("ready", "scheduled", "claimed", "dead", "oldest_ready", "pausing")
 NOW = (("ready", "oldest_ready"), ("scheduled", "claimed"), ("dead", "pausing"))
 
 
-class QueueAdmin(ActingAdmin):
+class QueueAdmin(ActionAdmin):
     """Create, edit and delete queues; see their depth; pause, resume and purge them."""
 
     pages = {
@@ -56,7 +56,7 @@ class QueueAdmin(ActingAdmin):
         "log/": log.page,
         "log.json": log.as_json,
     }
-    actions = [*map(as_action, ACTS)]
+    actions = [*map(list_action, ACTIONS)]
     form = QueueForm
     change_form_template = "admin/django_mq/queue/change_form.html"
     list_display = ["name", "ready", "oldest_ready", "scheduled", "claimed", "dead", "pausing", "role"]
@@ -160,7 +160,7 @@ class QueueAdmin(ActingAdmin):
         ready = str(Message.Status.READY.value)
         line = self.list_address(Message, queue=row.name, state=ready, order=DELIVERY)
         told = {"line_address": line, "groups": self._groups(request, row)}
-        return self.buttons(self._acts_for(request, row)) | told
+        return self.buttons(self._buttons_for(request, row)) | told
 
     def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
         """Return what belongs to which worker, where anything does, with the address of the worker's page."""
@@ -172,33 +172,33 @@ class QueueAdmin(ActingAdmin):
         found = groups(queue.pk, using=alias())
         return [(one, self.page_address(WorkerSession, one.session_id) if one.worker else "") for one in found]
 
-    def _acts_for(self, request: HttpRequest, queue: Queue) -> list[tuple[str, str]]:
+    def _buttons_for(self, request: HttpRequest, queue: Queue) -> list[tuple[str, str]]:
         fit = [RESUME if pauses(queue) else PAUSE, REDRIVE, PURGE]
         if not self._counts(queue).dead and not is_taker(queue):
             fit.remove(REDRIVE)
-        return [(act.name, str(act.label)) for act in fit if self.may_do(request, act)]
+        return [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
 
-    def may_do(self, request: HttpRequest, act: Act) -> bool:
-        return self.has_delete_permission(request) if act is DELETE else super().may_do(request, act)
+    def may_do(self, request: HttpRequest, action: Action) -> bool:
+        return self.has_delete_permission(request) if action is DELETE else super().may_do(request, action)
 
     def restrict(self, request: HttpRequest, form: forms.Form) -> None:
         """Let messages be deleted with the permission to purge only, whatever the request says."""
         if "force" in form.fields and not self.may_do(request, PURGE):
             form.fields["force"].disabled = True
 
-    def preview(self, act: Act, chosen: Sequence[Queue]) -> Preview:
+    def preview(self, action: Action, chosen: Sequence[Queue]) -> Preview:
         rows = [
             [name, *map(columns.shown, (found.ready, found.scheduled, found.dead, found.claimed))]
             for name, found in columns.measure(chosen).items()
         ]
         return Preview([_("Queue"), _("Ready"), _("Scheduled"), _("Dead"), _("Held by workers")], rows)
 
-    def do_one(self, act: Act, answers: Mapping[str, Any], request: HttpRequest, row: Queue) -> str:
-        if act is not DELETE:
-            return super().do_one(act, answers, request, row)
+    def do_one(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Queue) -> str:
+        if action is not DELETE:
+            return super().do_one(action, answers, request, row)
         if not self.has_delete_permission(request, row):  # on a site's own page
             raise MQError(_("You may not delete “%(queue)s”.") % {"queue": row.name})
-        sentence: str = act.run(row, answers)
+        sentence: str = action.run(row, answers)
         self.log_deletions(request, [row])  # type: ignore[arg-type] # any iterable will do
         return sentence
 

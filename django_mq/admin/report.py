@@ -1,4 +1,4 @@
-"""What an act came to, told honestly: how many of how many, and why not the others."""
+"""What an action came to, told honestly: how many of how many, and why not the others."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from django.db.models import Model
     from django.http import HttpRequest
 
-    from django_mq.admin.message_acts import MessageAct
+    from django_mq.admin.message_actions import MessageAction
     from django_mq.admin.selection import Selection
 
 #: Message ids named by one log entry.
 LOGGED_IDS = 100
 
 
-def told(act: MessageAct, answers: Mapping[str, Any], chosen: Selection, changed: int) -> str:
+def told(action: MessageAction, answers: Mapping[str, Any], chosen: Selection, changed: int) -> str:
     """Return the sentence for the operator and the log."""
     head = ngettext(
         "%(done)s: %(changed)d of %(asked)d message.", "%(done)s: %(changed)d of %(asked)d messages.", chosen.asked
     )
-    sentences = [head % {"done": str(act.done) % answers, "changed": changed, "asked": chosen.asked}]
-    reasons = list(_reasons(act, chosen, changed))
+    sentences = [head % {"done": str(action.done) % answers, "changed": changed, "asked": chosen.asked}]
+    reasons = list(_reasons(action, chosen, changed))
     if reasons:
         sentences.append(_("Left alone: %s.") % ", ".join(reasons))
     return " ".join(sentences)
 
 
-def _reasons(act: MessageAct, chosen: Selection, changed: int) -> Iterator[str]:
-    """Yield why messages were not changed, from their states when the act began."""
-    unfit = {state: count for state, count in chosen.states.items() if state not in act.states}
+def _reasons(action: MessageAction, chosen: Selection, changed: int) -> Iterator[str]:
+    """Yield why messages were not changed, from their states when the action began."""
+    unfit = {state: count for state, count in chosen.states.items() if state not in action.states}
     for state, count in sorted(unfit.items()):
         yield _state_reason(state, count)
     left = chosen.asked - len(chosen.messages)
@@ -63,7 +63,7 @@ def _state_reason(state: int, count: int) -> str:
 
 
 def log(request: HttpRequest, chosen: Selection, sentence: str) -> None:
-    """Remember who did it. One entry an act; a message that was alone is linked."""
+    """Remember who did it. One entry an action; a message that was alone is linked."""
     ids = ", ".join(str(message.message_id) for message in chosen.messages[:LOGGED_IDS])
     alone = chosen.messages[0] if len(chosen.messages) == 1 else None
     count = len(chosen.messages)

@@ -1,4 +1,4 @@
-"""The messages an operator has chosen, as they were when the act began, and what is done to them."""
+"""The messages an operator has chosen, as they were when the action began, and what is done to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.http import HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_mq.admin import background, columns, report
-from django_mq.admin.acts import ActingAdmin, Preview
+from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.table import alias
 from django_mq.delivery.steering import in_delivery_order, rows_of
 from django_mq.diagnosis import narrowing
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django.db.models import Q, QuerySet
     from django.http import HttpRequest, HttpResponse
 
-    from django_mq.admin.message_acts import MessageAct
+    from django_mq.admin.message_actions import MessageAction
     from django_mq.diagnosis.slices import Look
 
     #: How a list finds what a request asks for.
@@ -41,7 +41,7 @@ class Selection:
 
     def __init__(self, request: HttpRequest, queryset: QuerySet[Any], find: Find, among: Q | None = None) -> None:
         across = _is_across(request)
-        #: Of all that match, those that the act is for; who was chosen one by one is told why it stays.
+        #: Of all that match, those that the action is for; who was chosen one by one is told why it stays.
         self._find = partial(find, request, queryset, among=among if across else None)
         look = self._look = self._find(LIMIT + 1) if across else as_listed(queryset, LIMIT)
         found = rows_of(queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT]))
@@ -72,18 +72,18 @@ def _is_across(request: HttpRequest) -> bool:
     return request.POST.get("select_across") == "1"
 
 
-class SelectionAdmin(ActingAdmin):
-    """A list of messages whose acts are done to a selection: at once, or to very many in the background."""
+class SelectionAdmin(ActionAdmin):
+    """A list of messages whose actions are done to a selection: at once, or to very many in the background."""
 
-    def chosen(self, act: Any, request: HttpRequest, queryset: QuerySet[Message]) -> Selection:
-        return Selection(request, queryset, self.look, act.among)
+    def chosen(self, action: Any, request: HttpRequest, queryset: QuerySet[Message]) -> Selection:
+        return Selection(request, queryset, self.look, action.among)
 
-    def preview(self, act: Any, chosen: Selection) -> Preview:
+    def preview(self, action: Any, chosen: Selection) -> Preview:
         rows = [
             [
                 str(Message.Status(state).label),
                 columns.exact(count),
-                "" if state in act.states else _("will be left alone"),
+                "" if state in action.states else _("will be left alone"),
             ]
             for state, count in sorted(chosen.states.items())
         ]
@@ -95,23 +95,23 @@ class SelectionAdmin(ActingAdmin):
         return Preview([_("State"), _("Messages"), _("Remark")], rows, more)
 
     def do(
-        self, act: Any, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
+        self, action: Any, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
     ) -> HttpResponse | None:
         if chosen.cut:
-            return self._do_in_background(act, answers, request, chosen)
+            return self._do_in_background(action, answers, request, chosen)
         try:
-            changed = act.run(chosen.messages, answers, alias())
+            changed = action.run(chosen.messages, answers, alias())
         except MQError as error:
             self.message_user(request, str(error), messages.ERROR)
             return None
-        sentence = report.told(act, answers, chosen, changed)
+        sentence = report.told(action, answers, chosen, changed)
         if changed:
             report.log(request, chosen, sentence)
         self.message_user(request, sentence, messages.SUCCESS if changed == chosen.asked else messages.WARNING)
         return None
 
     def _do_in_background(
-        self, act: MessageAct, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
+        self, action: MessageAction, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
     ) -> HttpResponse:
         """Begin an operation on all that match the list's filters, and show how it gets on."""
         if not self.is_as_its_address_says(request):
@@ -124,9 +124,9 @@ class SelectionAdmin(ActingAdmin):
         filters = narrowing.known(request.GET.dict())
         expected, whole = chosen.count(columns.COUNTED)
         user_name = request.user.get_username()
-        operation = background.begin(act, filters, answers, user_name=user_name, expected=expected)
-        sentence = _("%(act)s: begun for all that match, some %(count)s messages.") % {
-            "act": act.label,
+        operation = background.begin(action, filters, answers, user_name=user_name, expected=expected)
+        sentence = _("%(action)s: begun for all that match, some %(count)s messages.") % {
+            "action": action.label,
             "count": columns.shown(operation.expected, more=not whole),
         }
         report.log_operation(request, operation, sentence)

@@ -146,7 +146,7 @@ class TableAdmin(BaseAdmin):
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
-        """Carry out an act on the rows that the request names; a name that no row can have is left out."""
+        """Carry out an action on the rows that the request names; a name that no row can have is left out."""
         request.POST = with_ids_only(request.POST)  # type: ignore[assignment] # as immutable as the one before
         return super().response_action(request, queryset, *args, **kwargs)
 
@@ -197,11 +197,11 @@ class TableAdmin(BaseAdmin):
         name = model._meta.model_name
         return reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_change", args=[row_id])
 
-    def buttons(self, acts: list[tuple[str, str]]) -> dict[str, Any]:
-        """Return the context of acts.html: actions of the list, offered on the page of one row."""
+    def buttons(self, actions: list[tuple[str, str]]) -> dict[str, Any]:
+        """Return the context of buttons.html: actions of the list, offered on the page of one row."""
         return {
-            "acts": acts,
-            "acts_address": self.list_address(self.model),
+            "buttons": actions,
+            "buttons_address": self.list_address(self.model),
             "action_checkbox_name": helpers.ACTION_CHECKBOX_NAME,
         }
 

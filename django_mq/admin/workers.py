@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
-from django_mq.admin.acts import ActingAdmin, Preview, as_action
+from django_mq.admin.actions import ActionAdmin, Preview, list_action
 from django_mq.admin.filters import QueueNameFilter, StaleFilter
 from django_mq.admin.table import ReadOnly, TableAdmin, alias, base_of
-from django_mq.admin.worker_acts import ACTS, QUIET, WORK
+from django_mq.admin.worker_actions import ACTIONS, QUIET, WORK
 from django_mq.diagnosis.fleet import is_late
 from django_mq.engine.claim import is_paused
 from django_mq.models import Consumer, Message, Queue, WorkerSession
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-    from django_mq.admin.acts import Act
+    from django_mq.admin.actions import Action
 
 Mode = WorkerSession.Mode
 
@@ -84,10 +84,10 @@ class ConsumerInline(Situation, ReadOnly, BaseInline):
         return with_states(super().get_queryset(request).using(alias()))
 
 
-class WorkerSessionAdmin(ReadOnly, ActingAdmin):
+class WorkerSessionAdmin(ReadOnly, ActionAdmin):
     """One row a worker process; stale ones stand out."""
 
-    actions = [*map(as_action, ACTS)]
+    actions = [*map(list_action, ACTIONS)]
     list_display = ["name", "status", "heartbeat", "taking", "holding", "working", "memory", "kind", "process"]
     list_filter = [StaleFilter, "kind", "conduct"]
     search_fields = ["name", "host"]
@@ -138,10 +138,10 @@ class WorkerSessionAdmin(ReadOnly, ActingAdmin):
 
     def details(self, request: HttpRequest, row: WorkerSession) -> dict[str, Any]:
         pointless = WORK if row.conduct == Mode.WORK else QUIET
-        fit = (act for act in ACTS if act is not pointless and self.may_do(request, act))
-        return self.buttons([(act.name, str(act.label)) for act in fit])
+        fit = (action for action in ACTIONS if action is not pointless and self.may_do(request, action))
+        return self.buttons([(action.name, str(action.label)) for action in fit])
 
-    def preview(self, act: Act, chosen: Sequence[WorkerSession]) -> Preview:  # noqa: ARG002 - for others
+    def preview(self, action: Action, chosen: Sequence[WorkerSession]) -> Preview:  # noqa: ARG002 - for others
         rows = [[one.name, ", ".join(map(str, one.queues)), str(one.held)] for one in chosen]
         return Preview([_("Worker"), _("Queues"), _("Held")], rows)
 

@@ -1,7 +1,7 @@
 """What an operator does to single messages: the store does it, then the consumers it may concern are woken.
 
-Of the messages in another state than an act is for, none is changed. Every function returns how many messages it
-changed, and raises MQError.
+An action leaves messages alone that are in another state than it is for. Every function returns how many messages
+it changed, and raises MQError.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Messages changed by one statement, so that no transaction grows with the selection.
 CHUNK = 1000
 
-#: The states that each act is for. A letter of another queue stands ready in the dead-letter queue.
+#: The states that each action is for. A letter of another queue stands ready in the dead-letter queue.
 STATES: Mapping[str, frozenset[State]] = {
     "retry": frozenset({READY, DEAD}),
     "deliver_now": frozenset({SCHEDULED}),
@@ -38,7 +38,7 @@ STATES: Mapping[str, frozenset[State]] = {
 
 
 class Row(NamedTuple):
-    """As much of a message as an act needs."""
+    """As much of a message as an action needs."""
 
     id: int
     message_id: UUID
@@ -53,7 +53,7 @@ COLUMNS = ("pk", "message_id", "queue__name", "state", "level", "place")
 
 
 def rows_of(found: QuerySet[Any]) -> list[Row]:
-    """Return as much of these messages as an act needs, in their order."""
+    """Return as much of these messages as an action needs, in their order."""
     return [Row(*row) for row in found.values_list(*COLUMNS)]
 
 

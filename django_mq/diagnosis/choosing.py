@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which messages are meant. Ids name each of them; filters all that match, in any state an act is for."""
+    """Which messages are meant. Ids name each of them; filters all that match, in any state an action is for."""
 
     ids: Sequence[UUID] = ()
     #: By the names they have in the address of the admin's list.

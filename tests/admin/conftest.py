@@ -119,7 +119,7 @@ def page_of(row: Any, page: str = "change") -> str:
     return reverse(f"admin:django_mq_{row._meta.model_name}_{page}", args=[row.pk])
 
 
-def act(client: Client, model: str, action: str, rows: list[Any], **answers: Any) -> Any:
+def run_action(client: Client, model: str, action: str, rows: list[Any], **answers: Any) -> Any:
     """Post an action for some rows, as the list does; answers are those of the confirmation page."""
     data = {"action": action, "_selected_action": [row.pk for row in rows]}
     if answers:

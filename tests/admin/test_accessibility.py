@@ -9,10 +9,10 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from django_mq.admin.message_acts import RETRY
+from django_mq.admin.message_actions import RETRY
 from django_mq.models import Consumer, Message, Operation, Queue
 from tests.admin.browser import ANY_NUMBER, browsing, log_in
-from tests.admin.conftest import act, list_of, page_of
+from tests.admin.conftest import list_of, page_of, run_action
 from tests.admin.test_browser import fill_shop
 from tests.admin.test_task_results import a_result
 
@@ -75,9 +75,9 @@ def test_every_field_and_picture_has_a_name(browse: Client, make: Make) -> None:
     addresses += [page_of(dead), page_of(dead.queue), page_of(Consumer.objects.all()[0].session)]
     texts = {address: browse.get(address).content.decode() for address in addresses}
     for name in ("reschedule", "move", "prioritise", "cancel"):
-        texts[name] = act(browse, "message", name, [dead]).content.decode()
+        texts[name] = run_action(browse, "message", name, [dead]).content.decode()
     for name in ("pause", "purge", "delete_selected"):
-        texts[name] = act(browse, "queue", name, list(Queue.objects.all()[:1])).content.decode()
+        texts[name] = run_action(browse, "queue", name, list(Queue.objects.all()[:1])).content.decode()
 
     for where, text in texts.items():
         names = Names(text)

@@ -34,7 +34,7 @@ LISTS = (
     "operation",
     "insighthour",
 )
-#: Acts that ask first, and rows to choose.
+#: Actions that ask first, and rows to choose.
 ASKING = (
     *(("queue", act) for act in ("pause", "purge", "redrive", "delete_selected")),
     *(("message", act) for act in ("move", "prioritise", "reschedule", "cancel", "release")),
@@ -98,7 +98,7 @@ def places(make: Make) -> list[str]:
 
 
 def ask(page: Page, model: str, act: str) -> None:
-    """Choose an act for the first row of a list, and stay where it asks."""
+    """Choose an action for the first row of a list, and stay where it asks."""
     page.goto(list_of(model))
     page.locator(".action-select").first.check()
     page.locator("select[name=action]").select_option(act)

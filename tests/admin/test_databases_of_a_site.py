@@ -13,7 +13,7 @@ from django.db import connections
 from django.utils import timezone
 
 from django_mq.models import Message, Queue, TaskResult
-from tests.admin.conftest import act, list_of, page_of, said
+from tests.admin.conftest import list_of, page_of, run_action, said
 from tests.admin.test_permissions import Case, every_case, pages, picture, rows
 from tests.conftest import ALIASES
 
@@ -93,8 +93,8 @@ def test_every_act_looks_and_writes_where_the_queues_are(
     routers = settings.DATABASE_ROUTERS
     settings.DATABASE_ROUTERS = [f"{__name__}.ReadsElsewhere"]
 
-    act(browse, case.model, case.name, [row])
-    act(browse, case.model, case.name, [row], **case.answers)
+    run_action(browse, case.model, case.name, [row])
+    run_action(browse, case.model, case.name, [row], **case.answers)
 
     settings.DATABASE_ROUTERS = routers
     assert picture() != before
@@ -108,7 +108,7 @@ def test_every_act_is_done_in_the_transaction_of_a_request(
     make.queue("elsewhere")
     before = picture()
 
-    response = act(browse, case.model, case.name, [row], **case.answers)
+    response = run_action(browse, case.model, case.name, [row], **case.answers)
 
     assert response.status_code == 200
     assert picture() != before
@@ -122,8 +122,8 @@ def test_what_the_store_refuses_leaves_the_rest_of_a_requests_transaction(
     full, kept = make.queue("full", max_messages=1, overflow="reject"), make.queue("kept")
     make.message(queue=full)
 
-    refused = act(browse, "message", "move", [message], target="full")
-    held = act(browse, "queue", "delete_selected", [full, kept], yes="yes")
+    refused = run_action(browse, "message", "move", [message], target="full")
+    held = run_action(browse, "queue", "delete_selected", [full, kept], yes="yes")
 
     assert Message.objects.filter(queue=full).count() == 1
     assert said(refused)[0]

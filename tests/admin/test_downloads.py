@@ -94,7 +94,7 @@ def test_a_reader_may_download_and_who_may_not_look_may_not(
 def test_the_page_of_a_message_offers_all_of_its_body(browse: Client, make: Make) -> None:
     row = make.message(body=json.dumps("x" * 60_000).encode())
 
-    offers = dict(browse.get(page_of(row)).context["acts"])
+    offers = dict(browse.get(page_of(row)).context["buttons"])
 
     assert "download_json" in offers
     assert bodies(download(browse, "json", [row])) == ["x" * 60_000]

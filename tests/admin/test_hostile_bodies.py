@@ -129,7 +129,7 @@ def test_a_reader_sees_everything_and_can_do_nothing(live_server: LiveServer, ma
             expect(page.locator(f"select[name=action] option:not([value='']){NO_DOWNLOAD}")).to_have_count(0)
             expect(page.locator(".addlink")).to_have_count(0)
             page.goto(page_of(row))
-            expect(page.locator(f"form.mq-acts button{NO_DOWNLOAD}")).to_have_count(0)
+            expect(page.locator(f"form.mq-buttons button{NO_DOWNLOAD}")).to_have_count(0)
             picture(page, f"reader {model}")
             assert post(page, list_of(model), {"action": name, "_selected_action": row.pk}) == 200
         page.goto(page_of(dead))

@@ -1,6 +1,6 @@
 """Requests that no page of ours makes: nonsense in addresses and forms, forged ids, no login, no token.
 
-What there is to try is asked of the site, so that a page, a filter or an act added later is tried, too.
+What there is to try is asked of the site, so that a page, a filter or an action added later is tried, too.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def test_an_operator_without_scripts_sees_everything_and_can_do_everything(
 
 
 def choose(page: Page, model: str, act: str) -> None:
-    """Choose an act for the first row of a list."""
+    """Choose an action for the first row of a list."""
     page.goto(list_of(model))
     page.locator(".action-select").first.check()
     page.locator("select[name=action]").select_option(act)

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mq.admin import log
 from django_mq.models import Message
-from tests.admin.conftest import act, list_of, page_of
+from tests.admin.conftest import list_of, page_of, run_action
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +34,9 @@ def test_what_was_done_to_queues_messages_and_workers_is_on_one_page(
     site: str, browse: Client, make: Make
 ) -> None:
     message, session = make.message(DEAD), make.session()
-    act(browse, "queue", "pause", [message.queue], reason="<b>stock take</b>")
-    act(browse, "message", "retry", [message])
-    act(browse, "workersession", "quiet", [session], yes="yes")
+    run_action(browse, "queue", "pause", [message.queue], reason="<b>stock take</b>")
+    run_action(browse, "message", "retry", [message])
+    run_action(browse, "workersession", "quiet", [session], yes="yes")
 
     told = entries(browse)
     page = browse.get(f"{list_of('queue')}log/").content.decode()
@@ -55,7 +55,7 @@ def test_what_was_done_to_queues_messages_and_workers_is_on_one_page(
 def test_a_time_says_its_zone_without_use_tz_as_well(browse: Client, make: Make, settings: Settings) -> None:
     settings.TIME_ZONE = "Asia/Tokyo"
     settings.USE_TZ = False
-    act(browse, "queue", "pause", [make.queue()], reason="stock take")
+    run_action(browse, "queue", "pause", [make.queue()], reason="stock take")
 
     (told,) = entries(browse)
 
@@ -65,9 +65,9 @@ def test_a_time_says_its_zone_without_use_tz_as_well(browse: Client, make: Make,
 @pytest.mark.django_db
 def test_each_row_has_its_own_history(browse: Client, make: Make) -> None:
     message, session = make.message(DEAD), make.session()
-    act(browse, "queue", "pause", [message.queue], reason="stock take")
-    act(browse, "message", "retry", [message])
-    act(browse, "workersession", "quiet", [session], yes="yes")
+    run_action(browse, "queue", "pause", [message.queue], reason="stock take")
+    run_action(browse, "message", "retry", [message])
+    run_action(browse, "workersession", "quiet", [session], yes="yes")
 
     for row in (message, message.queue, session):
         assert page_of(row, "history") in browse.get(page_of(row)).content.decode()
@@ -88,7 +88,7 @@ def test_what_is_not_ours_is_not_shown(browse: Client, operator: User) -> None:
 @pytest.mark.django_db
 def test_words_names_and_users_are_found(browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("orders", "mails"):
-        act(browse, "queue", "pause", [make.queue(name)], reason=f"because of {name} 100%")
+        run_action(browse, "queue", "pause", [make.queue(name)], reason=f"because of {name} 100%")
 
     assert [each["name"] for each in entries(browse, "?q=OF mails")] == ["mails"]
     assert [each["name"] for each in entries(browse, "?q=orders")] == ["orders"]
@@ -105,7 +105,7 @@ def test_a_page_goes_on_where_the_last_one_ended(
     monkeypatch.setattr(log, "PAGE", 2)
     queue = make.queue()
     for number in range(5):
-        act(browse, "queue", "pause", [queue], reason=f"number {number}")
+        run_action(browse, "queue", "pause", [queue], reason=f"number {number}")
 
     address, seen = f"{list_of('queue')}log.json", []
     answer = browse.get(address).json()
@@ -130,11 +130,11 @@ def test_many_entries_take_no_more_statements_than_one(browse: Client, make: Mak
             assert browse.get(f"{list_of('queue')}log/").status_code == 200
         return len(captured)
 
-    act(browse, "queue", "pause", [make.queue()], reason="x")
+    run_action(browse, "queue", "pause", [make.queue()], reason="x")
     statements()  # Django remembers content types from the first request on
     few = statements()
     for number in range(10):
-        act(browse, "queue", "pause", [make.queue(f"q{number}")], reason="x")
+        run_action(browse, "queue", "pause", [make.queue(f"q{number}")], reason="x")
 
     assert statements() == few
 
@@ -145,8 +145,8 @@ def test_who_may_not_view_a_table_sees_nothing_that_was_done_to_it(
 ) -> None:
     client.force_login(operator)
     message = make.message(DEAD)
-    act(client, "queue", "pause", [message.queue], reason="x")
-    act(client, "message", "retry", [message])
+    run_action(client, "queue", "pause", [message.queue], reason="x")
+    run_action(client, "message", "retry", [message])
 
     reader = login_with("view_queue")
 

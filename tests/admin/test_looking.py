@@ -14,7 +14,7 @@ from django.utils import timezone
 from django_mq.admin import background
 from django_mq.diagnosis import indexed, looking, narrowing, slices
 from django_mq.models import Message, Operation
-from tests.admin.conftest import act, list_of
+from tests.admin.conftest import list_of, run_action
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -230,7 +230,7 @@ def test_selected_messages_are_taken_wherever_they_stand(site: str, browse: Clie
     for _ in range(5):
         make.message(type="other")
 
-    act(browse, "message", "cancel", [oldest], sure="yes")
+    run_action(browse, "message", "cancel", [oldest], sure="yes")
 
     assert not Message.objects.filter(pk=oldest.pk).exists()
 

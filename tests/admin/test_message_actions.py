@@ -15,7 +15,7 @@ from django.utils import timezone
 from django_mq.models import History, Message
 from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
-from tests.admin.conftest import act, list_of, page_of, said
+from tests.admin.conftest import list_of, page_of, run_action, said
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -28,8 +28,8 @@ SCHEDULED, READY, CLAIMED, DEAD = Message.Status
 def test_a_message_is_released_from_its_worker(site: str, browse: Client, make: Make) -> None:
     message = make.message(CLAIMED, session=make.session(), claim=1, claimed_at=timezone.now())
 
-    asked = act(browse, "message", "release", [message])
-    response = act(browse, "message", "release", [message], yes="yes")
+    asked = run_action(browse, "message", "release", [message])
+    response = run_action(browse, "message", "release", [message], yes="yes")
 
     message.refresh_from_db(fields=["state", "session"])
     assert "may be worked on twice" in asked.content.decode()
@@ -41,8 +41,8 @@ def test_messages_are_moved_and_those_that_workers_hold_are_named(site: str, bro
     chosen = [make.message(state) for state in (READY, READY, DEAD, CLAIMED, CLAIMED)]
     make.queue("elsewhere")
 
-    asked = act(browse, "message", "move", chosen)
-    response = act(browse, "message", "move", chosen, target="elsewhere")
+    asked = run_action(browse, "message", "move", chosen)
+    response = run_action(browse, "message", "move", chosen, target="elsewhere")
 
     assert asked.context["preview"].rows == [
         ["ready", "2", ""],
@@ -58,7 +58,7 @@ def test_moving_to_no_queue_or_a_closed_one_is_asked_again(site: str, browse: Cl
     make.queue("closed", closed=True)
 
     for target in ("", "closed", "unknown"):
-        response = act(browse, "message", "move", [message], target=target)
+        response = run_action(browse, "message", "move", [message], target=target)
         assert response.context["form"].errors
 
 
@@ -67,7 +67,7 @@ def test_messages_are_moved_in_their_order(site: str, browse: Client, make: Make
     last, first, second = make.message(level=1), make.message(level=9), make.message(level=9)
     make.queue("elsewhere", kind="fifo")
 
-    act(browse, "message", "move", [last, first, second], target="elsewhere")
+    run_action(browse, "message", "move", [last, first, second], target="elsewhere")
 
     moved = Message.objects.order_by("pk").values_list("message_id", flat=True)
     assert list(moved) == [first.message_id, second.message_id, last.message_id]
@@ -76,9 +76,9 @@ def test_messages_are_moved_in_their_order(site: str, browse: Client, make: Make
 def test_a_message_is_cancelled_after_its_count_is_confirmed(site: str, browse: Client, make: Make) -> None:
     chosen = [make.message(READY), make.message(SCHEDULED)]
 
-    asked = act(browse, "message", "cancel", chosen)
+    asked = run_action(browse, "message", "cancel", chosen)
     before = Message.objects.count()
-    act(browse, "message", "cancel", chosen, yes="yes")
+    run_action(browse, "message", "cancel", chosen, yes="yes")
 
     assert asked.context["preview"].rows == [["scheduled", "1", ""], ["ready", "1", ""]]
     assert (before, Message.objects.count()) == (2, 0)
@@ -89,7 +89,7 @@ def test_a_scheduled_message_is_delivered_now(site: str, browse: Client, make: M
     message = make.message(SCHEDULED, deliver_at=timezone.now() + timedelta(days=1))
     ready = make.message(READY)
 
-    response = act(browse, "message", "deliver_now", [message, ready])
+    response = run_action(browse, "message", "deliver_now", [message, ready])
 
     message.refresh_from_db(fields=["state"])
     assert message.state == READY
@@ -99,8 +99,8 @@ def test_a_scheduled_message_is_delivered_now(site: str, browse: Client, make: M
 def test_the_priority_of_a_message_is_changed(site: str, browse: Client, make: Make) -> None:
     message, same = make.message(), make.message(priority=9)
 
-    asked_again = act(browse, "message", "prioritise", [message], priority=10)
-    response = act(browse, "message", "prioritise", [message, same], priority=9)
+    asked_again = run_action(browse, "message", "prioritise", [message], priority=10)
+    response = run_action(browse, "message", "prioritise", [message, same], priority=9)
 
     assert asked_again.context["form"].errors
     changed = Message.objects.only("priority", "level").get(message_id=message.message_id)
@@ -113,7 +113,7 @@ def test_the_priority_of_a_message_is_changed(site: str, browse: Client, make: M
 def test_a_dead_message_is_retried(site: str, browse: Client, make: Make) -> None:
     message = make.message(DEAD, attempts=3, dead_reason="ValueError", dead_at=timezone.now())
 
-    act(browse, "message", "retry", [message])
+    run_action(browse, "message", "retry", [message])
 
     message.refresh_from_db(fields=["state", "attempts", "dead_reason"])
     assert (message.state, message.attempts, message.dead_reason) == (READY, 0, "")
@@ -126,9 +126,9 @@ def test_a_letter_in_a_dead_letter_queue_is_retried_where_it_came_from(
     letter = make.message(READY, queue=letters, headers={"x-origin-queue": "orders"})
     lost = make.message(READY, queue=letters, headers={"x-origin-queue": "no queue"})
     ordinary = make.message(READY, queue=letters)
-    offers = ["retry" in dict(browse.get(page_of(row)).context["acts"]) for row in (letter, ordinary)]
+    offers = ["retry" in dict(browse.get(page_of(row)).context["buttons"]) for row in (letter, ordinary)]
 
-    response = act(browse, "message", "retry", [letter, lost, ordinary])
+    response = run_action(browse, "message", "retry", [letter, lost, ordinary])
 
     assert offers == [True, False]
     assert said(response) == ["Retried: 1 of 3 messages. Left alone: 2 were so before, or changed meanwhile."]
@@ -141,7 +141,7 @@ def test_messages_that_left_meanwhile_are_counted_as_such(site: str, browse: Cli
     rows = [dead, Message(pk=gone.pk)]
     gone.delete()
 
-    response = act(browse, "message", "retry", rows)
+    response = run_action(browse, "message", "retry", rows)
 
     assert said(response) == ["Retried: 1 of 2 messages. Left alone: 1 is no longer there."]
 
@@ -160,8 +160,8 @@ def test_the_confirmation_keeps_the_choice_of_all(browse: Client, make: Make) ->
 def test_every_act_on_messages_is_logged_once(site: str, browse: Client, make: Make) -> None:
     first, second = make.message(DEAD), make.message(DEAD)
 
-    act(browse, "message", "retry", [first])
-    act(browse, "message", "cancel", [first, second], yes="yes")
+    run_action(browse, "message", "retry", [first])
+    run_action(browse, "message", "cancel", [first, second], yes="yes")
 
     alone, together = LogEntry.objects.order_by("pk")
     assert (alone.object_id, alone.object_repr) == (str(first.pk), str(first.message_id))
@@ -179,7 +179,7 @@ def test_a_locked_database_is_told_and_not_raised(browse: Client, make: Make) ->
 
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
-        response = act(browse, "message", "retry", [message])
+        response = run_action(browse, "message", "retry", [message])
 
     assert said(response) == ["The database cannot be used now: database is locked"]
     connection.close()
@@ -204,7 +204,7 @@ def test_consumers_are_woken_when_there_is_something_for_them(
 
     with closing(Wake()) as wake, closing(notifier().listen(wake)) as listener:
         listener.subscribe([queue_topic("orders")])
-        act(browse, "message", name, [message], **answers)
+        run_action(browse, "message", name, [message], **answers)
 
         assert wake.take_topics() == {queue_topic("orders")}
 
@@ -213,7 +213,9 @@ def test_consumers_are_woken_when_there_is_something_for_them(
 def test_the_page_of_a_message_offers_what_fits_its_state(browse: Client, make: Make) -> None:
     offers = {
         state: [
-            name for name, _ in browse.get(page_of(make.message(state))).context["acts"] if name != "download_json"
+            name
+            for name, _ in browse.get(page_of(make.message(state))).context["buttons"]
+            if name != "download_json"
         ]
         for state in Message.Status
     }
@@ -229,8 +231,8 @@ def test_the_page_of_a_message_offers_what_fits_its_state(browse: Client, make: 
 def test_messages_are_rescheduled_to_a_time_in_the_sites_zone(site: str, browse: Client, make: Make) -> None:
     chosen = [make.message(READY), make.message(SCHEDULED, deliver_at=timezone.now()), make.message(DEAD)]
 
-    asked = act(browse, "message", "reschedule", chosen)
-    response = act(browse, "message", "reschedule", chosen, deliver_at="2131-05-31T18:00")
+    asked = run_action(browse, "message", "reschedule", chosen)
+    response = run_action(browse, "message", "reschedule", chosen, deliver_at="2131-05-31T18:00")
 
     assert f"In the time zone {timezone.get_current_timezone_name()}." in asked.content.decode()
     assert said(response)[0].endswith("2 of 3 messages. Left alone: 1 is dead.")
@@ -242,7 +244,7 @@ def test_messages_are_rescheduled_to_a_time_in_the_sites_zone(site: str, browse:
 def test_a_time_that_is_over_or_none_is_asked_again(site: str, browse: Client, make: Make, given: str) -> None:
     message = make.message(READY)
 
-    response = act(browse, "message", "reschedule", [message], deliver_at=given)
+    response = run_action(browse, "message", "reschedule", [message], deliver_at=given)
 
     message.refresh_from_db(fields=["state"])
     assert message.state == READY

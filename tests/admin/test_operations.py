@@ -1,4 +1,4 @@
-"""An act on all that match a filter: in the background, in batches, with progress that survives its process."""
+"""An action on all that match a filter: in the background, in batches, with progress that survives its process."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from django.urls import path
 from django.utils import timezone
 
 from django_mq.admin import background, register
-from django_mq.admin.message_acts import CANCEL, MOVE, PRIORITISE, RESCHEDULE, RETRY
+from django_mq.admin.message_actions import CANCEL, MOVE, PRIORITISE, RESCHEDULE, RETRY
 from django_mq.admin.messages import MessageAdmin
 from django_mq.engine.claim import STALLED_SECONDS
 from django_mq.models import Message, Operation
-from tests.admin.conftest import act, list_of, page_of, said
+from tests.admin.conftest import list_of, page_of, run_action, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -232,11 +232,11 @@ def test_it_is_stopped_and_goes_on_by_hand(site: str, browse: Client, make: Make
     make.message(DEAD)
     operation = begin()
 
-    stopped = act(browse, "operation", "stop", [operation])
-    again = act(browse, "operation", "stop", [operation])
+    stopped = run_action(browse, "operation", "stop", [operation])
+    again = run_action(browse, "operation", "stop", [operation])
     operation.refresh_from_db()
     assert operation.status == "stopped"
-    act(browse, "operation", "go_on", [operation])
+    run_action(browse, "operation", "go_on", [operation])
     operation.refresh_from_db()
 
     assert "It has stopped. (0 changed, 0 of 0 tried)" in said(stopped)[0]
@@ -254,7 +254,7 @@ def test_an_operation_whose_process_is_gone_is_shown_as_that(site: str, browse: 
     assert "no progress" not in running
     assert "no progress: a worker takes it over" in stalled
     assert 'http-equiv="refresh"' in stalled
-    act(browse, "operation", "go_on", [operation])
+    run_action(browse, "operation", "go_on", [operation])
     assert "no progress" not in browse.get(page_of(operation)).content.decode()
 
 
@@ -364,7 +364,7 @@ def test_who_goes_on_with_it_answers_for_it(site: str, login_with: Callable[...,
     User.objects.filter(username="operator").delete()
     client = login_with("view_operation", "retry_message")
 
-    act(client, "operation", "go_on", [operation])
+    run_action(client, "operation", "go_on", [operation])
     finished(operation, site)
 
     assert (operation.status, operation.changed, operation.user_name) == ("done", 1, "reader")
@@ -503,20 +503,20 @@ def test_what_a_sites_own_list_hides_is_not_copied(browse: Client, make: Make, s
 
 
 @pytest.mark.django_db
-def test_steering_takes_the_permission_of_the_act(login_with: Callable[..., Client], make: Make) -> None:
+def test_steering_takes_the_permission_of_the_action(login_with: Callable[..., Client], make: Make) -> None:
     operation = begin(CANCEL)
     client = login_with("view_operation", "retry_message")
 
-    response = act(client, "operation", "stop", [operation])
+    response = run_action(client, "operation", "stop", [operation])
 
     operation.refresh_from_db()
     assert operation.status == "running"
     assert "You may not" in said(response)[0]
-    assert client.get(page_of(operation)).context["acts"] == []
+    assert client.get(page_of(operation)).context["buttons"] == []
 
 
 @pytest.mark.django_db
-def test_beginning_takes_the_permission_of_the_act(login_with: Callable[..., Client], make: Make) -> None:
+def test_beginning_takes_the_permission_of_the_action(login_with: Callable[..., Client], make: Make) -> None:
     rows = [make.message(DEAD) for _ in range(4)]
     client = login_with("view_message", "move_message")
 

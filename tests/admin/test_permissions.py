@@ -1,4 +1,4 @@
-"""Each act has a permission of its own: without it, it is neither offered nor done.
+"""Each action has a permission of its own: without it, it is neither offered nor done.
 
 What there is to try is asked of the site, so that an action or a page without a case fails here.
 """
@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from django_mq.models import Binding, Consumer, History, Message, Operation, Queue, WorkerSession
-from tests.admin.conftest import act, list_of, page_of
+from tests.admin.conftest import list_of, page_of, run_action
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,9 +85,9 @@ CASES = [
 ]
 #: Actions of whoever may view messages; they change nothing.
 HARMLESS = {"download_json", "download_csv"}
-MESSAGE_ACTS = [case for case in CASES if case.model == "message"]
+MESSAGE_ACTIONS = [case for case in CASES if case.model == "message"]
 every_case = pytest.mark.parametrize("case", CASES, ids=[f"{case.model}-{case.name}" for case in CASES])
-on_messages = pytest.mark.parametrize("case", MESSAGE_ACTS, ids=[case.name for case in MESSAGE_ACTS])
+on_messages = pytest.mark.parametrize("case", MESSAGE_ACTIONS, ids=[case.name for case in MESSAGE_ACTIONS])
 
 pytestmark = pytest.mark.django_db
 
@@ -102,7 +102,7 @@ def pages() -> dict[str, Any]:
 
 
 def picture() -> list[Any]:
-    """Return all that an act could have changed."""
+    """Return all that an action could have changed."""
     return [
         *Message.objects.order_by("pk").values_list("pk", "queue__name", "state", "priority"),
         *Queue.objects.values_list("name", "paused", "levels"),
@@ -120,7 +120,7 @@ def offered(client: Client, model: str) -> set[str]:
 
 def on_page(client: Client, row: Any) -> set[str]:
     """Return the actions that the row's own page offers."""
-    return set(dict(client.get(page_of(row)).context.get("acts", ())))
+    return set(dict(client.get(page_of(row)).context.get("buttons", ())))
 
 
 def test_every_action_of_every_page_has_a_case(rf: RequestFactory, operator: User) -> None:
@@ -150,7 +150,7 @@ def test_without_its_permission_an_act_is_not_there(
     client = login_with(f"view_{case.model}", *others)
     before = picture()
 
-    act(client, case.model, case.name, [row], **case.answers)
+    run_action(client, case.model, case.name, [row], **case.answers)
 
     assert picture() == before
     assert case.name not in on_page(client, row)
@@ -168,7 +168,7 @@ def test_its_permission_is_all_that_an_act_takes(
     before = picture()
     offers = offered(client, case.model)
 
-    act(client, case.model, case.name, [row], **case.answers)
+    run_action(client, case.model, case.name, [row], **case.answers)
 
     alike = {other.name for other in CASES if (other.model, other.permission) == (case.model, case.permission)}
     assert offers == alike
@@ -185,7 +185,7 @@ def test_without_the_permission_to_view_an_act_cannot_be_reached(
     client = login_with(case.permission)
     before = picture()
 
-    response = act(client, case.model, case.name, [row], **case.answers)
+    response = run_action(client, case.model, case.name, [row], **case.answers)
 
     assert (response.status_code, picture()) == (403, before)
 
@@ -205,7 +205,7 @@ def test_an_operation_on_all_that_match_takes_the_same_permission(
         client.post(list_of("message"), answers | case.answers, follow=True)
         return list(Operation.objects.values_list("act", flat=True))
 
-    assert ask(*(other.permission for other in MESSAGE_ACTS if other != case)) == []
+    assert ask(*(other.permission for other in MESSAGE_ACTIONS if other != case)) == []
     assert ask(case.permission) == [case.name]
     assert LogEntry.objects.count() == 1
 
@@ -225,7 +225,7 @@ def addresses(rows: dict[str, Any]) -> list[str]:
 
 @pytest.fixture
 def rows(make: Make) -> dict[str, Any]:
-    """A row of each table that has acts, and of those beside them."""
+    """A row of each table that has actions, and of those beside them."""
     session = make.session()
     message = make.message(DEAD)
     consumer = Consumer.objects.create(session=session, queue_name="orders")
@@ -281,7 +281,7 @@ def test_a_reader_sees_a_queue_and_changes_nothing(login_with: Callable[..., Cli
     deleted = client.post(page_of(queue, "delete"), {"confirmed": "yes"})
 
     assert (looked.status_code, changed.status_code, deleted.status_code) == (200, 403, 403)
-    assert looked.context["acts"] == []
+    assert looked.context["buttons"] == []
     assert Queue.objects.exists()
 
 
@@ -305,7 +305,7 @@ def test_nobody_adds_changes_or_deletes_what_is_only_looked_at(model: str, brows
 
 
 def test_a_finished_message_is_neither_changed_nor_deleted(browse: Client, make: Make) -> None:
-    act(browse, "message", "cancel", [make.message()], yes="yes")
+    run_action(browse, "message", "cancel", [make.message()], yes="yes")
     row = History.objects.get()
 
     assert browse.post(page_of(row), {"type": "other"}).status_code == 403

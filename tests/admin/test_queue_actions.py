@@ -8,7 +8,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_mq.models import Binding, History, Message, Queue
-from tests.admin.conftest import act, list_of, page_of, said
+from tests.admin.conftest import list_of, page_of, run_action, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +23,8 @@ SCHEDULED, READY, CLAIMED, DEAD = Message.Status
 def test_a_queue_is_paused_with_its_reason(site: str, browse: Client, make: Make) -> None:
     queue = make.queue()
 
-    asked = act(browse, "queue", "pause", [queue])
-    response = act(browse, "queue", "pause", [queue], reason="stock take", minutes="")
+    asked = run_action(browse, "queue", "pause", [queue])
+    response = run_action(browse, "queue", "pause", [queue], reason="stock take", minutes="")
 
     queue.refresh_from_db()
     assert "Reason" in asked.content.decode()
@@ -35,7 +35,7 @@ def test_a_queue_is_paused_with_its_reason(site: str, browse: Client, make: Make
 def test_a_pause_without_a_reason_is_asked_again(site: str, browse: Client, make: Make) -> None:
     queue = make.queue()
 
-    response = act(browse, "queue", "pause", [queue], reason="")
+    response = run_action(browse, "queue", "pause", [queue], reason="")
 
     queue.refresh_from_db()
     assert "This field is required" in response.content.decode()
@@ -45,7 +45,7 @@ def test_a_pause_without_a_reason_is_asked_again(site: str, browse: Client, make
 def test_a_pause_may_end_by_itself(site: str, browse: Client, make: Make) -> None:
     queue = make.queue()
 
-    act(browse, "queue", "pause", [queue], reason="stock take", minutes="30")
+    run_action(browse, "queue", "pause", [queue], reason="stock take", minutes="30")
 
     queue.refresh_from_db()
     assert queue.paused_until is not None
@@ -54,7 +54,7 @@ def test_a_pause_may_end_by_itself(site: str, browse: Client, make: Make) -> Non
 def test_a_paused_queue_is_resumed(site: str, browse: Client, make: Make) -> None:
     queue = make.queue(paused=True, paused_reason="stock take")
 
-    act(browse, "queue", "resume", [queue])
+    run_action(browse, "queue", "resume", [queue])
 
     queue.refresh_from_db()
     assert (queue.paused, queue.paused_reason) == (False, "")
@@ -64,8 +64,8 @@ def test_a_purge_shows_the_count_and_removes_what_nobody_holds(site: str, browse
     messages = [make.message(state) for state in (READY, READY, SCHEDULED, DEAD, CLAIMED)]
     queue = messages[0].queue
 
-    asked = act(browse, "queue", "purge", [queue])
-    response = act(browse, "queue", "purge", [queue], typed="purge")
+    asked = run_action(browse, "queue", "purge", [queue])
+    response = run_action(browse, "queue", "purge", [queue], typed="purge")
 
     assert asked.context["preview"].rows == [["orders", "2", "1", "1", "1"]]
     assert said(response) == ["“orders” is purged: 4 messages."]
@@ -88,8 +88,8 @@ def test_an_empty_queue_is_deleted_with_its_bindings(site: str, browse: Client, 
 def test_a_queue_that_holds_messages_is_deleted_only_with_them(site: str, browse: Client, make: Make) -> None:
     queue = make.message().queue
 
-    refused = act(browse, "queue", "delete_selected", [queue], yes="yes")
-    done = act(browse, "queue", "delete_selected", [queue], force="on")
+    refused = run_action(browse, "queue", "delete_selected", [queue], yes="yes")
+    done = run_action(browse, "queue", "delete_selected", [queue], force="on")
 
     assert said(refused) == ["'orders' still holds messages."]
     assert said(done) == ["“orders” is deleted, and 1 message with it."]
@@ -99,7 +99,7 @@ def test_a_queue_that_holds_messages_is_deleted_only_with_them(site: str, browse
 def test_a_queue_whose_messages_are_held_is_not_deleted(site: str, browse: Client, make: Make) -> None:
     queue = make.message(CLAIMED).queue
 
-    response = act(browse, "queue", "delete_selected", [queue], force="on")
+    response = run_action(browse, "queue", "delete_selected", [queue], force="on")
 
     assert said(response) == ["'orders' still holds messages that workers have claimed."]
     assert Queue.objects.exists()
@@ -108,7 +108,7 @@ def test_a_queue_whose_messages_are_held_is_not_deleted(site: str, browse: Clien
 def test_one_queue_that_refuses_does_not_stop_the_others(site: str, browse: Client, make: Make) -> None:
     full, empty = make.message().queue, make.queue("zero")
 
-    act(browse, "queue", "delete_selected", [full, empty], yes="yes")
+    run_action(browse, "queue", "delete_selected", [full, empty], yes="yes")
 
     assert [queue.name for queue in Queue.objects.all()] == ["orders"]
 
@@ -116,7 +116,7 @@ def test_one_queue_that_refuses_does_not_stop_the_others(site: str, browse: Clie
 def test_a_purge_that_is_not_typed_removes_nothing(site: str, browse: Client, make: Make) -> None:
     queue = make.message().queue
 
-    refused = act(browse, "queue", "purge", [queue], typed="yes")
+    refused = run_action(browse, "queue", "purge", [queue], typed="yes")
 
     assert "type “purge”" in refused.content.decode()
     assert Message.objects.count() == 1
@@ -130,8 +130,8 @@ def test_dead_letters_are_sent_back_to_where_they_came_from(site: str, browse: C
     make.message(DEAD, taker)
     make.message(READY, taker)
 
-    offered = browse.get(page_of(taker)).context["acts"]
-    response = act(browse, "queue", "redrive", [taker], yes="yes")
+    offered = browse.get(page_of(taker)).context["buttons"]
+    response = run_action(browse, "queue", "redrive", [taker], yes="yes")
 
     assert "redrive" in dict(offered)
     assert said(response) == [
@@ -145,10 +145,10 @@ def test_dead_letters_are_sent_back_to_where_they_came_from(site: str, browse: C
 def test_every_act_on_a_queue_is_logged(browse: Client, make: Make) -> None:
     queue = make.queue()
 
-    act(browse, "queue", "pause", [queue], reason="stock take")
-    act(browse, "queue", "resume", [queue])
-    act(browse, "queue", "purge", [queue], typed="purge")
-    act(browse, "queue", "delete_selected", [queue], yes="yes")
+    run_action(browse, "queue", "pause", [queue], reason="stock take")
+    run_action(browse, "queue", "resume", [queue])
+    run_action(browse, "queue", "purge", [queue], typed="purge")
+    run_action(browse, "queue", "delete_selected", [queue], yes="yes")
 
     logged = [(entry.object_repr, entry.get_change_message()) for entry in LogEntry.objects.order_by("pk")]
     assert logged == [
@@ -166,7 +166,7 @@ def test_deleting_messages_with_their_queue_takes_the_permission_to_purge(
     queue = make.message().queue
     client = login_with("view_queue", "delete_queue")
 
-    act(client, "queue", "delete_selected", [queue], force="on")
+    run_action(client, "queue", "delete_selected", [queue], force="on")
 
     assert Queue.objects.exists()
 
@@ -175,7 +175,7 @@ def test_deleting_messages_with_their_queue_takes_the_permission_to_purge(
 def test_the_page_of_a_queue_offers_what_can_be_done_now(browse: Client, make: Make) -> None:
     running, paused = make.queue(), make.queue("paused", paused=True)
 
-    offers = [browse.get(page_of(queue)).context["acts"] for queue in (running, paused)]
+    offers = [browse.get(page_of(queue)).context["buttons"] for queue in (running, paused)]
 
     assert [[name for name, _ in offer] for offer in offers] == [["pause", "purge"], ["resume", "purge"]]
 
@@ -184,7 +184,11 @@ def test_the_page_of_a_queue_offers_what_can_be_done_now(browse: Client, make: M
 def test_the_confirmation_escapes_the_names(browse: Client, make: Make) -> None:
     queue = make.queue("<script>alert(1)</script>")
 
-    pages = [act(browse, "queue", "purge", [queue]), browse.get(list_of("queue")), browse.get(page_of(queue))]
+    pages = [
+        run_action(browse, "queue", "purge", [queue]),
+        browse.get(list_of("queue")),
+        browse.get(page_of(queue)),
+    ]
 
     for page in pages:
         assert "<script>alert" not in page.content.decode()

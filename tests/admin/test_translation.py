@@ -12,7 +12,7 @@ import pytest
 
 import django_mq
 from django_mq.models import Message
-from tests.admin.conftest import act, list_of, page_of
+from tests.admin.conftest import list_of, page_of, run_action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def test_the_pages_speak_german(site: str, browse: Client, make: Make, settings:
     dead = make.message(Message.Status.DEAD)
 
     overview = browse.get(f"{list_of('queue')}overview/").content.decode()
-    asked = act(browse, "queue", "purge", [dead.queue]).content.decode()
+    asked = run_action(browse, "queue", "purge", [dead.queue]).content.decode()
     page = browse.get(page_of(dead)).content.decode()
 
     assert "Übersicht" in overview

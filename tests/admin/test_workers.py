@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from django_mq.admin.workers import Situation
 from django_mq.models import Consumer
-from tests.admin.conftest import act, list_of, page_of, said
+from tests.admin.conftest import list_of, page_of, run_action, said
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -73,9 +73,9 @@ def test_nothing_a_worker_says_of_itself_is_shown_unescaped(site: str, browse: C
 def test_a_worker_is_told_to_be_quiet_to_work_and_its_credit(site: str, browse: Client, make: Make) -> None:
     session = make.session("shop-1", held=2)
 
-    asked = act(browse, "workersession", "quiet", [session])
-    quiet = act(browse, "workersession", "quiet", [session], yes="yes")
-    limited = act(browse, "workersession", "limit", [session], credit="7")
+    asked = run_action(browse, "workersession", "quiet", [session])
+    quiet = run_action(browse, "workersession", "quiet", [session], yes="yes")
+    limited = run_action(browse, "workersession", "limit", [session], credit="7")
     session.refresh_from_db()
 
     assert asked.context["preview"].rows == [["shop-1", "orders", "2"]]
@@ -84,8 +84,8 @@ def test_a_worker_is_told_to_be_quiet_to_work_and_its_credit(site: str, browse: 
     assert (session.conduct, session.given_credit) == ("quiet", 7)
     assert "alive, told to be quiet" in browse.get(list_of("workersession")).content.decode()
 
-    act(browse, "workersession", "work", [session])
-    act(browse, "workersession", "limit", [session], credit="")
+    run_action(browse, "workersession", "work", [session])
+    run_action(browse, "workersession", "limit", [session], credit="")
     session.refresh_from_db()
     assert (session.conduct, session.given_credit) == ("work", None)
     assert LogEntry.objects.filter(object_id=str(session.pk)).count() == 4
@@ -93,8 +93,8 @@ def test_a_worker_is_told_to_be_quiet_to_work_and_its_credit(site: str, browse: 
 
 def test_a_worker_is_told_to_stop(site: str, browse: Client, make: Make) -> None:
     session = make.session("shop-1")
-    asked = act(browse, "workersession", "stop", [session])
-    stopped = act(browse, "workersession", "stop", [session], yes="yes")
+    asked = run_action(browse, "workersession", "stop", [session])
+    stopped = run_action(browse, "workersession", "stop", [session], yes="yes")
 
     assert "Whatever keeps your processes alive" in asked.content.decode()
     assert said(stopped) == ["“shop-1” is told to stop."]
@@ -106,7 +106,7 @@ def test_a_worker_is_told_to_stop(site: str, browse: Client, make: Make) -> None
 def test_a_credit_that_makes_no_sense_is_asked_again(site: str, browse: Client, make: Make, credit: str) -> None:
     session = make.session("shop-1")
 
-    asked = act(browse, "workersession", "limit", [session], credit=credit)
+    asked = run_action(browse, "workersession", "limit", [session], credit=credit)
 
     session.refresh_from_db()
     assert asked.context["form"].errors

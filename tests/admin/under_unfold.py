@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from django_mq.models import Consumer, Message, Queue
 from tests.admin.barriers import barriers
 from tests.admin.browser import browsing, picture
-from tests.admin.conftest import act, list_of, page_of
+from tests.admin.conftest import list_of, page_of, run_action
 from tests.admin.test_browser import SCRIPT, fill_shop
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def test_every_page_answers(browse: Client, make: Make) -> None:
 def test_an_act_is_asked_about_and_done(browse: Client, make: Make) -> None:
     message = make.message()
 
-    asked = act(browse, "message", "cancel", [message])
-    response = act(browse, "message", "cancel", [message], yes="yes")
+    asked = run_action(browse, "message", "cancel", [message])
+    response = run_action(browse, "message", "cancel", [message], yes="yes")
 
     assert "gone for good" in asked.content.decode()
     assert "Cancelled: 1 of 1 message." in response.content.decode()

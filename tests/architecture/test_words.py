@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(django_mq.__file__).parent
 #: Each with the term to use instead.
 OLD = {
+    "acts": "actions",
     "behalf": "permission",
     "eldest": "leader",
     "elder": "leader",

@@ -15,7 +15,7 @@ from django_mq.models import Operation
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-HEADINGS = ("ID", "ACT", "STATUS", "CHANGED", "TRIED", "EXPECTED", "BY", "STARTED", "LAST PROGRESS", "")
+HEADINGS = ("ID", "ACTION", "STATUS", "CHANGED", "TRIED", "EXPECTED", "BY", "STARTED", "LAST PROGRESS", "")
 #: Columns in JSON; times are text.
 KEYS = ("id", "act", "status", "changed", "tried", "expected", "user_name", "filters", "answers", "error")
 
@@ -34,9 +34,7 @@ class Command(MQCommand):
         parser.add_argument("--limit", type=at_least_one, default=20, metavar="N", help="How many; 20 without it.")
         which = parser.add_mutually_exclusive_group()
         which.add_argument("--stop", nargs="+", type=at_least_one, metavar="ID", help="Stop these.")
-        words = (
-            "Go on with all that make no progress, each with its user's permissions, until they or TERM end it."
-        )
+        words = "Go on with all that make no progress, each with its user's rights, until they or TERM end it."
         which.add_argument("--take-over", action="store_true", help=words)
         add_json(parser, what="a JSON array, or an object of what was done")
 

@@ -1,4 +1,4 @@
-"""What an operator may do to queues: each act with what it asks before, and the sentence it ends with."""
+"""What an operator may do to queues: each action with what it asks before, and the sentence it ends with."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from django_mq.admin.acts import Act
-from django_mq.admin.questions import Confirmation, Deletion, Pause, Typed
+from django_mq.admin.actions import Action
+from django_mq.admin.forms import Confirmation, Deletion, Pause, Typed
 from django_mq.admin.table import alias
 from django_mq.delivery import queues, redriving
 from django_mq.stores.registry import shared_store
@@ -69,7 +69,7 @@ def _delete(queue: Queue, answers: Mapping[str, Any]) -> str:
     return sentence % {"queue": queue.name, "count": removed}
 
 
-PAUSE = Act(
+PAUSE = Action(
     name="pause",
     permission="pause_queue",
     label=gettext_lazy("Pause"),
@@ -77,8 +77,8 @@ PAUSE = Act(
     question=Pause,
     warning=gettext_lazy("A paused queue delivers nothing; what workers already hold they may finish."),
 )
-RESUME = Act(name="resume", permission="pause_queue", label=gettext_lazy("Resume"), run=_resume)
-PURGE = Act(
+RESUME = Action(name="resume", permission="pause_queue", label=gettext_lazy("Resume"), run=_resume)
+PURGE = Action(
     name="purge",
     permission="purge_queue",
     label=gettext_lazy("Purge"),
@@ -90,7 +90,7 @@ PURGE = Act(
     ),
     harmful=True,
 )
-REDRIVE = Act(
+REDRIVE = Action(
     name="redrive",
     permission="retry_message",
     label=gettext_lazy("Send dead letters back"),
@@ -102,7 +102,7 @@ REDRIVE = Act(
     ),
 )
 #: In the place of the admin's own action, which would cascade over the messages.
-DELETE = Act(
+DELETE = Action(
     name="delete_selected",
     permission="delete_queue",
     label=gettext_lazy("Delete"),
@@ -112,4 +112,4 @@ DELETE = Act(
     harmful=True,
 )
 
-ACTS = (PAUSE, RESUME, REDRIVE, PURGE, DELETE)
+ACTIONS = (PAUSE, RESUME, REDRIVE, PURGE, DELETE)

@@ -1,4 +1,4 @@
-"""What an operator may do to messages: each act with the states it applies to and what it asks before."""
+"""What an operator may do to messages: each action with the states it applies to and what it asks before."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from django_mq.admin.acts import Act
-from django_mq.admin.questions import Confirmation, Priority, Target, Time
+from django_mq.admin.actions import Action
+from django_mq.admin.forms import Confirmation, Priority, Target, Time
 from django_mq.delivery import steering
 from django_mq.delivery.redriving import dead_letters
 
@@ -22,8 +22,8 @@ EVERY = Q()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessageAct(Act):
-    """An act whose ``run`` changes messages of a database, and returns how many it has changed. Raises MQError."""
+class MessageAction(Action):
+    """An action whose ``run`` changes messages and returns how many it has changed. Raises MQError."""
 
     #: May name what was answered, as ``%(target)s``.
     done: StrOrPromise
@@ -36,7 +36,7 @@ class MessageAct(Act):
         return steering.STATES[self.name]
 
 
-RELEASE = MessageAct(
+RELEASE = MessageAction(
     name="release",
     permission="release_message",
     label=_("Release from worker"),
@@ -49,7 +49,7 @@ RELEASE = MessageAct(
     ),
     harmful=True,
 )
-MOVE = MessageAct(
+MOVE = MessageAction(
     name="move",
     permission="move_message",
     label=_("Move to another queue"),
@@ -57,7 +57,7 @@ MOVE = MessageAct(
     run=lambda rows, answers, using: steering.move(rows, answers["target"], using=using),
     question=Target,
 )
-CANCEL = MessageAct(
+CANCEL = MessageAction(
     name="cancel",
     permission="cancel_message",
     label=_("Cancel and remove"),
@@ -67,14 +67,14 @@ CANCEL = MessageAct(
     warning=_("Cancelled messages are gone for good; only the history remembers them."),
     harmful=True,
 )
-DELIVER_NOW = MessageAct(
+DELIVER_NOW = MessageAction(
     name="deliver_now",
     permission="deliver_message_now",
     label=_("Deliver now"),
     done=_("Made ready now"),
     run=lambda rows, _answers, using: steering.deliver_now(rows, using=using),
 )
-RESCHEDULE = MessageAct(
+RESCHEDULE = MessageAction(
     name="reschedule",
     permission="reschedule_message",
     label=_("Reschedule"),
@@ -83,7 +83,7 @@ RESCHEDULE = MessageAct(
     question=Time,
     warning=_("Values of a last-value queue are left alone: they are never scheduled."),
 )
-PRIORITISE = MessageAct(
+PRIORITISE = MessageAction(
     name="prioritise",
     permission="prioritise_message",
     label=_("Change priority"),
@@ -91,7 +91,7 @@ PRIORITISE = MessageAct(
     run=lambda rows, answers, using: steering.prioritise(rows, answers["priority"], using=using),
     question=Priority,
 )
-RETRY = MessageAct(
+RETRY = MessageAction(
     name="retry",
     permission="retry_message",
     label=_("Retry"),
@@ -100,6 +100,6 @@ RETRY = MessageAct(
     among=dead_letters(),
 )
 
-ACTS = (RETRY, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, CANCEL)
+ACTIONS = (RETRY, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, CANCEL)
 #: By name: what an operation in the background remembers of it.
-BY_NAME = {act.name: act for act in ACTS}
+BY_NAME = {action.name: action for action in ACTIONS}

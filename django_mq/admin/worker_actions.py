@@ -1,4 +1,4 @@
-"""What an operator may tell a worker: each act with what it asks before, and the sentence it ends with."""
+"""What an operator may tell a worker: each action with what it asks before, and the sentence it ends with."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_mq.admin.acts import Act, GoneError
-from django_mq.admin.questions import Confirmation, GivenCredit
+from django_mq.admin.actions import Action, GoneError
+from django_mq.admin.forms import Confirmation, GivenCredit
 from django_mq.admin.table import alias
 from django_mq.delivery.commanding import send_command
 from django_mq.engine.worker_mode import WorkerMode
@@ -34,7 +34,7 @@ def _telling(done: StrOrPromise, mode: WorkerMode | None) -> Callable[[WorkerSes
     return tell
 
 
-QUIET = Act(
+QUIET = Action(
     name="quiet",
     permission="quiet_workersession",
     label=gettext_lazy("Be quiet"),
@@ -44,13 +44,13 @@ QUIET = Act(
         "A quiet worker finishes what it holds and takes nothing new until it is told to work again."
     ),
 )
-WORK = Act(
+WORK = Action(
     name="work",
     permission="quiet_workersession",
     label=gettext_lazy("Work again"),
     run=_telling(gettext_lazy("“%(worker)s” is told to work."), WorkerMode.WORK),
 )
-STOP = Act(
+STOP = Action(
     name="stop",
     permission="stop_workersession",
     label=gettext_lazy("Stop"),
@@ -61,7 +61,7 @@ STOP = Act(
     ),
     harmful=True,
 )
-LIMIT = Act(
+LIMIT = Action(
     name="limit",
     permission="limit_workersession",
     label=gettext_lazy("Change credit"),
@@ -69,4 +69,4 @@ LIMIT = Act(
     question=GivenCredit,
 )
 
-ACTS = (QUIET, WORK, LIMIT, STOP)
+ACTIONS = (QUIET, WORK, LIMIT, STOP)

@@ -1,4 +1,4 @@
-"""What the operator is asked before an act."""
+"""What the operator is asked before an action."""
 
 from __future__ import annotations
 

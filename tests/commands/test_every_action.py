@@ -9,7 +9,7 @@ import pytest
 from django.contrib import admin
 from django.core.management import load_command_class
 
-from django_mq.admin import message_acts, queue_acts, worker_acts
+from django_mq.admin import message_actions, queue_actions, worker_actions
 from django_mq.models import Binding, Message, Queue
 
 if TYPE_CHECKING:
@@ -78,9 +78,11 @@ def test_every_action_of_every_page_has_a_command() -> None:
 
 
 def test_every_act_is_an_action() -> None:
-    assert {act.name for act in queue_acts.ACTS} == {name for page, name in COMMANDS if page == "queue"}
-    assert {act.name for act in message_acts.ACTS} <= {name for page, name in COMMANDS if page == "message"}
-    assert {act.name for act in worker_acts.ACTS} == {name for page, name in COMMANDS if page == "workersession"}
+    assert {one.name for one in queue_actions.ACTIONS} == {name for page, name in COMMANDS if page == "queue"}
+    assert {one.name for one in message_actions.ACTIONS} <= {name for page, name in COMMANDS if page == "message"}
+    assert {act.name for act in worker_actions.ACTIONS} == {
+        name for page, name in COMMANDS if page == "workersession"
+    }
 
 
 @pytest.mark.django_db
