@@ -1,9 +1,21 @@
-"""The operator's door: queues, bindings, messages, workers, history and failures in the Django admin.
+"""The Django admin of django_mq.
 
-Lists read the tables and never touch a body; how deep the queues are is one statement a page.
-What an operator does goes through the store, which then wakes the
-consumers: no page changes a message by itself. Each action has a permission of its own, names
-what it left alone and why, and leaves a log entry.
+Lists read the tables, never a body. Actions go through the store, which wakes the consumers. Each action has a
+permission, says which rows it left alone and why, and leaves a log entry.
+
+table.py      the base class of all pages
+paginator.py  pages over tables of millions of rows
+filters.py    the filters of the lists
+columns.py    values that several pages show
+actions.py    the base class of pages with actions
+forms.py      what an action asks before
+report.py     the sentence at the end of an action, and log entries
+queues/       queues and bindings
+messages/     messages, history, failed attempts, task results
+operations/   actions on very many messages
+workers/      worker sessions and consumers
+overview/     the overview, and other pages on all queues
+pipeline/     what the Spark pipeline has written
 
 A site with an ``AdminSite`` of its own calls ``register(site)``.
 """
@@ -12,15 +24,15 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from django_mq.admin.bindings import BindingAdmin
-from django_mq.admin.history import AttemptAdmin, HistoryAdmin
-from django_mq.admin.insights import InsightAdmin
-from django_mq.admin.messages import MessageAdmin
-from django_mq.admin.operations import OperationAdmin
-from django_mq.admin.pipeline import ArchiveBatchAdmin, BulkJobAdmin
-from django_mq.admin.queues import QueueAdmin
-from django_mq.admin.task_results import TaskResultAdmin
-from django_mq.admin.workers import ConsumerAdmin, WorkerSessionAdmin
+from django_mq.admin.messages.admin import MessageAdmin
+from django_mq.admin.messages.history import AttemptAdmin, HistoryAdmin
+from django_mq.admin.messages.task_results import TaskResultAdmin
+from django_mq.admin.operations.admin import OperationAdmin
+from django_mq.admin.pipeline.admin import ArchiveBatchAdmin, BulkJobAdmin
+from django_mq.admin.pipeline.insights import InsightAdmin
+from django_mq.admin.queues.admin import QueueAdmin
+from django_mq.admin.queues.bindings import BindingAdmin
+from django_mq.admin.workers.admin import ConsumerAdmin, WorkerSessionAdmin
 from django_mq.models import (
     ArchiveBatch,
     Attempt,

@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import alias
-from django_mq.diagnosis import indexed, narrowing, slices
+from django_mq.diagnosis.messages import criteria, indexes, slices
 from django_mq.models import Attempt, Message, Queue, WorkerSession
 from django_mq.models.times import UTCNow
 
@@ -39,11 +39,11 @@ def _newest_attempts(field: str) -> Iterable[str]:
 
 def _some_dead_letters() -> list[int]:
     """Return dead letters of the newest messages; where these have none, whichever are first in their indexes."""
-    dead_letters = narrowing.by_state(Message.objects.using(alias()), indexed.DEAD_LETTERS)
+    dead_letters = criteria.by_state(Message.objects.using(alias()), indexes.DEAD_LETTERS)
     look = slices.newest(dead_letters, TYPES_SAMPLE, patience=0)
     if look.ids or look.whole:
         return look.ids
-    parts = indexed.parts({"state": indexed.DEAD_LETTERS}, alias()) or []
+    parts = indexes.parts({"state": indexes.DEAD_LETTERS}, alias()) or []
     return [key for part in parts for key in part[:TYPES_SAMPLE]][:TYPES_SAMPLE]
 
 
@@ -72,18 +72,18 @@ class StateFilter(Filter):
     """One state, or dead letters wherever they are."""
 
     title, parameter_name = _("state"), "state"
-    narrowed = staticmethod(narrowing.by_state)
+    narrowed = staticmethod(criteria.by_state)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         states = [(str(value), label) for value, label in Message.Status.choices]
-        return [*states, (indexed.DEAD_LETTERS, _("dead letters, also in dead-letter queues"))]
+        return [*states, (indexes.DEAD_LETTERS, _("dead letters, also in dead-letter queues"))]
 
 
 class QueueFilter(Filter):
     """One queue, by name."""
 
     title, parameter_name = _("queue"), "queue"
-    narrowed = staticmethod(narrowing.by_queue)
+    narrowed = staticmethod(criteria.by_queue)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         return [(name, name) for name in Queue.objects.using(alias()).values_list("name", flat=True)]
@@ -118,7 +118,7 @@ class PriorityFilter(Filter):
     """One priority, 9 first."""
 
     title, parameter_name = _("priority"), "priority"
-    narrowed = staticmethod(narrowing.by_priority)
+    narrowed = staticmethod(criteria.by_priority)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         return [(str(priority), str(priority)) for priority in range(9, -1, -1)]
@@ -128,10 +128,10 @@ class AttemptsFilter(Filter):
     """How often a message has failed."""
 
     title, parameter_name = _("failed attempts"), "attempts"
-    narrowed = staticmethod(narrowing.by_attempts)
+    narrowed = staticmethod(criteria.by_attempts)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        none, *borders = narrowing.ATTEMPTS
+        none, *borders = criteria.ATTEMPTS
         return [(none, _("none")), *((border, _("%s or more") % border) for border in borders)]
 
 
@@ -139,7 +139,7 @@ class WorkerFilter(Filter):
     """What one worker session holds."""
 
     title, parameter_name = _("worker"), "worker"
-    narrowed = staticmethod(narrowing.by_worker)
+    narrowed = staticmethod(criteria.by_worker)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         newest = WorkerSession.objects.using(alias()).order_by("-id").values_list("pk", "name")[:CHOICES]
@@ -157,7 +157,7 @@ class ErrorFilter(Filter):
     """Why messages are dead; offered are the reasons of the newest dead letters."""
 
     title, parameter_name = _("reason"), "reason"
-    narrowed = staticmethod(narrowing.by_reason)
+    narrowed = staticmethod(criteria.by_reason)
 
     def found(self, model: type[Any]) -> Iterable[str]:
         newest = Message.objects.using(alias()).filter(pk__in=_some_dead_letters()).order_by()
@@ -173,7 +173,7 @@ class ExceptionFilter(Filter):
         return _newest_attempts("error")
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return rows.filter(error=value) if rows.model is Attempt else narrowing.by_error(rows, value)
+        return rows.filter(error=value) if rows.model is Attempt else criteria.by_error(rows, value)
 
 
 class FailingWorkerFilter(Filter):
@@ -221,14 +221,14 @@ class PublishedFilter(Filter):
         ]
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return narrowing.by_age(rows, value, datetime.now(UTC))
+        return criteria.by_age(rows, value, datetime.now(UTC))
 
 
 class BeforeFilter(Filter):
     """What an earlier look has not come to; offered only where the address asks for it."""
 
     title, parameter_name = _("where to look"), slices.BEFORE
-    narrowed = staticmethod(narrowing.by_end)
+    narrowed = staticmethod(criteria.by_end)
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         asked = [key for key in request.GET.getlist(slices.BEFORE) if key.isdecimal()]
@@ -272,7 +272,7 @@ class SpanFilter(admin.ListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         since, until = (self.given.get(name, "") for name in self.names)
-        return narrowing.by_span(queryset, self.field, since, until)
+        return criteria.by_span(queryset, self.field, since, until)
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
         """Yield the one form: its fields, and the rest of the address as hidden ones."""
@@ -286,7 +286,7 @@ class SpanFilter(admin.ListFilter):
                 "id": f"mq-{name}",
                 "label": label,
                 "value": self.given.get(name, ""),
-                "broken": bool(self.given.get(name)) and narrowing.moment(self.given[name]) is None,
+                "broken": bool(self.given.get(name)) and criteria.moment(self.given[name]) is None,
             }
             for name, label in zip(self.names, labels, strict=True)
         ]

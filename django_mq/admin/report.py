@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_mq.admin import columns
-from django_mq.diagnosis import narrowing
+from django_mq.diagnosis.messages import criteria
 from django_mq.models import Message, Operation
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from django.db.models import Model
     from django.http import HttpRequest
 
-    from django_mq.admin.message_actions import MessageAction
-    from django_mq.admin.selection import Selection
+    from django_mq.admin.messages.actions import MessageAction
+    from django_mq.admin.messages.selection import Selection
 
 #: Message ids named by one log entry.
 LOGGED_IDS = 100
@@ -76,7 +76,7 @@ def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
     if chosen.cut:
         number, whole = chosen.count(columns.COUNTED)
         count = columns.shown(number, more=not whole)
-        which = json.dumps(narrowing.known(request.GET.dict()))
+        which = json.dumps(criteria.known(request.GET.dict()))
     else:
         count = str(len(chosen.messages))
         which = ", ".join(str(message.message_id) for message in chosen.messages[:LOGGED_IDS])

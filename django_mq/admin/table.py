@@ -20,9 +20,9 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
 from django_mq import conf
-from django_mq.admin.paging import BoundedChangeList, BoundedPaginator, with_ids_only
-from django_mq.diagnosis import slices
-from django_mq.diagnosis.terms import identified
+from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator, with_ids_only
+from django_mq.diagnosis.messages import slices
+from django_mq.diagnosis.messages.terms import identified
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from django_mq import conf
-from django_mq.diagnosis.health import Demands, Probe
+from django_mq.diagnosis.state.health import Demands, Probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from django_mq import conf
-from django_mq.diagnosis.naming import meant
+from django_mq.diagnosis.messages.queue_names import meant
 from django_mq.errors import MQError, UnknownQueue
 from django_mq.management.arguments import UsageError
 from django_mq.management.completion import offer_queues

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connections
 
 from django_mq import conf
-from django_mq.diagnosis.naming import names_of_queues
+from django_mq.diagnosis.messages.queue_names import names_of_queues
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -10,9 +10,9 @@ from uuid import UUID
 from django.db.models import Q
 
 from django_mq.delivery.validation import read_time
-from django_mq.diagnosis.choosing import Choice
-from django_mq.diagnosis.naming import check_names
-from django_mq.diagnosis.overview import COUNT_LIMIT
+from django_mq.diagnosis.messages.choice import Choice
+from django_mq.diagnosis.messages.queue_names import check_names
+from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.engine.states import State
 from django_mq.errors import MQError
 from django_mq.management.arguments import UsageError, add_dry_run, add_json, at_least_one

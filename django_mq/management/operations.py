@@ -18,6 +18,6 @@ def take_over(alias: str, halted: Callable[[], bool] = bool) -> tuple[int, list[
     """
     if not apps.is_installed("django.contrib.admin"):
         return 0, []
-    from django_mq.admin import background  # noqa: PLC0415 - cannot be imported without the admin
+    from django_mq.admin.operations import runner  # noqa: PLC0415 - cannot be imported without the admin
 
-    return background.take_over(using=alias, halted=halted)
+    return runner.take_over(using=alias, halted=halted)

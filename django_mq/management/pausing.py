@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq import api
-from django_mq.diagnosis.naming import check_names
+from django_mq.diagnosis.messages.queue_names import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.diagnosis.copying import TRACE_CONTEXT
+from django_mq.diagnosis.messages.copies import TRACE_CONTEXT
 from django_mq.errors import PipelineError
 from django_mq.models import Queue
 from django_mq.pipeline.archive.reading import archived

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from django_mq.admin.message_actions import RETRY
+from django_mq.admin.messages.actions import RETRY
 from django_mq.models import Consumer, Message, Operation, Queue
 from tests.admin.browser import ANY_NUMBER, browsing, log_in
 from tests.admin.conftest import list_of, page_of, run_action

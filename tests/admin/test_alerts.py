@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.utils import timezone
 
-from django_mq.admin.alerts import sentence
-from django_mq.diagnosis.alerts import Alert, Kind, alerts, is_full
-from django_mq.diagnosis.fleet import Subscription, Use, Worker
-from django_mq.diagnosis.overview import COUNT_LIMIT, QueueState
-from django_mq.diagnosis.series import NOBODY, Rates
+from django_mq.admin.overview.alerts import sentence
+from django_mq.diagnosis.state.alerts import Alert, Kind, alerts, is_full
+from django_mq.diagnosis.state.fleet import Subscription, Use, Worker
+from django_mq.diagnosis.state.overview import COUNT_LIMIT, QueueState
+from django_mq.diagnosis.state.series import NOBODY, Rates
 from django_mq.models import Message, Rollup
 from tests.admin.conftest import list_of, page_of
 

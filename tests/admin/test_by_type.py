@@ -12,8 +12,8 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.admin import by_type as page_of_types
-from django_mq.diagnosis import by_type
+from django_mq.admin.overview import by_type as page_of_types
+from django_mq.diagnosis.state import by_type
 from django_mq.models import Attempt, History
 from tests.admin.conftest import list_of
 

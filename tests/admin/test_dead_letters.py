@@ -11,7 +11,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.admin.failures import WORDS
+from django_mq.admin.messages.failures import WORDS
 from django_mq.models import Message
 from tests.admin.conftest import list_of
 

@@ -55,7 +55,7 @@ def test_selected_messages_are_downloaded(site: str, browse: Client, make: Make)
 def test_all_that_match_the_filters_are_downloaded(
     site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_mq.admin.selection.LIMIT", 2)
+    monkeypatch.setattr("django_mq.admin.messages.selection.LIMIT", 2)
     rows = [make.message(DEAD, type="bill", body=b"%d" % number) for number in range(5)]
     make.message(DEAD, type="other")
 
@@ -103,7 +103,7 @@ def test_the_page_of_a_message_offers_all_of_its_body(browse: Client, make: Make
 def test_an_asynchronous_server_is_sent_it_piece_by_piece(
     operator: User, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_mq.admin.downloads.PIECE", 1)
+    monkeypatch.setattr("django_mq.admin.messages.downloads.PIECE", 1)
     rows = [make.message(body=b"%d" % number) for number in range(3)]
     client = AsyncClient()
     client.force_login(operator)

@@ -10,7 +10,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.diagnosis import narrowing
+from django_mq.diagnosis.messages import criteria
 from django_mq.models import Attempt, History, Message
 from tests.admin.conftest import list_of, page_of
 
@@ -74,7 +74,7 @@ def test_an_operation_takes_the_same_span(site: str, make: Make) -> None:
         make.message(type=str(day), published_at=at(f"2026-05-0{day}T12:00"))
     address = {"since": "2026-05-02T00:00", "until": "2026-05-03T00:00", "order": "delivery", "p": "2"}
 
-    found = narrowing.narrowed(Message.objects.using(site), narrowing.known(address), timezone.now())
+    found = criteria.narrowed(Message.objects.using(site), criteria.known(address), timezone.now())
 
     assert [row.type for row in found] == ["2"]
 

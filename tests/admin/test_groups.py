@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.diagnosis import groups
+from django_mq.diagnosis.state import groups
 from django_mq.models import Message, Ownership
 from tests.admin.conftest import page_of
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_mq.admin import log
+from django_mq.admin.overview import log
 from django_mq.models import Message
 from tests.admin.conftest import list_of, page_of, run_action
 

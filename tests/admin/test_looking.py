@@ -11,8 +11,8 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.admin import background
-from django_mq.diagnosis import indexed, looking, narrowing, slices
+from django_mq.admin.operations import runner
+from django_mq.diagnosis.messages import criteria, finder, indexes, slices
 from django_mq.models import Message, Operation
 from tests.admin.conftest import list_of, run_action
 
@@ -43,7 +43,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def all_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """No state and no queue has so few messages that each is looked at."""
-    monkeypatch.setattr(indexed, "FEW", 1)
+    monkeypatch.setattr(indexes, "FEW", 1)
 
 
 def types(page: Any) -> list[str]:
@@ -149,12 +149,12 @@ def test_a_list_shows_what_its_filters_say_however_it_looks(
     for few, state, queue, type_ in product(
         (1, 5_000), ("", "0", "1", "2", "3", "letters", "9"), ("", "a", "letters", "none"), ("", "1")
     ):
-        monkeypatch.setattr(indexed, "FEW", few)
-        filters = narrowing.known({"state": state, "queue": queue, "type": type_})
+        monkeypatch.setattr(indexes, "FEW", few)
+        filters = criteria.known({"state": state, "queue": queue, "type": type_})
         rows = Message.objects.using(site).order_by("-id")
         for name, value in filters.items():
-            rows = narrowing.FILTERS[name](rows, value)
-        look = looking.of_messages(rows, filters, 100, timezone.now())
+            rows = criteria.FILTERS[name](rows, value)
+        look = finder.of_messages(rows, filters, 100, timezone.now())
         assert look.ids == [row.pk for row in reversed(made) if fits(row, state, queue, type_)], (few, filters)
         assert look.whole
 
@@ -176,7 +176,7 @@ def test_a_reason_is_found_in_a_dead_letter_queue_too(site: str, browse: Client,
 def test_only_the_newest_failed_attempts_are_looked_at_and_it_says_so(
     site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "ATTEMPTS", 2)
+    monkeypatch.setattr(finder, "ATTEMPTS", 2)
     for name in ("old", "task", "new"):
         message = make.message(type=name, correlation_id=str(uuid4()))
         make.attempt(message_id=None, correlation_id=message.correlation_id, error="KeyError")
@@ -191,7 +191,7 @@ def test_only_the_newest_failed_attempts_are_looked_at_and_it_says_so(
 def test_filters_look_among_the_first_to_be_delivered_and_it_says_so(
     site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "LINE", 3)
+    monkeypatch.setattr(finder, "LINE", 3)
     for level, name in ((9, "b"), (8, "a"), (7, "b"), (6, "b")):
         make.message(level=level, type=name, priority=level)
     line = {"queue": "orders", "state": "1", "order": "delivery"}
@@ -220,7 +220,7 @@ def test_an_act_on_all_that_match_finds_those_that_the_page_had_no_patience_for(
     operation = Operation.objects.get()
 
     assert "1+ messages, in the background" in asked.content.decode()
-    background.run(operation.pk, using=site)
+    runner.run(operation.pk, using=site)
     assert not Message.objects.filter(type="rare").exists()
     assert Message.objects.count() == 4
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.management import call_command
 
-from django_mq.diagnosis.masking import HIDDEN, hide_keys
+from django_mq.diagnosis.messages.masking import HIDDEN, hide_keys
 from tests.admin.conftest import list_of, page_of
 
 if TYPE_CHECKING:

@@ -83,7 +83,7 @@ def test_the_list_fetches_no_body_and_no_headers(site: str, browse: Client, make
 def test_the_list_counts_up_to_a_bound(
     site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_mq.admin.paging.COUNT_LIMIT", 2)
+    monkeypatch.setattr("django_mq.admin.paginator.COUNT_LIMIT", 2)
     for _ in range(3):
         make.message()
 
@@ -96,8 +96,8 @@ def test_the_list_counts_up_to_a_bound(
 def test_more_is_counted_as_one_goes_on(
     site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_mq.admin.paging.COUNT_STEP", 2)
-    monkeypatch.setattr("django_mq.admin.messages.MessageAdmin.list_per_page", 1)
+    monkeypatch.setattr("django_mq.admin.paginator.COUNT_STEP", 2)
+    monkeypatch.setattr("django_mq.admin.messages.admin.MessageAdmin.list_per_page", 1)
     made = [make.message() for _ in range(6)]
 
     pages = [browse.get(list_of("message"), {"p": number}) for number in (1, 2, 4, 6)]
@@ -305,7 +305,7 @@ def test_messages_are_found_by_a_header(site: str, browse: Client, make: Make, t
 def test_a_header_is_looked_for_among_the_newest_only(
     site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_mq.diagnosis.terms.HEADER_SAMPLE", 2)
+    monkeypatch.setattr("django_mq.diagnosis.messages.terms.HEADER_SAMPLE", 2)
     for number in range(3):
         make.message(type=str(number), headers={"tenant": "acme"})
 

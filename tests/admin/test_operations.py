@@ -18,9 +18,10 @@ from django.db import OperationalError, connections
 from django.urls import path
 from django.utils import timezone
 
-from django_mq.admin import background, register
-from django_mq.admin.message_actions import CANCEL, MOVE, PRIORITISE, RESCHEDULE, RETRY
-from django_mq.admin.messages import MessageAdmin
+from django_mq.admin import register
+from django_mq.admin.messages.actions import CANCEL, MOVE, PRIORITISE, RESCHEDULE, RETRY
+from django_mq.admin.messages.admin import MessageAdmin
+from django_mq.admin.operations import runner
 from django_mq.engine.claim import STALLED_SECONDS
 from django_mq.models import Message, Operation
 from tests.admin.conftest import list_of, page_of, run_action, said
@@ -42,18 +43,18 @@ LATER = datetime(2131, 5, 31, 18, tzinfo=UTC)
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch, operator: User) -> None:
     """A page waits for two messages, a batch has three."""
-    monkeypatch.setattr("django_mq.admin.selection.LIMIT", 2)
-    monkeypatch.setattr(background, "BATCH", 3)
+    monkeypatch.setattr("django_mq.admin.messages.selection.LIMIT", 2)
+    monkeypatch.setattr(runner, "BATCH", 3)
 
 
 def begin(act_: Any = RETRY, filters: dict[str, str] | None = None, **answers: Any) -> Operation:
     """Write an operation down. Its thread waits for a commit that these tests never make."""
-    return background.begin(act_, filters or {}, answers, user_name="operator")
+    return runner.begin(act_, filters or {}, answers, user_name="operator")
 
 
 def finished(operation: Operation, site: str) -> Operation:
     """Run it to its end, here."""
-    background.run(operation.pk, using=site)
+    runner.run(operation.pk, using=site)
     operation.refresh_from_db()
     return operation
 
@@ -268,8 +269,8 @@ def test_what_has_stalled_is_taken_over_and_nothing_else(site: str, make: Make) 
     for operation in (dead, broken, newer):
         stall(operation)
 
-    assert background.take_over(using=site) == (1, [broken.pk, newer.pk])
-    assert background.take_over(using=site) == (0, [broken.pk, newer.pk])
+    assert runner.take_over(using=site) == (1, [broken.pk, newer.pk])
+    assert runner.take_over(using=site) == (0, [broken.pk, newer.pk])
 
     found = {operation.pk: operation.status for operation in Operation.objects.all()}
     # What a later version of this package has written is left to it.
@@ -283,11 +284,11 @@ def test_what_is_taken_over_ends_where_its_user_may_no_longer_do_it(
 ) -> None:
     login_with("cancel_message")
     make.message()
-    operation = background.begin(CANCEL, {}, {}, user_name="reader")
+    operation = runner.begin(CANCEL, {}, {}, user_name="reader")
     stall(operation)
     User.objects.get(username="reader").user_permissions.clear()
 
-    background.take_over(using=site)
+    runner.take_over(using=site)
 
     operation.refresh_from_db()
     assert (operation.status, Message.objects.count()) == ("failed", 1)
@@ -299,12 +300,12 @@ def test_a_process_that_is_told_to_end_leaves_the_rest_to_others(site: str, make
     operation = begin(CANCEL)
     asked = iter((False, True))
 
-    background.run(operation.pk, using=site, halted=lambda: next(asked))
+    runner.run(operation.pk, using=site, halted=lambda: next(asked))
     operation.refresh_from_db()
     assert (operation.status, operation.tried, Message.objects.count()) == ("running", 3, 2)
 
     stall(operation)
-    background.take_over(using=site)
+    runner.take_over(using=site)
     operation.refresh_from_db()
     assert (operation.status, operation.tried, operation.changed) == ("done", 5, 5)
 
@@ -312,7 +313,7 @@ def test_a_process_that_is_told_to_end_leaves_the_rest_to_others(site: str, make
 def test_where_few_of_many_match_each_look_is_progress(
     site: str, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "SLICE", 4)
+    monkeypatch.setattr(runner, "SLICE", 4)
     for number in range(17):
         make.message(type="rare" if number % 15 == 1 else "usual")
     operation = begin(CANCEL, {"type": "rare"})
@@ -335,7 +336,7 @@ def test_it_ends_when_its_user_may_no_longer_do_it(
     login_with("view_message", "cancel_message")
     for _ in range(5):
         make.message()
-    operation = background.begin(CANCEL, {}, {}, user_name="reader")
+    operation = runner.begin(CANCEL, {}, {}, user_name="reader")
 
     with before(BATCH_ENDS, site, User.objects.get(username="reader").user_permissions.clear):
         finished(operation, site)
@@ -360,7 +361,7 @@ def test_it_does_nothing_for_a_user_who_is_gone(change: dict[str, Any], site: st
 def test_who_goes_on_with_it_answers_for_it(site: str, login_with: Callable[..., Client], make: Make) -> None:
     make.message(DEAD)
     operation = begin()
-    background.stop(operation)
+    runner.stop(operation)
     User.objects.filter(username="operator").delete()
     client = login_with("view_operation", "retry_message")
 
@@ -387,12 +388,12 @@ def test_a_batch_and_its_count_are_one(site: str, make: Make) -> None:
     operation = begin(CANCEL)
 
     with before(BATCH_ENDS, site, fail_with(ZeroDivisionError("gone"))), pytest.raises(ZeroDivisionError):
-        background.run(operation.pk, using=site)
+        runner.run(operation.pk, using=site)
     operation.refresh_from_db()
     assert (operation.status, operation.error) == ("failed", "ZeroDivisionError: gone")
     assert (operation.tried, operation.changed, Message.objects.count()) == (0, 0, 5)
 
-    background.go_on(operation, "operator")
+    runner.go_on(operation, "operator")
     finished(operation, site)
     assert (operation.status, operation.tried, operation.changed) == ("done", 5, 5)
 
@@ -418,7 +419,7 @@ def test_a_process_that_stood_still_does_no_batch_of_an_operation_that_was_taken
 
     def go_on() -> None:
         stall(operation)
-        background.run(operation.pk, using=site)
+        runner.run(operation.pk, using=site)
 
     with before(BATCH_BEGINS, site, go_on):
         finished(operation, site)
@@ -480,7 +481,7 @@ def test_all_that_match_are_never_more_than_a_sites_own_list_shows(
     assert "Nothing was done" in said(refused)[0]
     assert Message.objects.count() == 5
 
-    monkeypatch.setattr("django_mq.admin.selection.LIMIT", 4)
+    monkeypatch.setattr("django_mq.admin.messages.selection.LIMIT", 4)
     browse.post(address, data)
     assert not Operation.objects.exists()
     assert Message.objects.get() == rows[0]

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from django_mq.admin.charts import Line, draw, figure, path, scale_end
+from django_mq.admin.overview.charts import Line, draw, figure, path, scale_end
 from django_mq.models import Consumer, Message, Rollup
 from tests.admin.browser import ANY_NUMBER, browsing, log_in, picture
 from tests.admin.conftest import list_of
@@ -284,7 +284,7 @@ def test_the_page_renews_itself_until_told_to_stand_still(
 def test_of_very_many_queues_the_page_shows_those_that_need_a_look_and_the_chosen_one(
     site: str, browse: Client, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_mq.admin.overview.MOST_ROWS", 2)
+    monkeypatch.setattr("django_mq.admin.overview.page.MOST_ROWS", 2)
     for name in ("a", "b", "c"):
         make.queue(name)
     make.message(queue=make.queue("late"), published_at=timezone.now() - timedelta(hours=1))

@@ -194,7 +194,7 @@ def test_without_the_permission_to_view_an_act_cannot_be_reached(
 def test_an_operation_on_all_that_match_takes_the_same_permission(
     case: Case, login_with: Callable[..., Client], make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_mq.admin.selection.LIMIT", 1)
+    monkeypatch.setattr("django_mq.admin.messages.selection.LIMIT", 1)
     chosen = [case.row(make) for _ in range(3)]
     make.queue("elsewhere")
     answers = {"action": case.name, "select_across": "1", "_selected_action": [chosen[0].pk], "confirmed": "yes"}

@@ -14,8 +14,8 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.admin import background
-from django_mq.diagnosis import indexed, slices
+from django_mq.admin.operations import runner
+from django_mq.diagnosis.messages import indexes, slices
 from django_mq.models import Message, Operation
 from tests.admin.conftest import beside_default, list_of
 from tests.stores.test_query_plans import filled
@@ -84,7 +84,7 @@ def test_what_few_messages_match_is_found_by_an_index(many: str, browse: Client,
 def test_what_indexes_tell_is_read_from_them_and_not_sorted(
     many: str, filters: dict[str, str], names: tuple[str, ...]
 ) -> None:
-    read = [plan_of(part[:10]) for part in indexed.parts(filters, many) or []]
+    read = [plan_of(part[:10]) for part in indexes.parts(filters, many) or []]
 
     assert [name for name, plan in zip(names, read, strict=False) if f"django_mq_message_{name}" not in plan] == []
     if "worker" not in filters:  # what one worker holds is little
@@ -97,7 +97,7 @@ def test_the_newest_of_a_state_are_sorted_out_of_its_index_and_not_looked_for_am
 ) -> None:
     """Walking back through all messages is quick where the newest are in that state, and endless where none is."""
     name = {"0": "due", "1": "ready", "3": "dead"}[state]
-    [part] = indexed.parts({"state": state}, many) or []
+    [part] = indexes.parts({"state": state}, many) or []
 
     read = plan_of(part.order_by((F("pk") + 0).desc())[:1000])
 
@@ -127,7 +127,7 @@ def test_a_finished_message_is_found_by_the_index_of_its_id(many: str, browse: C
 def test_each_batch_of_an_operation_goes_on_from_the_last_one(many: str, state: str, act: str) -> None:
     operation = Operation(act=act, filters={"state": state}, cursor=9000, newest=19_000, created_at=timezone.now())
 
-    read = plan_of(background.rows_of(operation, many).filter(pk__lte=19_000)[: background.BATCH])
+    read = plan_of(runner.rows_of(operation, many).filter(pk__lte=19_000)[: runner.BATCH])
 
     assert "django_mq_message_pkey" in read or "INTEGER PRIMARY KEY" in read
     assert "Sort" not in read

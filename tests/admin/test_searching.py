@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from django_mq.diagnosis import terms
+from django_mq.diagnosis.messages import terms
 from tests.admin.conftest import list_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_mq.admin.workers import Situation
+from django_mq.admin.workers.admin import Situation
 from django_mq.models import Consumer
 from tests.admin.conftest import list_of, page_of, run_action, said
 

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from django_mq.api import pause, publish
 from django_mq.delivery.queues import declare
-from django_mq.diagnosis import database as database_questions
+from django_mq.diagnosis.doctor import database as database_questions
 from django_mq.models import Message, Operation, Queue, WorkerSession
 from django_mq.stores.records import ClaimRequest, SessionInfo
 from django_mq.stores.registry import shared_store

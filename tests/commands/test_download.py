@@ -15,7 +15,7 @@ from django.db import connections
 
 from django_mq.api import OutgoingMessage, publish, publish_many
 from django_mq.delivery.queues import declare
-from django_mq.diagnosis import downloading
+from django_mq.diagnosis.messages import exports
 from django_mq.errors import MQError
 from django_mq.models import Message
 from django_mq.stores.registry import shared_store
@@ -76,7 +76,7 @@ def test_reading_little_by_little_leaves_nothing_out(
     form: list[str], database: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"SLICE": 7, "BATCH": 3, "BATCH_BYTES": 20}.items():
-        monkeypatch.setattr(downloading, name, value)
+        monkeypatch.setattr(exports, name, value)
     publish_many([OutgoingMessage(queue="orders", body="x" * (number % 4) * 9) for number in range(30)])
 
     printed = run("mq_download", *form)
@@ -104,7 +104,7 @@ def test_no_cell_is_a_formula(start: str, database: str, run: Run) -> None:
     [row] = cells(run("mq_download", "--csv"))
 
     assert {row[name] for name in ("body", "type", "correlation_id")} == {f"'{formula}"}
-    assert not [value for value in row.values() if value[:1] in downloading.FORMULA]
+    assert not [value for value in row.values() if value[:1] in exports.FORMULA]
 
 
 def test_a_spreadsheet_has_the_values_of_the_objects(database: str, run: Run) -> None:
@@ -167,12 +167,12 @@ def test_what_is_hidden_is_not_in_the_file(database: str, run: Run, settings: Se
 
 def test_large_bodies_are_never_in_memory_together(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     size = 500_000
-    monkeypatch.setattr(downloading, "BATCH_BYTES", size)
+    monkeypatch.setattr(exports, "BATCH_BYTES", size)
     publish_many([("orders", "x" * size) for _ in range(20)])
     rows = Message.objects.using(database)
     tracemalloc.start()
 
-    lengths = [len(line) for line in downloading.json_lines(rows)]
+    lengths = [len(line) for line in exports.json_lines(rows)]
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -181,9 +181,9 @@ def test_large_bodies_are_never_in_memory_together(database: str, monkeypatch: p
 
 
 def test_what_comes_meanwhile_is_left_out(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloading, "SLICE", 1)
+    monkeypatch.setattr(exports, "SLICE", 1)
     publish_many([("orders", 0), ("orders", 1)])
-    lines = downloading.json_lines(Message.objects.using(database))
+    lines = exports.json_lines(Message.objects.using(database))
 
     seen = [json.loads(next(lines))["body"]]
     publish("orders", 2)

@@ -9,7 +9,9 @@ import pytest
 from django.contrib import admin
 from django.core.management import load_command_class
 
-from django_mq.admin import message_actions, queue_actions, worker_actions
+from django_mq.admin.messages import actions as message_actions
+from django_mq.admin.queues import actions as queue_actions
+from django_mq.admin.workers import actions as worker_actions
 from django_mq.models import Binding, Message, Queue
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from django.db.models import F
 
 from django_mq.api import pause, publish, publish_many
 from django_mq.delivery.queues import declare
-from django_mq.diagnosis import overview
+from django_mq.diagnosis.state import overview
 from django_mq.management.commands import mq_queues
 from django_mq.management.tables import span
 from django_mq.models import Message, Queue

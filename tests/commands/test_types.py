@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from django_mq.delivery.queues import declare
-from django_mq.diagnosis import by_type
+from django_mq.diagnosis.state import by_type
 from django_mq.models import Attempt, History
 from django_mq.stores.registry import shared_store
 

@@ -12,9 +12,10 @@ from django.db import connections
 from django.test import RequestFactory
 from django.urls import reverse
 
-from django_mq.diagnosis import environment, in_time
-from django_mq.diagnosis.findings import Level
-from django_mq.diagnosis.health import Demands, Probe
+from django_mq.diagnosis.doctor import environment
+from django_mq.diagnosis.doctor.findings import Level
+from django_mq.diagnosis.state import question
+from django_mq.diagnosis.state.health import Demands, Probe
 from django_mq.integrations.health import health_page
 from django_mq.integrations.prometheus.collector import QueueCollector
 from tests.settings.databases import to_url
@@ -45,7 +46,7 @@ def site(postgresql_server: PostgreSQL, settings: Settings, django_db_blocker: D
 @pytest.fixture(autouse=True)
 def nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that stands still for long is no reason to ask a second time."""
-    monkeypatch.setattr(in_time, "LOST_SECONDS", float("inf"))
+    monkeypatch.setattr(question, "LOST_SECONDS", float("inf"))
 
 
 def test_a_frozen_database_is_reported_in_time_and_well_when_it_goes_on(

@@ -14,8 +14,7 @@ from django.test import RequestFactory
 
 from django_mq.api import publish
 from django_mq.delivery.queues import declare
-from django_mq.diagnosis import in_time
-from django_mq.diagnosis.in_time import Question
+from django_mq.diagnosis.state.question import MOST_THREADS, Question
 from django_mq.errors import StoreUnavailable
 from django_mq.integrations.health import health_page
 from django_mq.stores.registry import shared_store
@@ -124,7 +123,7 @@ def test_patience_has_an_end_and_an_answer_that_comes_later_is_given(gate: Gate)
 
 
 def test_who_comes_to_a_question_that_hangs_is_told_at_once(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_time, "LOST_SECONDS", float("inf"))
+    monkeypatch.setattr("django_mq.diagnosis.state.question.LOST_SECONDS", float("inf"))
     question = Question(gate)
     with pytest.raises(StoreUnavailable):
         question.answer("default", patience_seconds=0.01)
@@ -138,14 +137,14 @@ def test_who_comes_to_a_question_that_hangs_is_told_at_once(gate: Gate, monkeypa
 
 
 def test_those_who_wait_for_ever_are_few(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_time, "LOST_SECONDS", 0)
+    monkeypatch.setattr("django_mq.diagnosis.state.question.LOST_SECONDS", 0)
     question = Question(gate)
 
     for _ in range(10):
         with pytest.raises(StoreUnavailable):
             question.answer("default", patience_seconds=0.01)
 
-    wait_until(lambda: gate.asked._value == in_time.MOST_THREADS)
+    wait_until(lambda: gate.asked._value == MOST_THREADS)
     gate.open.set()
     assert question.answer("default", patience_seconds=PATIENCE_SECONDS) == 7
 

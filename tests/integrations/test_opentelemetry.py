@@ -19,7 +19,7 @@ from django_mq.delivery.executing import Attempt
 from django_mq.delivery.handlers import Handler
 from django_mq.delivery.queues import declare
 from django_mq.delivery.redriving import redrive
-from django_mq.diagnosis.copying import copy_of
+from django_mq.diagnosis.messages.copies import copy_of
 from django_mq.integrations.opentelemetry import instrument, uninstrument
 from django_mq.models import Message
 from django_mq.stores.records import ClaimRequest, SessionInfo

@@ -15,7 +15,7 @@ from django.utils.formats import date_format
 from django.utils.timezone import get_default_timezone, localtime
 
 from django_mq.api import publish
-from django_mq.diagnosis.series import recent_rates
+from django_mq.diagnosis.state.series import recent_rates
 from django_mq.engine.verdict import Verdict
 from django_mq.models import Attempt, History, Message, WorkerSession
 from django_mq.models.times import UTCDate, UTCNow

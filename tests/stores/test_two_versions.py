@@ -15,7 +15,7 @@ import pytest
 from django.db.migrations.loader import MigrationLoader
 
 from django_mq import models
-from django_mq.diagnosis.fleet import fleet
+from django_mq.diagnosis.state.fleet import fleet
 from django_mq.engine.states import State
 from django_mq.engine.verdict import Verdict
 from django_mq.stores.registry import shared_store

@@ -136,7 +136,7 @@ def doors() -> None:
 
     from django_mq.api import pause, publish, publish_many, resume
     from django_mq.delivery.binding import bind
-    from django_mq.diagnosis.overview import overview
+    from django_mq.diagnosis.state.overview import overview
     from django_mq.errors import DuplicateMessage, InvalidMessage, QueueFull
     from django_mq.stores.registry import shared_store
     from tests.stores.builders import declare

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.registry import Collector
 
 from django_mq import conf
-from django_mq.diagnosis.in_time import Question
+from django_mq.diagnosis.state.question import Question
 from django_mq.errors import MQError
 from django_mq.integrations.prometheus.figures import read, up
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import GaugeMetricFamily
 
-from django_mq.diagnosis.fleet import fleet
-from django_mq.diagnosis.overview import oldest_claims, overview
-from django_mq.diagnosis.series import Spans, recent_rates, summed_up_seconds
+from django_mq.diagnosis.state.fleet import fleet
+from django_mq.diagnosis.state.overview import oldest_claims, overview
+from django_mq.diagnosis.state.series import Spans, recent_rates, summed_up_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from prometheus_client.core import Metric
 
-    from django_mq.diagnosis.fleet import Worker
-    from django_mq.diagnosis.overview import QueueState
-    from django_mq.diagnosis.series import Recent
+    from django_mq.diagnosis.state.fleet import Worker
+    from django_mq.diagnosis.state.overview import QueueState
+    from django_mq.diagnosis.state.series import Recent
 
 #: The most queues with series of their own, those with alerts first: series burden the server that scrapes.
 MOST_QUEUES = 500

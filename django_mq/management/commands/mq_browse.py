@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from django_mq.api import browse
-from django_mq.diagnosis import masking
-from django_mq.diagnosis.readable import as_json, seen_body
+from django_mq.diagnosis.messages import masking
+from django_mq.diagnosis.messages.json_objects import as_json, seen_body
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
 from django_mq.management.arguments import at_least_one
 from django_mq.management.command import MQCommand

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import DEFAULT_DB_ALIAS
 
-from django_mq.diagnosis.doctor import examine
-from django_mq.diagnosis.findings import Level
+from django_mq.diagnosis.doctor.examination import examine
+from django_mq.diagnosis.doctor.findings import Level
 from django_mq.errors import ConfigurationError
 from django_mq.management.arguments import add_json, more_than_zero
 from django_mq.management.command import MQCommand
@@ -17,7 +17,7 @@ from django_mq.management.tables import printable
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from django_mq.diagnosis.findings import Finding
+    from django_mq.diagnosis.doctor.findings import Finding
 
 
 class Command(MQCommand):

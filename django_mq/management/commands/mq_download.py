@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django_mq.diagnosis.downloading import csv_lines, json_lines
-from django_mq.diagnosis.indexed import DEAD_LETTERS
-from django_mq.diagnosis.narrowing import narrowed
+from django_mq.diagnosis.messages.criteria import narrowed
+from django_mq.diagnosis.messages.exports import csv_lines, json_lines
+from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED
 from django_mq.management.arguments import at_least_one
 from django_mq.management.command import MQCommand

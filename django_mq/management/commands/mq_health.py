@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django_mq.diagnosis.health import Demands, Probe
+from django_mq.diagnosis.state.health import Demands, Probe
 from django_mq.management.arguments import add_json, finite, more_than_zero
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable

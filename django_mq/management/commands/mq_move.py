@@ -10,8 +10,8 @@ from django.db.models import Q
 
 from django_mq.delivery import steering
 from django_mq.delivery.moving import ORDER, count_movable, move_all
-from django_mq.diagnosis.naming import check_names
-from django_mq.diagnosis.overview import COUNT_LIMIT
+from django_mq.diagnosis.messages.queue_names import check_names
+from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.management.arguments import UsageError
 from django_mq.management.messages import FILTERS, MessageCommand
 from django_mq.management.tables import bounded, plural

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from django_mq.diagnosis.overview import COUNT_LIMIT
-from django_mq.diagnosis.pruning import overdue
+from django_mq.diagnosis.state.overdue import overdue
+from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.management.arguments import add_dry_run, add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import bounded, plural

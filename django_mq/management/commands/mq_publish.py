@@ -16,8 +16,8 @@ from django_mq.api import OutgoingMessage, publish_many
 from django_mq.delivery.codecs import BINARY, JSON, TEXT
 from django_mq.delivery.lines import publish_lines
 from django_mq.delivery.validation import read_time
-from django_mq.diagnosis.copying import copy_of, with_body
-from django_mq.diagnosis.task_ids import with_task_id
+from django_mq.diagnosis.messages.copies import copy_of, with_body
+from django_mq.diagnosis.messages.task_ids import with_task_id
 from django_mq.management.arguments import UsageError, add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.progress import watched

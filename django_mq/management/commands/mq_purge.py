@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from django_mq.api import purge
-from django_mq.diagnosis.overview import COUNT_LIMIT, overview
+from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
 from django_mq.management.arguments import add_dry_run, add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.confirmation import confirm

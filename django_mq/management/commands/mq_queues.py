@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 
-from django_mq.diagnosis.overview import COUNT_LIMIT, overview
-from django_mq.diagnosis.series import recent_rates
+from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
+from django_mq.diagnosis.state.series import recent_rates
 from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import bounded, span, table
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
 
-    from django_mq.diagnosis.overview import QueueState
+    from django_mq.diagnosis.state.overview import QueueState
 
 HEADINGS = ("QUEUE", "READY", "SCHEDULED", "CLAIMED", "DEAD", "OLDEST READY", "CONSUMERS", "")
 

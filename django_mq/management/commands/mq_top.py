@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connections
 
-from django_mq.diagnosis.fleet import fleet
-from django_mq.diagnosis.flow import Flow
-from django_mq.diagnosis.overview import COUNT_LIMIT, overview
+from django_mq.diagnosis.state.fleet import fleet
+from django_mq.diagnosis.state.flow import Flow
+from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
 from django_mq.errors import StoreUnavailable
 from django_mq.management.arguments import UsageError, add_json, at_least_one
 from django_mq.management.command import MQCommand, until_told
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
 
-    from django_mq.diagnosis.fleet import Worker
-    from django_mq.diagnosis.flow import Rates
-    from django_mq.diagnosis.overview import QueueState
+    from django_mq.diagnosis.state.fleet import Worker
+    from django_mq.diagnosis.state.flow import Rates
+    from django_mq.diagnosis.state.overview import QueueState
 
 HEADINGS = ("QUEUE", "READY", "SCHEDULED", "CLAIMED", "DEAD", "OLDEST READY", "DONE/s", "CONSUMERS", "")
 #: Home, and clear to the end of the screen: it does not flicker as a cleared screen does.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 
-from django_mq.diagnosis.by_type import failures, runs
-from django_mq.diagnosis.naming import check_names
-from django_mq.diagnosis.series import SPANS
+from django_mq.diagnosis.messages.queue_names import check_names
+from django_mq.diagnosis.state.by_type import failures, runs
+from django_mq.diagnosis.state.series import SPANS
 from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import precise, table
@@ -18,7 +18,7 @@ from django_mq.management.tables import precise, table
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from django_mq.diagnosis.by_type import Failures, Runs, Sample
+    from django_mq.diagnosis.state.by_type import Failures, Runs, Sample
 
 RAN = ("TYPE", "QUEUE", "DONE", "WAIT 50 %", "95 %", "99 %", "RUN 50 %", "95 %", "99 %", "RAN IN ALL")
 FAILED = ("EXCEPTION", "TYPE", "QUEUE", "FAILED", "LAST")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.core.management.base import CommandError
 
 from django_mq.delivery.commanding import send_command
-from django_mq.diagnosis.fleet import fleet
-from django_mq.diagnosis.naming import check_names
+from django_mq.diagnosis.messages.queue_names import check_names
+from django_mq.diagnosis.state.fleet import fleet
 from django_mq.engine.worker_mode import WorkerMode
 from django_mq.management.arguments import UsageError, add_json
 from django_mq.management.command import MQCommand
@@ -19,7 +19,7 @@ from django_mq.management.tables import printable, shortened, span, table
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from django_mq.diagnosis.fleet import Worker
+    from django_mq.diagnosis.state.fleet import Worker
 
 HEADINGS = (
     "ID",

@@ -138,7 +138,7 @@ def restore(command: Any, alias: str, options: dict[str, Any]) -> None:
 
 def passing(alias: str, day: date) -> list[str]:
     """Return the queues whose history of that day is over its time."""
-    from django_mq.diagnosis.pruning import over
+    from django_mq.diagnosis.state.overdue import over
     from django_mq.models import History
 
     midnight = datetime.combine(day, time.min, tzinfo=UTC)

@@ -9,9 +9,9 @@ import pytest
 from celery import chain
 from django.core.management import call_command
 
-from django_mq.admin.publishing import PublishForm, copied
+from django_mq.admin.messages.publish_form import PublishForm, copied
 from django_mq.api import OutgoingMessage, publish_many
-from django_mq.diagnosis.task_ids import with_task_id
+from django_mq.diagnosis.messages.task_ids import with_task_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from django_mq.api import pause, publish, publish_many
 from django_mq.delivery.queues import declare
-from django_mq.diagnosis.overview import oldest_claims
+from django_mq.diagnosis.state.overview import oldest_claims
 from django_mq.integrations.prometheus import figures, view
 from django_mq.integrations.prometheus.collector import QueueCollector
 from django_mq.models import Message, Queue, Rollup, WorkerSession
@@ -307,9 +307,9 @@ settings.configure(
 )
 import django
 django.setup()
-from django_mq.diagnosis import in_time
+from django_mq.diagnosis.state import question
 from django_mq.integrations.prometheus.collector import QueueCollector
-in_time.LOST_SECONDS = float("inf")  # however long this machine stands still
+question.LOST_SECONDS = float("inf")  # however long this machine stands still
 collector = QueueCollector(patience_seconds=0.1)
 # Two ask at once, and a third later: one thread asks the database.
 others = [threading.Thread(target=collector.collect) for _ in range(2)]

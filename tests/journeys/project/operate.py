@@ -25,7 +25,7 @@ def main(pk: int, end: str = "", statements: int = sys.maxsize) -> None:
     django.setup()
     from django.db import connection
 
-    from django_mq.admin import background
+    from django_mq.admin.operations import runner
 
     numbers = count(1)
     left = [end]
@@ -37,7 +37,7 @@ def main(pk: int, end: str = "", statements: int = sys.maxsize) -> None:
         return answer
 
     with connection.execute_wrapper(run):
-        background.run(pk, using="default")
+        runner.run(pk, using="default")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,13 @@
+"""Messages in the admin, and what is left of them when they have finished.
+
+admin.py         the list of messages and the page of one
+selection.py     the messages that an action is to change
+actions.py       the actions, each with the states it is for
+publish_form.py  the form that publishes a message, or a copy
+downloads.py     messages as a file
+payload.py       headers and bodies as text that a page can show
+failures.py      the failed attempts of a message
+timeline.py      what happened to a message, and when
+history.py       finished messages, and failed attempts
+task_results.py  the results of Django's tasks
+"""

@@ -1,0 +1,265 @@
+"""Messages: where each stands, who holds it, what it carries and what went wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ALL_VAR, ERROR_FLAG, PAGE_VAR
+from django.core.exceptions import PermissionDenied
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_mq.admin import columns
+from django_mq.admin.actions import list_action
+from django_mq.admin.filters import (
+    DELIVERY,
+    AttemptsFilter,
+    BeforeFilter,
+    DueFilter,
+    ErrorFilter,
+    ExceptionFilter,
+    OrderFilter,
+    PriorityFilter,
+    PublishedFilter,
+    QueueFilter,
+    SpanFilter,
+    StateFilter,
+    TypeFilter,
+    WorkerFilter,
+    is_in_one_line,
+)
+from django_mq.admin.messages import failures, payload, publish_form, timeline
+from django_mq.admin.messages.actions import ACTIONS, RETRY
+from django_mq.admin.messages.downloads import download_csv, download_json
+from django_mq.admin.messages.selection import SelectionAdmin
+from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator
+from django_mq.admin.table import IdSearch, ReadOnly, alias
+from django_mq.delivery.redriving import is_dead_letter
+from django_mq.diagnosis.messages import criteria, finder, indexes
+from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
+from django_mq.diagnosis.messages.terms import matching
+from django_mq.models import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.contrib.admin.views.main import ChangeList
+    from django.db.models import Q, QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from django_mq.admin.messages.failures import Failure
+    from django_mq.diagnosis.messages.slices import Look
+
+#: Never fetched for a list: they may be large, and headers that are no JSON cannot be fetched this way at all.
+PAYLOAD = ("headers", "properties", "body")
+#: What an address says beside filters.
+BESIDE = {"order", PAGE_VAR, ALL_VAR, ERROR_FLAG}
+#: Values of the filter of states that show dead letters and nothing else.
+LETTER_STATES = {str(Message.Status.DEAD.value), DEAD_LETTERS}
+#: In place of the priority, which no longer matters, and of the attempts, which a move to another queue forgets.
+DEAD_LETTER_COLUMNS = [
+    "short_id",
+    "queue",
+    "situation",
+    "type",
+    "failed",
+    "first_error",
+    "last_error",
+    "published",
+]
+
+
+class DeadLetterList(BoundedChangeList):
+    """A page of the list, with what went wrong with its messages: a few statements for all of them."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        failures.summarise(self.result_list)
+
+
+class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
+    """Look at messages, steer them, publish one; none is edited here."""
+
+    paginator = BoundedPaginator
+    actions = [*map(list_action, ACTIONS), download_json, download_csv]
+    late = ["body"]
+    list_display = ["short_id", "queue", "situation", "priority", "type", "attempts", "published"]
+    list_filter = [
+        StateFilter,
+        QueueFilter,
+        OrderFilter,
+        TypeFilter,
+        PriorityFilter,
+        AttemptsFilter,
+        ErrorFilter,
+        ExceptionFilter,
+        WorkerFilter,
+        PublishedFilter,
+        SpanFilter,
+        DueFilter,
+        BeforeFilter,
+    ]
+    list_select_related = ["queue", "session"]
+    # Any other order would sort millions of rows for one page.
+    sortable_by = ()
+    ordering = ["-id"]
+    fieldsets = [
+        (None, {"fields": ["message_id", "queue", "situation", "holder"]}),
+        (gettext_lazy("Order"), {"fields": [("priority", "level"), ("place", "id")]}),
+        (gettext_lazy("Deliveries"), {"fields": [("attempts", "redelivered", "suspect")]}),
+        (
+            gettext_lazy("Times"),
+            {"fields": [("published_at", "deliver_at", "expires_at"), ("claimed_at", "dead_at")]},
+        ),
+        (
+            gettext_lazy("Properties"),
+            {"fields": ["type", "correlation_id", "group_key", ("content_type", "content_encoding")]},
+        ),
+    ]
+    change_form_template = "admin/django_mq/message/change_form.html"
+    search_help_text = gettext_lazy(
+        "A message id or a correlation id (of a Celery task: its id). Among the newest 100,000 also the 8 "
+        "characters of an id that lists show, or a header as name:value."
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
+        return super().get_queryset(request).select_related("queue", "session").defer(*PAYLOAD, "session__queues")
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """Newest first, or, of the ready ones of a queue, as they are delivered: both come from an index."""
+        if request.GET.get("order") == DELIVERY and is_in_one_line(request.GET):
+            return ["-level", "place", "id"]
+        return ["-id"]
+
+    def find(self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None) -> Look:
+        """Look by the indexes that the filters can use; narrowed by anything else, as in any table."""
+        filters = criteria.known(request.GET.dict())
+        if request.GET.keys() - criteria.NAMES - BESIDE or not self.is_as_its_address_says(request):
+            return super().find(request, rows, limit, among=among)
+        if not among and request.GET.get("order") == DELIVERY and is_in_one_line(request.GET):
+            return finder.in_line(rows, filters, limit)
+        return finder.of_messages(rows, filters, limit, datetime.now(UTC), among=among)
+
+    def is_as_its_address_says(self, request: HttpRequest) -> bool:
+        """Return False on a site's own page that hides some rows, searches otherwise or has filters of its own."""
+        page = type(self)
+        if page.get_queryset is not MessageAdmin.get_queryset:
+            return False
+        searches = page.get_search_results is MessageAdmin.get_search_results
+        return searches and set(self.get_list_filter(request)) <= set(MessageAdmin.list_filter)
+
+    short_id = columns.id_column
+    published = columns.ago_column("published_at", gettext_lazy("published"))
+
+    # Search.
+
+    def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        return matching(queryset, term)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search among few, where an index says which: the newest of all may not be among them."""
+        few = indexes.few(criteria.known(request.GET.dict()), alias()) if search_term.strip() else None
+        rows = queryset if few is None else queryset.filter(pk__in=few)
+        return super().get_search_results(request, rows, search_term)
+
+    # Columns.
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return DeadLetterList if _shows_dead_letters(request.GET) else super().get_changelist(request, **kwargs)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return DEAD_LETTER_COLUMNS if _shows_dead_letters(request.GET) else super().get_list_display(request)
+
+    @admin.display(description=gettext_lazy("state"))
+    def situation(self, message: Message) -> str:
+        """Return the state with what it does not tell: until when, by whom, why."""
+        words = {"state": message.get_state_display(), "reason": message.dead_reason}
+        if message.state == Message.Status.SCHEDULED and message.deliver_at:
+            return _("%(state)s, due %(time)s") % {**words, "time": columns.time_text(message.deliver_at)}
+        if message.state == Message.Status.CLAIMED:
+            return _("%(state)s by %(worker)s") % {**words, "worker": _worker(message)}
+        return "{state}: {reason}".format(**words) if message.dead_reason else words["state"]
+
+    @admin.display(description=gettext_lazy("held by"))
+    def holder(self, message: Message) -> str:
+        if message.session_id is None:
+            return _("nobody")
+        if message.session is None:
+            return _("%(worker)s, which is gone") % {"worker": _worker(message)}
+        words = {"worker": _worker(message), "deadline": columns.time_text(message.session.deadline)}
+        if message.session.deadline < datetime.now(UTC):
+            return _("%(worker)s, which was due to report by %(deadline)s") % words
+        left = columns.duration((message.session.deadline - datetime.now(UTC)).total_seconds())
+        return _("%(worker)s until %(deadline)s (%(left)s left, renewed while it lives)") % {**words, "left": left}
+
+    @admin.display(description=gettext_lazy("failed attempts"))
+    def failed(self, message: Message) -> int:
+        return failures.of_row(message).attempts
+
+    @admin.display(description=gettext_lazy("first error"), empty_value="-")
+    def first_error(self, message: Message) -> str | None:
+        return _told(failures.of_row(message).first)
+
+    @admin.display(description=gettext_lazy("last error"), empty_value="-")
+    def last_error(self, message: Message) -> str | None:
+        return _told(failures.of_row(message).last)
+
+    # The detail page, and the form that publishes.
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - as everywhere
+        return self.may(request, "add_message")
+
+    def add_view(
+        self,
+        request: HttpRequest,
+        form_url: str = "",  # noqa: ARG002 - Django's order
+        extra_context: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return publish_form.page(self, request)
+
+    def details(self, request: HttpRequest, row: Message) -> dict[str, Any]:
+        attempts = failures.of_message(row.message_id, row.correlation_id)
+        add = f"{self.list_address(Message)}add/?{publish_form.COPY}={row.pk}"
+        headers = payload.raw(row, "headers")
+        return self.buttons(self._buttons_for(request, row, headers)) | {
+            "copy_address": add if self.has_add_permission(request) else "",
+            "headers": payload.headers(headers, row.queue.name),
+            "properties": payload.headers(payload.raw(row, "properties"), row.queue.name),
+            "body": payload.body(row.body, row.content_type, row.content_encoding, queue=row.queue.name),
+            "attempts": attempts,
+            "timeline": timeline.of_message(row, attempts),
+        }
+
+    def _buttons_for(self, request: HttpRequest, message: Message, headers: str | None) -> list[tuple[str, str]]:
+        """Return the actions that apply to the message now and that the user may do."""
+        dead = message.state == Message.Status.DEAD or is_dead_letter(message.queue.name, headers)
+        fit = (action for action in ACTIONS if message.state in action.states and (dead or action is not RETRY))
+        actions = [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
+        return [*actions, (download_json.__name__, _("Download"))]
+
+
+def _worker(message: Message) -> str:
+    if message.session is None:
+        return _("session %(id)s") % {"id": message.session_id}
+    return message.session.name
+
+
+def _shows_dead_letters(address: Mapping[str, str]) -> bool:
+    return address.get("state") in LETTER_STATES
+
+
+def _told(failure: Failure | None) -> str | None:
+    """Return what went wrong, and when on hover."""
+    if failure is None:
+        return None
+    cut = len(failure.detail) > failures.WORDS
+    detail = f"{failure.detail[: failures.WORDS]}…" if cut else failure.detail
+    words = f"{failure.error}: {detail}" if detail else failure.error
+    return format_html('<span title="{}">{}</span>', columns.time_text(failure.failed_at), words)

@@ -1,0 +1,155 @@
+"""What is over: finished messages, and attempts that failed, each with its traceback."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.utils.translation import gettext_lazy
+
+from django_mq.admin import columns
+from django_mq.admin.filters import (
+    BeforeFilter,
+    ExceptionFilter,
+    FailedFilter,
+    FailingWorkerFilter,
+    FinishedFilter,
+    FinishingWorkerFilter,
+    PastTypeFilter,
+    QueueNameFilter,
+)
+from django_mq.admin.messages import failures, payload, timeline
+from django_mq.admin.overview import by_type
+from django_mq.admin.paginator import BoundedPaginator
+from django_mq.admin.table import IdSearch, ReadOnly
+from django_mq.diagnosis.messages.criteria import put_together
+from django_mq.diagnosis.messages.terms import SHORT, newest_of
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from django_mq.models import Attempt, History
+
+#: Rows of the past that one id may name: whoever sends so many messages by one id looks for none of them.
+MOST_FOUND = 1_000
+
+
+class HistoryAdmin(ReadOnly, IdSearch):
+    """Finished messages, newest first."""
+
+    pages = {"types/": by_type.page, "types.json": by_type.as_json}
+    paginator = BoundedPaginator
+    late = ["body"]
+    list_display = [
+        "short_id",
+        "queue_name",
+        "outcome",
+        "type",
+        "priority",
+        "attempts",
+        "waited",
+        "ran",
+        "finished",
+    ]
+    list_filter = ["outcome", QueueNameFilter, PastTypeFilter, FinishingWorkerFilter, FinishedFilter, BeforeFilter]
+    sortable_by = ()
+    ordering = ["-id"]
+    fieldsets = [
+        (
+            None,
+            {
+                "fields": [
+                    "message_id",
+                    "queue_name",
+                    "outcome",
+                    "type",
+                    "correlation_id",
+                    ("priority", "attempts", "redelivered"),
+                ]
+            },
+        ),
+        (
+            gettext_lazy("Times"),
+            {"fields": [("published_at", "ready_at", "claimed_at", "finished_at"), ("waited", "ran")]},
+        ),
+        (gettext_lazy("Worker"), {"fields": ["session_id"]}),
+    ]
+    change_form_template = "admin/django_mq/history/change_form.html"
+    search_help_text = gettext_lazy(
+        "A message id; or the 8 characters of it that lists show, or a correlation id, among the newest 100,000."
+    )
+
+    short_id = columns.id_column
+    finished = columns.ago_column("finished_at", gettext_lazy("finished"))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[History]:
+        return super().get_queryset(request).defer("headers", "body")
+
+    def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        """Look by each id apart: asked for both at once, a database may read the whole table."""
+        newest, short = newest_of(queryset), SHORT.fullmatch(term)
+        found = _ids(newest.filter(correlation_id=term))
+        if short is not None:
+            found = put_together([_ids(newest.filter(message_id__endswith=short[1].lower())), found])
+        with suppress(ValueError):  # no message has such an id
+            found = put_together([_ids(queryset.filter(message_id=UUID(term))), found])
+        return queryset.filter(pk__in=list(found[:MOST_FOUND]))
+
+    @admin.display(description=gettext_lazy("waited"))
+    def waited(self, row: History) -> str:
+        end = row.claimed_at or row.finished_at
+        return columns.duration((end - row.ready_at).total_seconds())
+
+    @admin.display(description=gettext_lazy("ran"))
+    def ran(self, row: History) -> str:
+        return columns.duration((row.finished_at - row.claimed_at).total_seconds()) if row.claimed_at else "-"
+
+    def details(self, request: HttpRequest, row: History) -> dict[str, Any]:  # noqa: ARG002 - as everywhere
+        attempts = failures.of_message(row.message_id, row.correlation_id)
+        return {
+            "headers": payload.headers(payload.raw(row, "headers"), row.queue_name),
+            "body": None if row.body is None else payload.body(row.body, queue=row.queue_name),
+            "attempts": attempts,
+            "timeline": timeline.of_finished(row, attempts),
+        }
+
+
+def _ids(rows: QuerySet[Any]) -> QuerySet[Any]:
+    return rows.order_by().values_list("pk", flat=True)
+
+
+class AttemptAdmin(ReadOnly, IdSearch):
+    """What failed, newest first."""
+
+    paginator = BoundedPaginator
+    late = ["detail", "traceback"]
+    list_display = ["message", "number", "queue_name", "type", "error", "worker", "failed"]
+    list_filter = [
+        QueueNameFilter,
+        PastTypeFilter,
+        ExceptionFilter,
+        FailingWorkerFilter,
+        FailedFilter,
+        BeforeFilter,
+    ]
+    sortable_by = ()
+    ordering = ["-id"]
+    fieldsets = [
+        (None, {"fields": ["message_id", "correlation_id", "queue_name", "type", "number", "failed_at", "worker"]})
+    ]
+    change_form_template = "admin/django_mq/attempt/change_form.html"
+
+    failed = columns.ago_column("failed_at", gettext_lazy("failed"))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
+        return super().get_queryset(request).defer("detail", "traceback")
+
+    @admin.display(description=gettext_lazy("message"))
+    def message(self, attempt: Attempt) -> str:
+        return columns.short_id(attempt.message_id) if attempt.message_id else str(attempt.correlation_id)
+
+    def details(self, request: HttpRequest, row: Attempt) -> dict[str, Any]:  # noqa: ARG002 - as everywhere
+        return {"attempts": [failures.shown(row)]}

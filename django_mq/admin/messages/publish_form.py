@@ -1,0 +1,176 @@
+"""A message published by hand: a test message, or a copy with edits."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin.widgets import AdminTextInputWidget
+from django.forms.fields import InvalidJSONInput
+from django.http import HttpResponseRedirect
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from django_mq.admin import report
+from django_mq.admin.messages import payload
+from django_mq.admin.table import alias
+from django_mq.delivery.codecs import JSON, TEXT
+from django_mq.delivery.publishing import OutgoingMessage, publish_many
+from django_mq.diagnosis.messages import masking
+from django_mq.diagnosis.messages.copies import without_traces
+from django_mq.diagnosis.messages.task_ids import with_task_id
+from django_mq.errors import MQError
+from django_mq.models import Message, Queue
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from django_mq.admin.table import TableAdmin
+
+#: Names, in the address of the form, the row id of the message to copy.
+COPY = "copy"
+KINDS = ((JSON, "JSON"), (TEXT, _("text")))
+
+
+class HeadersField(forms.JSONField):
+    """JSON as Django reads it; what is too deep, or numbers too long, for Python is a mistake like any other."""
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            return super().to_python(value)
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid") from error
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        try:
+            return super().bound_data(data, initial)
+        except (ValueError, RecursionError):
+            return InvalidJSONInput(data)
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return the text of the field, of characters that a page can be encoded with."""
+        return payload.sendable(super().prepare_value(value))
+
+
+class PublishForm(forms.Form):
+    """What ``publish`` takes, as far as it can be typed."""
+
+    queue = forms.ModelChoiceField(queryset=Queue.objects.none(), to_field_name="name", label=_("Queue"))
+    kind = forms.ChoiceField(choices=KINDS, initial=JSON, label=_("Body is"))
+    body = forms.CharField(
+        required=False, strip=False, widget=forms.Textarea(attrs={"rows": 12, "cols": 80}), label=_("Body")
+    )
+    headers = HeadersField(
+        required=False,
+        initial=dict,  # without it the field shows the word null
+        widget=forms.Textarea(attrs={"rows": 4, "cols": 80}),
+        label=_("Headers"),
+        help_text=_("A JSON object, or nothing."),
+    )
+    type = forms.CharField(required=False, max_length=255, widget=AdminTextInputWidget, label=_("Type"))
+    priority = forms.IntegerField(
+        min_value=0, max_value=9, initial=4, label=_("Priority"), help_text=_("0 to 9, 9 first.")
+    )
+    delay = forms.FloatField(
+        required=False, min_value=0, label=_("Deliver after seconds"), help_text=_("Empty = at once.")
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["queue"].queryset = Queue.objects.using(alias()).filter(closed=False)  # type: ignore[attr-defined]
+
+    def clean_headers(self) -> dict[str, Any]:
+        headers = self.cleaned_data["headers"]
+        if headers is not None and not isinstance(headers, dict):
+            raise forms.ValidationError(_("The headers are not a JSON object."))
+        return headers or {}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        text = cleaned.get("body", "")
+        cleaned["content"] = text
+        if cleaned.get("kind") == JSON:
+            try:
+                cleaned["content"] = json.loads(text) if text.strip() else None
+            except (ValueError, RecursionError) as error:
+                self.add_error("body", _("This is not JSON: %(error)s") % {"error": error})
+        return cleaned
+
+    def outgoing(self) -> OutgoingMessage:
+        """Return what was filled in; a Celery task whose headers name no id is given one."""
+        given = self.cleaned_data
+        outgoing = OutgoingMessage(
+            queue=given["queue"].name,
+            body=given["content"],
+            content_type=given["kind"],
+            headers=given["headers"],
+            type=given["type"],
+            priority=given["priority"],
+            delay=given["delay"],
+        )
+        return with_task_id(outgoing)
+
+
+def copied(message: Message) -> dict[str, Any] | None:
+    """Return what the form shows of a message; None if not all of it may be seen, or typed: bytes, or too much."""
+    queue = message.queue.name
+    body = payload.body(message.body, message.content_type, message.content_encoding, queue=queue)
+    headers = payload.raw(message, "headers") or "{}"
+    if body.cut or body.problem or body.masked or body.kind not in {"json", "text"}:
+        return None
+    try:
+        known = json.loads(headers)
+    except (ValueError, RecursionError):
+        known = {}
+    if masking.masked_headers(known, queue) != known:
+        return None
+    kept = without_traces(known) if isinstance(known, dict) else {}
+    return {
+        "queue": queue,
+        "kind": JSON if body.kind == "json" else TEXT,
+        "body": body.text,
+        "headers": kept,
+        "type": message.type,
+        "priority": message.priority,
+    }
+
+
+def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
+    """Ask for a message and publish it. To copy one takes the permission to view it."""
+    form = PublishForm(request.POST or None, initial=_copied(admin, request))
+    if form.is_valid():
+        try:
+            (message_id,) = publish_many([form.outgoing()], using=alias())
+        except MQError as error:
+            form.add_error(None, str(error))
+        else:
+            words = {"queue": form.cleaned_data["queue"].name, "id": str(message_id)}
+            sentence = gettext("Published to “%(queue)s”: %(id)s") % words
+            report.log_published(request, str(message_id), sentence)
+            admin.message_user(request, sentence, messages.SUCCESS)
+            # Whoever may publish need not be one who may look.
+            seen = admin.has_view_permission(request)
+            return HttpResponseRedirect(admin.list_address(Message) if seen else request.get_full_path())
+    return admin.page(
+        request,
+        "message/publish",
+        gettext("Publish a message"),
+        form=form,
+        has_view_permission=admin.has_view_permission(request),
+        media=admin.media + form.media,
+    )
+
+
+def _copied(admin: TableAdmin, request: HttpRequest) -> dict[str, Any] | None:
+    wanted = request.GET.get(COPY, "")
+    if not wanted.isdecimal() or not admin.has_view_permission(request):
+        return None
+    # As its page would find it: a site may hide some rows.
+    message = admin.get_object(request, wanted[:18])
+    seen = message if admin.has_view_permission(request, message) else None
+    found = seen and copied(seen)
+    if not found:
+        admin.message_user(request, gettext("This message cannot be copied here."), messages.WARNING)
+    return found or None

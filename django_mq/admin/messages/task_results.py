@@ -1,0 +1,107 @@
+"""What became of tasks of Django's own interface: their values, or what went wrong."""
+
+# ruff: noqa: ARG002 - Django calls these with arguments of its own
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.db.models.functions import Substr
+from django.utils.translation import gettext_lazy as _
+
+from django_mq.admin import columns
+from django_mq.admin.filters import QueueNameFilter
+from django_mq.admin.messages import failures, payload
+from django_mq.admin.paginator import BoundedPaginator
+from django_mq.admin.table import ReadOnly, TableAdmin
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from django_mq.models import TaskResult
+
+#: Characters of a record read for a list: the task's name stands in them.
+HEAD = 500
+#: The task's name, as a record begins.
+NAME = re.compile(r'"task":\s*("(?:[^"\\]|\\.)*")')
+
+
+class TaskResultAdmin(ReadOnly, TableAdmin):
+    """Tasks that have been tried, the latest first; those that nobody has begun are messages, and listed there."""
+
+    paginator = BoundedPaginator
+    late = ["record"]
+    list_display = ["short_id", "task", "successful", "queue_name", "took", "finished"]
+    list_filter = ["successful", QueueNameFilter]
+    search_fields = ["message_id"]
+    search_help_text = _("A whole id of a result, which is its message's.")
+    sortable_by = ()
+    # Nearly the order of their ends, and the only one that has an index.
+    ordering = ["-expires_at"]
+    fieldsets = [
+        (None, {"fields": ["message_id", "task", "successful", "queue_name", "workers"]}),
+        (_("Times"), {"fields": [("started_at", "last_attempted_at", "finished_at"), ("took", "expires_at")]}),
+    ]
+    change_form_template = "admin/django_mq/task_result/change_form.html"
+
+    short_id = columns.id_column
+    finished = columns.ago_column("finished_at", _("finished"))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[TaskResult]:
+        results: QuerySet[TaskResult] = super().get_queryset(request)
+        return results.defer("record").annotate(head=Substr("record", 1, HEAD))
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        try:
+            return (queryset.filter(pk=UUID(term)) if term else queryset), False
+        except ValueError:
+            return queryset.none(), False
+
+    @admin.display(description=_("task"))
+    def task(self, result: Any) -> str:
+        found = NAME.search(result.head)
+        try:
+            return payload.sendable(json.loads(found[1])) if found else "-"
+        except ValueError:
+            return "-"
+
+    @admin.display(description=_("workers"))
+    def workers(self, result: TaskResult) -> str:
+        names = _read(result.record).get("worker_ids")
+        return payload.sendable(", ".join(map(str, names))) if isinstance(names, list) and names else "-"
+
+    @admin.display(description=_("took"))
+    def took(self, result: TaskResult) -> str:
+        return columns.duration((result.finished_at - result.last_attempted_at).total_seconds())
+
+    def details(self, request: HttpRequest, row: TaskResult) -> dict[str, Any]:
+        record, queue = _read(row.record), row.queue_name
+        envelope = record.get("envelope")
+        known = envelope if isinstance(envelope, dict) else {}
+        arguments = {name: known.get(name) for name in ("args", "kwargs")}
+        return {
+            "arguments": _shown(arguments, queue),
+            "value": _shown(record.get("value"), queue) if row.successful else None,
+            "attempts": failures.of_message(row.message_id, None),
+        }
+
+
+def _read(record: str) -> dict[str, Any]:
+    """Return what a row remembers; nothing, if somebody else has written into it."""
+    try:
+        found = json.loads(record)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _shown(value: Any, queue: str) -> payload.Shown:
+    return payload.body(json.dumps(value).encode(), "application/json", queue=queue)

@@ -1,0 +1,260 @@
+"""An action on more messages than a page can wait for, done batch by batch beside the pages.
+
+    begin ──> RUNNING ── no more rows ──> DONE
+                 │ └── stop ──> STOPPED ── go on ──> RUNNING
+                 └── refused, or an error ──> FAILED ── go on ──> RUNNING
+
+A thread of the web process begins it. The row knows how far it is: where it makes no progress, its process has
+ended, and the maintenance leader has another process go on. A batch and its count commit together: none is done
+twice, or done and not counted, whichever process is killed. The process that runs it writes a token. A process
+that takes over writes another, and the former one does no further batch, even if it had only stood still. Before
+each batch it is asked whether the user may still do this: a permission that is taken away ends it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from django.contrib.auth import get_user_model
+from django.db import connections, transaction
+from django.db.models import F, Q
+from django.utils.translation import gettext as _
+
+from django_mq.admin import report
+from django_mq.admin.messages.actions import BY_NAME
+from django_mq.admin.table import alias
+from django_mq.delivery import steering
+from django_mq.delivery.editing import stop_operation
+from django_mq.diagnosis.messages import criteria
+from django_mq.errors import MQError, StoreUnavailable
+from django_mq.models import Message, Operation
+from django_mq.models.operation import stalled
+from django_mq.models.times import UTCNow
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from django.db.models import QuerySet
+
+    from django_mq.admin.messages.actions import MessageAction
+    from django_mq.delivery.steering import Row
+
+logger = logging.getLogger("django_mq.admin")
+
+#: Messages tried by one transaction.
+BATCH = 500
+#: Where counting what to expect stops in the thread; the page that begins it counts no further than it looks.
+COUNT_LIMIT = 1_000_000
+#: Messages that one look passes over, at most.
+SLICE = 100_000
+#: Seconds, at most, before each further try of a batch that the database has undone.
+PAUSES = (0.1, 0.5, 2.0)
+
+RUNNING, DONE, FAILED = (Operation.Status.RUNNING, Operation.Status.DONE, Operation.Status.FAILED)
+
+
+def begin(
+    action: MessageAction,
+    filters: Mapping[str, str],
+    answers: Mapping[str, Any],
+    *,
+    user_name: str,
+    expected: int = 0,
+) -> Operation:
+    """Write the operation down, with how many the page has counted; start it when the transaction commits."""
+    now = datetime.now(UTC)
+    newest = Message.objects.using(alias()).order_by("-id").values_list("id", flat=True).first() or 0
+    operation = Operation(
+        act=action.name,
+        filters=dict(filters),
+        answers=_written(answers),
+        user_name=user_name,
+        newest=newest,
+        created_at=now,
+        beat_at=now,
+        expected=expected,
+    )
+    operation.save(using=alias())
+    start(operation)
+    return operation
+
+
+def start(operation: Operation) -> None:
+    """Run it in a thread of its own as soon as the row is committed."""
+    arguments = operation.pk, alias()
+    thread = threading.Thread(
+        target=_run_apart, args=arguments, name=f"django_mq-operation-{operation.pk}", daemon=True
+    )
+    transaction.on_commit(thread.start, using=alias())
+
+
+def _run_apart(pk: int, using: str) -> None:
+    try:
+        run(pk, using=using)
+    except Exception:
+        logger.exception("Operation %s has stopped", pk)
+    finally:
+        connections.close_all()  # this thread's own
+
+
+def take_over(*, using: str, halted: Callable[[], bool] = bool) -> tuple[int, list[int]]:
+    """Go on with the operations that have stalled, the oldest first; return how many, and the ids of those left.
+
+    One whose action or filters another version of this package has written is left to that version.
+    """
+    found = list(Operation.objects.using(using).filter(stalled()).order_by("pk"))
+    left = [one.pk for one in found if not _is_known(one)]
+    taken = 0
+    for operation in found:
+        try:
+            taken += operation.pk not in left and not halted() and run(operation.pk, using=using, halted=halted)
+        except Exception:
+            logger.exception("Operation %s has stopped", operation.pk)
+    return taken, left
+
+
+def _is_known(operation: Operation) -> bool:
+    filters = operation.filters
+    return operation.act in BY_NAME and isinstance(filters, dict) and filters.keys() <= criteria.NAMES
+
+
+def rows_of(operation: Operation, using: str) -> QuerySet[Any]:
+    """Return the messages that it still has to try, oldest first."""
+    rows = Message.objects.using(using).filter(pk__gt=operation.cursor, pk__lte=operation.newest)
+    among = BY_NAME[operation.act].among
+    return criteria.narrowed(rows, operation.filters, operation.created_at).filter(among).order_by("pk")
+
+
+def run(pk: int, *, using: str, halted: Callable[[], bool] = bool) -> bool:
+    """Try batch after batch until nothing is left, it is stopped or not allowed, or another process runs it.
+
+    Return whether it was there to be run: begun by no process, or stalled. It ends after a batch when ``halted``.
+    """
+    token = uuid4()
+    waiting = Operation.objects.using(using).filter(pk=pk, status=RUNNING)
+    taken = {"runner": token, "beat_at": UTCNow()}
+    is_new = waiting.filter(runner=None).update(**taken)
+    if not is_new and not waiting.filter(stalled()).update(**taken):
+        return False
+    mine = waiting.filter(runner=token)
+    try:
+        if is_new:
+            _expect(mine, using)
+        _go_through(mine, using, halted)
+    except MQError as error:
+        _end(mine, FAILED, str(error))
+    except Exception as error:
+        _end(mine, FAILED, f"{type(error).__name__}: {error}")
+        raise
+    return True
+
+
+def _go_through(mine: QuerySet[Operation], using: str, halted: Callable[[], bool]) -> None:
+    end = 0
+    while not halted() and (operation := mine.first()) is not None:
+        if operation.cursor >= operation.newest:
+            _end(mine, DONE)
+            return
+        end = end if operation.cursor < end else _end_of_slice(operation, using)
+        batch = steering.rows_of(rows_of(operation, using).filter(pk__lte=end)[:BATCH])
+        _check_user(operation.user_name, BY_NAME[operation.act].permission)
+        _try(operation, batch, batch[-1].id if len(batch) == BATCH else end, mine, using)
+
+
+def _end_of_slice(operation: Operation, using: str) -> int:
+    """Return how far one look may reach: where few of many rows match, each look is progress, too."""
+    keys = Message.objects.using(using).filter(pk__gt=operation.cursor, pk__lte=operation.newest).order_by("pk")
+    return next(iter(keys.values_list("pk", flat=True)[SLICE : SLICE + 1]), operation.newest)
+
+
+def _expect(mine: QuerySet[Operation], using: str) -> None:
+    """Count all that is to be tried: the page that began it could not wait for more than the first of them."""
+    if (operation := mine.filter(tried=0).first()) is not None:
+        number = rows_of(operation, using).order_by()[:COUNT_LIMIT].count()
+        mine.update(expected=number, beat_at=UTCNow())
+
+
+def _try(operation: Operation, batch: Sequence[Row], reached: int, mine: QuerySet[Operation], using: str) -> None:
+    """Do it to one batch and write down that it is done, both or neither.
+
+    The row is written first: a process that stops it or takes over waits for this batch, and is told of it.
+    A batch that a dead-lock, or a statement's time, has undone is tried again.
+    """
+    for pause in PAUSES:
+        with suppress(StoreUnavailable):
+            _try_once(operation, batch, reached, mine, using)
+            return
+        # The transaction in the way goes first, and two of us do not meet again at once.
+        time.sleep(pause * random.random())  # noqa: S311 - no secret
+    _try_once(operation, batch, reached, mine, using)
+
+
+def _try_once(
+    operation: Operation, batch: Sequence[Row], reached: int, mine: QuerySet[Operation], using: str
+) -> None:
+    here = mine.filter(cursor=operation.cursor)
+    progress = {"cursor": reached, "tried": F("tried") + len(batch), "beat_at": UTCNow()}
+    with shared_store(using).transaction():
+        if here.update(**progress):
+            mine.update(changed=F("changed") + _do(operation, batch, using))
+
+
+def _do(operation: Operation, batch: Sequence[Row], using: str) -> int:
+    action = BY_NAME[operation.act]
+    fit = [row for row in batch if row.state in action.states]
+    return action.run(fit, _read(operation.answers), using) if fit else 0
+
+
+def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -> None:
+    operation = mine.first()
+    if operation is not None and mine.update(status=status, error=error, runner=None, beat_at=UTCNow()):
+        operation.status = status
+        report.log_end(operation, _user(operation.user_name), error)
+
+
+def stop(operation: Operation) -> bool:
+    """Stop after the batch that runs; return whether it was running."""
+    return stop_operation(operation.pk, using=alias())
+
+
+def go_on(operation: Operation, user_name: str) -> bool:
+    """Continue for this user where it stopped, failed or stalled; return whether it was any of these."""
+    waiting = Operation.objects.using(alias()).filter(pk=operation.pk)
+    given = {"status": RUNNING, "runner": None, "error": "", "user_name": user_name, "beat_at": UTCNow()}
+    if not waiting.filter(Q(status__in=(Operation.Status.STOPPED, FAILED)) | stalled()).update(**given):
+        return False
+    start(operation)
+    return True
+
+
+def _written(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answers as JSON values."""
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in answers.items()}
+
+
+def _read(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return them as the actions take them."""
+    times = {name: datetime.fromisoformat(answers[name]) for name in ("deliver_at",) if name in answers}
+    return {**answers, **times}
+
+
+def _user(name: str) -> Any:
+    """Return the user of this name, None if there is none any more."""
+    model = get_user_model()
+    users = model._default_manager  # noqa: SLF001 - whatever a project calls it
+    return users.filter(**{model.USERNAME_FIELD: name}).first()
+
+
+def _check_user(name: str, permission: str) -> None:
+    """Raise MQError unless the user is active and holds one of our permissions: both may be taken meanwhile."""
+    found = _user(name)
+    if found is None or not found.is_active or not found.has_perm(f"{Operation._meta.app_label}.{permission}"):
+        raise MQError(_("“%(user)s” may not do this any more.") % {"user": name})

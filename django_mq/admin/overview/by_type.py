@@ -1,0 +1,99 @@
+"""What runs and what fails, by type: how long the tasks of each kind wait and run, and which exceptions end them.
+
+Beside the overview, which knows queues only; without Spark, from the newest rows of the history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from django.http import JsonResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from django_mq.admin.columns import time_text
+from django_mq.admin.overview.charts import figure
+from django_mq.admin.table import alias
+from django_mq.diagnosis.state.by_type import failures, runs
+from django_mq.diagnosis.state.series import SPANS
+from django_mq.models import Attempt, History, Message
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from django_mq.admin.table import TableAdmin
+    from django_mq.diagnosis.state.by_type import Failures, Runs, Sample
+    from django_mq.diagnosis.state.series import Span
+
+#: Rows of each table that the page shows; JSON has all.
+SHOWN = 100
+TIMES = ("wait_p50", "wait_p95", "wait_p99", "run_p50", "run_p95", "run_p99", "run_seconds")
+
+
+def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
+    """Show what runs; what fails, to users who may view failed attempts."""
+    span, queue, ran, failed = _looked(admin, request)
+    return admin.page(
+        request,
+        "by_type",
+        _("What runs and fails"),
+        span=span,
+        spans=[(name, name == span.name) for name in SPANS],
+        queue=queue,
+        ran=_shown(ran, [_run(admin, row) for row in ran.rows[:SHOWN]]),
+        failed=failed and _shown(failed, [_failure(admin, row) for row in failed.rows[:SHOWN]]),
+        overview=reverse(f"{admin.admin_site.name}:django_mq_queue_overview"),
+        json=reverse(f"{admin.admin_site.name}:django_mq_history_types_json"),
+    )
+
+
+def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
+    """Return the figures of the page, and all of them, as JSON."""
+    span, _queue, ran, failed = _looked(admin, request)
+    return JsonResponse({"span": span.name, "runs": asdict(ran), "failures": failed and asdict(failed)})
+
+
+def _looked(admin: TableAdmin, request: HttpRequest) -> tuple[Span, str, Sample[Runs], Sample[Failures] | None]:
+    span = SPANS.get(request.GET.get("span", ""), SPANS["hour"])
+    queue = request.GET.get("queue", "")
+    queues = [queue] if queue else []
+    failed = failures(span, queues=queues, using=alias()) if admin.may(request, "view_attempt") else None
+    return span, queue, runs(span, queues=queues, using=alias()), failed
+
+
+def _run(admin: TableAdmin, row: Runs) -> dict[str, Any]:
+    return {
+        "row": row,
+        "times": [_seconds(getattr(row, name)) for name in TIMES],
+        "history": admin.list_address(History, **_named(row)),
+        "messages": admin.list_address(Message, **_named(row)),
+    }
+
+
+def _failure(admin: TableAdmin, row: Failures) -> dict[str, Any]:
+    return {
+        "row": row,
+        "last": time_text(row.last),
+        "attempts": admin.list_address(Attempt, error=row.error, **_named(row)),
+        "messages": admin.list_address(Message, error=row.error, queue=row.queue),
+    }
+
+
+def _named(row: Runs | Failures) -> dict[str, str]:
+    """Return the filters that find its like; without a type only its queue can be said."""
+    return {"queue": row.queue} | ({"type": row.type} if row.type else {})
+
+
+def _shown(sample: Sample[Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "rows": rows,
+        "more": len(sample.rows) - len(rows),
+        "read": sample.read,
+        "cut": sample.cut,
+        "since": time_text(sample.since),
+    }
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else figure(value, "s")

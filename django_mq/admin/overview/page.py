@@ -1,0 +1,207 @@
+"""The overview: every queue and the last hour on one page, and the same figures as JSON.
+
+A handful of statements, whatever the queues hold: bounded counts, the worker sessions, and
+the summed-up minutes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.http import JsonResponse
+from django.template.response import TemplateResponse
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
+from django_mq.admin import columns
+from django_mq.admin.overview.alerts import as_object, shown, told
+from django_mq.admin.overview.charts import Chart, Line, draw
+from django_mq.admin.table import alias
+from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts, awake_of, credit_of
+from django_mq.diagnosis.state.fleet import Use, fleet, slots_in_use, slots_of_queues
+from django_mq.diagnosis.state.overview import overview
+from django_mq.diagnosis.state.series import SPANS, recent_rates, series
+from django_mq.models import History, Message, Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.http import HttpRequest, HttpResponse
+
+    from django_mq.admin.table import TableAdmin
+    from django_mq.diagnosis.state.fleet import Worker
+    from django_mq.diagnosis.state.overview import QueueState
+    from django_mq.diagnosis.state.series import Point, Rates, Recent
+
+#: Queues in the page's table, those first that need a look; the list of queues has all.
+MOST_ROWS = 250
+
+READY, SCHEDULED, CLAIMED, DEAD = (
+    Message.Status.READY,
+    Message.Status.SCHEDULED,
+    Message.Status.CLAIMED,
+    Message.Status.DEAD,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One queue as the overview shows it."""
+
+    state: QueueState
+    #: None where no minute has been summed up lately.
+    rates: Rates | None
+    #: Slots of the live workers that take from the queue, and credit of their consumers.
+    slots: Use
+    credit: Use
+    #: Live workers that take from it, and have not been told to be quiet or to stop.
+    awake: int = 0
+
+    @property
+    def uses(self) -> tuple[Use, Use]:
+        """Return slots and credit, in the order of the columns."""
+        return self.slots, self.credit
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to be delivered now."""
+        return self.state.oldest_ready_seconds is not None
+
+    @property
+    def is_late(self) -> bool:
+        return self.state.waited_seconds > LATE_SECONDS and not self.state.paused
+
+    @property
+    def age(self) -> str:
+        seconds = self.state.oldest_ready_seconds
+        return "-" if seconds is None else columns.duration(seconds)
+
+    @property
+    def counts(self) -> list[tuple[int, str, bool]]:
+        """Return (state, count in words, whether it is an alert), in the order of the columns."""
+        state = self.state
+        numbers = {READY: state.ready, SCHEDULED: state.scheduled, CLAIMED: state.claimed, DEAD: state.dead}
+        bad = {DEAD, READY} if state.rests else {DEAD}
+        return [(key.value, columns.shown(number), key in bad and number > 0) for key, number in numbers.items()]
+
+
+def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
+    """Show the overview; ``?part=1`` only what changes."""
+    figures = _figures(admin, request)
+    if "part" in request.GET:
+        request.current_app = admin.admin_site.name
+        return TemplateResponse(request, "admin/django_mq/overview/figures.html", figures)
+    media = admin.media + forms.Media(js=["django_mq/overview.js"])
+    return admin.page(request, "overview/page", _("Overview"), **figures, media=media)
+
+
+def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
+    """Return the figures of the page as JSON."""
+    figures = _figures(admin, request)
+    past, slots = figures["past"], figures["slots"]
+    return JsonResponse(
+        {
+            "alerts": [as_object(alert) for alert in figures["all_alerts"]],
+            "queues": [_object(row) for row in figures["rows"]],
+            "workers": {
+                "alive": figures["alive"],
+                "stale": figures["stale"],
+                "slots_busy": slots.used,
+                "slots": slots.of,
+            },
+            "span": figures["span"].name,
+            "known_until": past.known_until,
+            "points": [asdict(point) for point in past.points],
+        }
+    )
+
+
+def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
+    span = SPANS.get(request.GET.get("span", ""), SPANS["hour"])
+    states = overview(using=alias())
+    chosen = request.GET.get("queue", "")
+    queue = chosen if chosen in {state.name for state in states} else None
+    workers = fleet(using=alias())
+    past = series(span, queue=queue, using=alias())
+    rates = recent_rates(using=alias())
+    found = alerts(states, rates.rates, workers)
+    table = rows(states, rates, workers)
+    return {
+        "rows": table,
+        # Whoever has thousands of queues would wait a second for all of them.
+        "shown_rows": table[:MOST_ROWS] + [row for row in table[MOST_ROWS:] if row.state.name == queue],
+        "all_alerts": found,
+        "alerts": [told(alert, admin, request) for alert in shown(found)],
+        "more_alerts": len(found) - len(shown(found)),
+        "alive": sum(not worker.stale for worker in workers),
+        "stale": sum(worker.stale for worker in workers),
+        "slots": slots_in_use(workers),
+        "span": span,
+        "spans": [(name, name == span.name) for name in SPANS],
+        "queue": queue,
+        "past": past,
+        "charts": charts(past.points),
+        "addresses": {
+            "messages": admin.list_address(Message),
+            "queues": admin.list_address(Queue),
+            "overview": f"{admin.list_address(Queue)}overview/",
+            "types": f"{admin.list_address(History)}types/",
+            "json": f"{admin.list_address(Queue)}overview.json",
+        },
+    }
+
+
+def _object(row: Row) -> dict[str, Any]:
+    rates = None if row.rates is None else asdict(row.rates)
+    slots = {"slots_busy": row.slots.used, "slots": row.slots.of}
+    credit = {"credit_used": row.credit.used, "credit_limit": row.credit.of}
+    return {**asdict(row.state), "rates": rates, **slots, **credit}
+
+
+def rows(states: Sequence[QueueState], rates: Recent, workers: Sequence[Worker]) -> list[Row]:
+    """Put the figures of each queue side by side; what needs a look stands first."""
+    credit, slots, awake = credit_of(workers), slots_of_queues(workers), awake_of(workers)
+    found = [
+        Row(
+            state=state,
+            rates=rates.of(state.name),
+            slots=slots[state.name],
+            credit=credit[state.name],
+            awake=awake[state.name],
+        )
+        for state in states
+    ]
+    return sorted(found, key=lambda row: (-row.state.waited_seconds, -row.state.dead_letters, row.state.name))
+
+
+def charts(points: Sequence[Point]) -> list[Chart]:
+    """Draw rates, waits and runs."""
+    ends = {"begins": _moment(points[0]), "ends": _moment(points[-1])}
+    rates = {
+        "arrived": _("published"),
+        "accepted": _("finished"),
+        "failed": _("failed"),
+        "redelivered": _("redelivered"),
+    }
+    lines = [
+        Line(name, label, [getattr(point, name) for point in points], fades=True) for name, label in rates.items()
+    ]
+    return [
+        draw(_("Messages a second"), lines, unit="/s", **ends),
+        draw(_("Wait from ready to claimed"), _percentiles("wait", points), unit="s", **ends),
+        draw(_("Run from claimed to finished"), _percentiles("run", points), unit="s", **ends),
+    ]
+
+
+def _percentiles(of: str, points: Sequence[Point]) -> list[Line]:
+    labels = {"p50": _("median"), "p95": _("95 %")}
+    return [
+        Line(name, label, [getattr(point, f"{of}_{name}") for point in points]) for name, label in labels.items()
+    ]
+
+
+def _moment(point: Point) -> str:
+    return date_format(localtime(point.time), "H:i")

@@ -1,0 +1,52 @@
+"""What the data pipeline has done: manifests of the archive, loads with their ledgers. Nothing starts Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import admin
+from django.db.models import Sum
+from django.utils.translation import gettext_lazy
+
+from django_mq.admin import columns
+from django_mq.admin.paginator import BoundedPaginator
+from django_mq.admin.table import ReadOnly, TableAdmin, alias
+from django_mq.models import BulkPart
+
+if TYPE_CHECKING:
+    from django_mq.models import BulkJob
+
+
+class ArchiveBatchAdmin(ReadOnly, TableAdmin):
+    """The batches of the archive, newest first: what counts, what is under way, what was replaced."""
+
+    planned = columns.ago_column("planned_at", gettext_lazy("planned at"))
+    list_display = ["id", "state", "rows", "purged_rows", "cutoff", "path", "planned"]
+    list_filter = ["state"]
+    sortable_by = ()
+    fieldsets = [
+        (None, {"fields": ["state", "active", "rows", "purged_rows", "root", "path", "days", "signed"]}),
+        (None, {"fields": ["first_id", "last_id", "cutoff", "planned_at", "written_at", "purged_at"]}),
+        (None, {"fields": ["attempt", "holder", "lease_until"]}),
+    ]
+
+
+class BulkJobAdmin(ReadOnly, TableAdmin):
+    """Loads that are published once, newest first."""
+
+    paginator = BoundedPaginator
+    started = columns.ago_column("started_at", gettext_lazy("started at"))
+    list_display = ["key", "parts", "query_id", "started", "finished_at"]
+    search_fields = ["key"]
+    sortable_by = ()
+    fieldsets = [(None, {"fields": ["key", "parts", "query_id", "started_at", "finished_at", "published"]})]
+
+    @admin.display(description=gettext_lazy("messages"))
+    def published(self, job: BulkJob) -> str:
+        return f"{published(job):,}"
+
+
+def published(job: BulkJob) -> int:
+    """Return how many messages of the load have been published, by its ledger."""
+    lines = BulkPart.objects.using(alias()).filter(job=job)
+    return int(lines.aggregate(total=Sum("rows"))["total"] or 0)

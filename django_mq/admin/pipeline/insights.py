@@ -1,0 +1,130 @@
+"""Insights: what the queues' past says, as far as ``mq_spark insights`` has computed it. No page starts Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse, JsonResponse
+from django.utils.translation import gettext as _
+
+from django_mq.admin import columns
+from django_mq.admin.overview.charts import Chart, Line, draw
+from django_mq.admin.paginator import NUL
+from django_mq.admin.table import ReadOnly, TableAdmin, alias
+from django_mq.insights import reading
+from django_mq.insights.reading import EXPORTS, write_csv
+from django_mq.models import InsightHour
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+#: Spans that can be chosen, in days.
+SPANS = (1, 7, 28)
+HOUR = timedelta(hours=1)
+
+
+class InsightAdmin(ReadOnly, TableAdmin):
+    """All queues in a table, or one queue with its charts; both also as JSON and CSV."""
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Show the table, or the queue that is named."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        days = self._days(request)
+        since, until = span(days)
+        queue = request.GET.get("queue", "").replace(NUL, "") or None
+        if request.GET.get("format") in ("json", "csv"):
+            return export(request, queue, since, until)
+        shown = (
+            of_queue(queue, since, until)
+            if queue
+            else {"summaries": reading.summaries(alias(), since=since, until=until)}
+        )
+        return self.page(
+            request,
+            "insights",
+            queue or _("Insights"),
+            days=days,
+            spans=SPANS,
+            queue=queue,
+            exports=[*EXPORTS],
+            **shown | (extra_context or {}),
+        )
+
+    @staticmethod
+    def _days(request: HttpRequest) -> int:
+        given = request.GET.get("days", "")
+        return int(given) if given in {str(days) for days in SPANS} else SPANS[1]
+
+
+def span(days: int) -> tuple[datetime, datetime]:
+    """Return the last hours, up to the end of this one."""
+    until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) + HOUR
+    return until - timedelta(days=days), until
+
+
+def of_queue(queue: str, since: datetime, until: datetime) -> dict[str, Any]:
+    """Return what the page of one queue shows."""
+    rows = reading.hours(alias(), since=since, until=until, queue=queue)
+    found = [row for row in rows if row.level == InsightHour.ALL_LEVELS]
+    summary = next(iter(reading.summaries(alias(), since=since, until=until, queue=queue)), None)
+    busiest = [datetime.fromisoformat(hour) for hour in summary.busiest] if summary else []
+    return {
+        "summary": summary,
+        "busiest": [columns.time_text(hour) for hour in busiest],
+        "charts": charts(found, since, until) if found else [],
+        "causes": reading.causes(alias(), queue, since=since.date(), until=until.date())[:20],
+    }
+
+
+def charts(rows: list[InsightHour], since: datetime, until: datetime) -> list[Chart]:
+    """Return the queue's charts, hour by hour."""
+    hours = [since + number * HOUR for number in range(round((until - since) / HOUR))]
+    known = {row.hour: row for row in rows}
+    labels = [hour.strftime("%Y-%m-%d %H:00 UTC") for hour in hours]
+
+    def values(name: str, otherwise: float | None) -> list[float | None]:
+        return [getattr(known[hour], name) if hour in known else otherwise for hour in hours]
+
+    #: Title, unit, and the lines with the figures that they show: of an hour without any, 0 or nothing.
+    pictures: list[tuple[str, str, float | None, list[tuple[str, str, str]]]] = [
+        (_("Traffic"), "/h", 0, [("arrived", _("arrived"), "arrivals"), ("accepted", _("done"), "completions")]),
+        (_("Depth"), "", 0, [("p95", _("greatest"), "depth_max"), ("p50", _("mean"), "depth_mean")]),
+        (_("Wait"), "s", None, [("p95", _("95 %"), "wait_p95"), ("p50", _("median"), "wait_p50")]),
+        (_("Work"), "s", None, [("p95", _("95 %"), "run_p95"), ("p50", _("median"), "run_p50")]),
+        (
+            _("Problems"),
+            "/h",
+            0,
+            [
+                ("failed", _("too late"), "slo_misses"),
+                ("p95", _("inverted"), "inversions"),
+                ("p50", _("starved"), "starved"),
+            ],
+        ),
+    ]
+    return [
+        draw(
+            title,
+            [Line(name, label, values(figure, otherwise)) for name, label, figure in lines],
+            unit=unit,
+            begins=labels[0],
+            ends=labels[-1],
+        )
+        for title, unit, otherwise, lines in pictures
+    ]
+
+
+def export(request: HttpRequest, queue: str | None, since: datetime, until: datetime) -> HttpResponse:
+    """Return the hours, the queues or the causes as a file."""
+    of = request.GET.get("of") if request.GET.get("of") in EXPORTS else "hours"
+    fields, read = EXPORTS[of or "hours"]
+    rows = read(alias(), since, until, queue)
+    if request.GET["format"] == "json":
+        return JsonResponse(rows, safe=False)
+    answer = HttpResponse(content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="insights-{of}.csv"'
+    write_csv(answer, fields, rows)
+    return answer

@@ -1,0 +1,235 @@
+"""Queues: how deep they are, whether they deliver, and what their rules are."""
+
+# ruff: noqa: ARG002 - Django calls these with arguments of its own
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef
+from django.http import HttpResponseRedirect
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_mq.admin import columns
+from django_mq.admin.actions import ActionAdmin, Preview, list_action
+from django_mq.admin.filters import DELIVERY
+from django_mq.admin.overview import log, space
+from django_mq.admin.overview import page as overview
+from django_mq.admin.queues.actions import ACTIONS, DELETE, PAUSE, PURGE, REDRIVE, RESUME
+from django_mq.admin.queues.form import QueueForm, option_fieldsets
+from django_mq.admin.table import alias
+from django_mq.diagnosis.state.groups import groups
+from django_mq.diagnosis.state.overview import live_consumers
+from django_mq.engine.claim import is_paused
+from django_mq.errors import MQError
+from django_mq.models import Message, Queue, WorkerSession
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django import forms
+    from django.contrib.admin.views.main import ChangeList
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from django_mq.admin.actions import Action
+    from django_mq.diagnosis.state.groups import Group
+    from django_mq.stores.records import Counts
+
+LIVE = ("ready", "scheduled", "claimed", "dead", "oldest_ready", "pausing")
+#: In pairs: an admin that gives each field a broad place has room for no more.
+NOW = (("ready", "oldest_ready"), ("scheduled", "claimed"), ("dead", "pausing"))
+
+
+class QueueAdmin(ActionAdmin):
+    """Create, edit and delete queues; see their depth; pause, resume and purge them."""
+
+    pages = {
+        "overview/": overview.page,
+        "overview.json": overview.as_json,
+        "space/": space.page,
+        "space.json": space.as_json,
+        "log/": log.page,
+        "log.json": log.as_json,
+    }
+    actions = [*map(list_action, ACTIONS)]
+    form = QueueForm
+    change_form_template = "admin/django_mq/queue/change_form.html"
+    list_display = ["name", "ready", "oldest_ready", "scheduled", "claimed", "dead", "pausing", "role"]
+    list_filter = ["paused", "closed", "kind"]
+    search_fields = ["name"]
+    list_select_related = ["dead_letter_queue", "expiry_queue"]
+    list_per_page = 50
+    fieldsets = [
+        (None, {"fields": ["name", "closed"]}),
+        (gettext_lazy("Now"), {"fields": NOW}),
+        *option_fieldsets(),
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Queue]:
+        sources = Queue.objects.filter(dead_letter_queue=OuterRef("pk"))
+        queues: QuerySet[Queue] = super().get_queryset(request)
+        return queues.select_related(*self.list_select_related).annotate(takes_dead_letters=Exists(sources))
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        fieldsets = super().get_fieldsets(request, obj)
+        return fieldsets if obj else [entry for entry in fieldsets if entry[1]["fields"] is not NOW]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["name", "dropped", *LIVE] if obj else ["dropped"]
+
+    # Live figures: one statement for the page, hung on its rows.
+
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        changelist = super().get_changelist_instance(request)
+        counts, consumers = columns.measure(changelist.result_list), live_consumers(alias())
+        for queue in changelist.result_list:
+            queue.counts, queue.consumers = counts[queue.name], consumers[queue.name]
+        return changelist
+
+    @staticmethod
+    def _counts(queue: Any) -> Counts:
+        """Return the row's figures; a detail page asks for its one queue here."""
+        if not hasattr(queue, "counts"):
+            queue.counts = columns.measure([queue])[queue.name]
+        counts: Counts = queue.counts
+        return counts
+
+    @staticmethod
+    def _consumers(queue: Any) -> int:
+        """Return how many live workers take from it, known like its figures."""
+        if not hasattr(queue, "consumers"):
+            queue.consumers = live_consumers(alias())[queue.name]
+        consumers: int = queue.consumers
+        return consumers
+
+    def _link(self, queue: Queue, state: Message.Status, count: int) -> str:
+        address = self.list_address(Message, queue=queue.name, state=state.value)
+        return format_html('<a href="{}">{}</a>', address, columns.shown(count)) if count else "0"
+
+    @admin.display(description=Message.Status.READY.label)
+    def ready(self, queue: Queue) -> str:
+        return self._link(queue, Message.Status.READY, self._counts(queue).ready)
+
+    @admin.display(description=Message.Status.SCHEDULED.label)
+    def scheduled(self, queue: Queue) -> str:
+        return self._link(queue, Message.Status.SCHEDULED, self._counts(queue).scheduled)
+
+    @admin.display(description=Message.Status.CLAIMED.label)
+    def claimed(self, queue: Queue) -> str:
+        return self._link(queue, Message.Status.CLAIMED, self._counts(queue).claimed)
+
+    @admin.display(description=Message.Status.DEAD.label)
+    def dead(self, queue: Queue) -> str:
+        count = self._counts(queue).dead
+        link = self._link(queue, Message.Status.DEAD, count)
+        return format_html('<span class="mq-bad">{}</span>', link) if count else link
+
+    @admin.display(description=gettext_lazy("oldest ready"))
+    def oldest_ready(self, queue: Queue) -> str:
+        seconds = self._counts(queue).oldest_ready_seconds
+        return "-" if seconds is None else columns.duration(seconds)
+
+    @admin.display(description=gettext_lazy("delivery"))
+    def pausing(self, queue: Queue) -> str:
+        if not pauses(queue):
+            if self._counts(queue).ready and not is_taker(queue) and not self._consumers(queue):
+                return format_html('<span class="mq-warn">{}</span>', _("no worker"))
+            return _("closed to new messages") if queue.closed else _("running")
+        words = _("paused: %(reason)s") % {"reason": queue.paused_reason} if queue.paused_reason else _("paused")
+        if queue.paused_until:
+            until = columns.time_text(queue.paused_until)
+            words = _("%(paused)s (until %(until)s)") % {"paused": words, "until": until}
+        return format_html('<span class="mq-warn">{}</span>', words)
+
+    @admin.display(description=gettext_lazy("dead letters"))
+    def role(self, queue: Any) -> str:
+        if queue.takes_dead_letters:
+            return _("takes those of others")
+        if queue.dead_letter_queue is None:
+            return _("stay here")
+        return _("go to %(queue)s") % {"queue": queue.dead_letter_queue.name}
+
+    # Changing and deleting.
+
+    def details(self, request: HttpRequest, row: Queue) -> dict[str, Any]:
+        ready = str(Message.Status.READY.value)
+        line = self.list_address(Message, queue=row.name, state=ready, order=DELIVERY)
+        told = {"line_address": line, "groups": self._groups(request, row)}
+        return self.buttons(self._buttons_for(request, row)) | told
+
+    def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
+        """Return what belongs to which worker, where anything does, with the address of the worker's page."""
+        options = queue.options
+        if options.slots is None and not options.has_groups:
+            return []
+        if not self.may(request, "view_message"):
+            return []
+        found = groups(queue.pk, using=alias())
+        return [(one, self.page_address(WorkerSession, one.session_id) if one.worker else "") for one in found]
+
+    def _buttons_for(self, request: HttpRequest, queue: Queue) -> list[tuple[str, str]]:
+        fit = [RESUME if pauses(queue) else PAUSE, REDRIVE, PURGE]
+        if not self._counts(queue).dead and not is_taker(queue):
+            fit.remove(REDRIVE)
+        return [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
+
+    def may_do(self, request: HttpRequest, action: Action) -> bool:
+        return self.has_delete_permission(request) if action is DELETE else super().may_do(request, action)
+
+    def restrict(self, request: HttpRequest, form: forms.Form) -> None:
+        """Let messages be deleted with the permission to purge only, whatever the request says."""
+        if "force" in form.fields and not self.may_do(request, PURGE):
+            form.fields["force"].disabled = True
+
+    def preview(self, action: Action, chosen: Sequence[Queue]) -> Preview:
+        rows = [
+            [name, *map(columns.shown, (found.ready, found.scheduled, found.dead, found.claimed))]
+            for name, found in columns.measure(chosen).items()
+        ]
+        return Preview([_("Queue"), _("Ready"), _("Scheduled"), _("Dead"), _("Held by workers")], rows)
+
+    def do_one(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Queue) -> str:
+        if action is not DELETE:
+            return super().do_one(action, answers, request, row)
+        if not self.has_delete_permission(request, row):  # on a site's own page
+            raise MQError(_("You may not delete “%(queue)s”.") % {"queue": row.name})
+        sentence: str = action.run(row, answers)
+        self.log_deletions(request, [row])  # type: ignore[arg-type] # any iterable will do
+        return sentence
+
+    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        # Limits may be new: what was known of the room is not.
+        Queue.objects.using(alias()).filter(pk=obj.pk).update(counted_at=None)
+        if change and {"kind", "levels"} & set(form.changed_data) and self._counts(obj).total:
+            self.message_user(request, _("The messages already in this queue keep their level."), messages.WARNING)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Ask and delete as the action does: the store refuses what an ORM cascade would tear down."""
+        queue = self.get_object(request, unquote(object_id))
+        if not self.has_delete_permission(request, queue):
+            raise PermissionDenied
+        if queue is None:
+            self.message_user(request, _("There is no such queue."), messages.WARNING)
+            return HttpResponseRedirect(self.list_address(Queue))
+        question = self.carry_out(DELETE, request, self.get_queryset(request).filter(pk=queue.pk))
+        return question or HttpResponseRedirect(self.list_address(Queue))
+
+
+def pauses(queue: Queue) -> bool:
+    """Return whether the queue is paused now."""
+    return is_paused(queue.paused, queue.paused_until, datetime.now(UTC))
+
+
+def is_taker(queue: Any) -> bool:
+    """Return whether other queues send their dead letters here."""
+    return bool(getattr(queue, "takes_dead_letters", False))

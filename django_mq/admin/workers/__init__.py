@@ -1,0 +1,5 @@
+"""Workers and their consumers in the admin.
+
+admin.py    the lists, and the page of a worker session
+actions.py  what an operator may tell a worker
+"""

@@ -1,0 +1,165 @@
+"""Worker sessions and their consumers: what is alive, what it may hold and takes, and what it is told to do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import F, OuterRef, Subquery
+from django.template.defaultfilters import filesizeformat
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_mq.admin import columns
+from django_mq.admin.actions import ActionAdmin, Preview, list_action
+from django_mq.admin.filters import QueueNameFilter, StaleFilter
+from django_mq.admin.table import ReadOnly, TableAdmin, alias, base_of
+from django_mq.admin.workers.actions import ACTIONS, QUIET, WORK
+from django_mq.diagnosis.state.fleet import is_late
+from django_mq.engine.claim import is_paused
+from django_mq.models import Consumer, Message, Queue, WorkerSession
+from django_mq.models.times import UTCNow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from django_mq.admin.actions import Action
+
+Mode = WorkerSession.Mode
+
+
+def with_states(consumers: QuerySet[Any]) -> QuerySet[Any]:
+    """Return them with what their own rows do not say: whether their queue is paused and their worker stale."""
+    queue = Queue.objects.filter(name=OuterRef("queue_name"))
+    told: QuerySet[Any] = consumers.annotate(
+        queue_paused=Subquery(queue.values("paused")[:1]),
+        queue_paused_until=Subquery(queue.values("paused_until")[:1]),
+        now=UTCNow(),
+        stale=is_late("session__deadline"),
+        conduct=F("session__conduct"),
+    )
+    return told
+
+
+class Situation:
+    """The columns that both pages of consumers have, for rows of ``with_states``."""
+
+    @admin.display(description=gettext_lazy("state"))
+    def situation(self, consumer: Any) -> str:
+        """Return in a word what keeps a consumer from being given messages, or how it waits for them."""
+        if consumer.stale:
+            return format_html('<strong class="mq-bad">{}</strong>', _("stale"))
+        if consumer.conduct == Mode.QUIET:
+            return _("quiet")
+        if is_paused(consumer.queue_paused, consumer.queue_paused_until, consumer.now):
+            return format_html('<span class="mq-warn">{}</span>', _("paused"))
+        return str(consumer.get_state_display())
+
+    @admin.display(description=gettext_lazy("credit used"))
+    def credit(self, consumer: Consumer) -> str:
+        """Return the credit in use, of how much."""
+        return f"{consumer.credit_used} / {consumer.credit_limit or _('no limit')}"
+
+
+if TYPE_CHECKING:
+    BaseInline = admin.TabularInline[Consumer, WorkerSession]
+else:
+    BaseInline = base_of("TabularInline")
+
+
+class ConsumerInline(Situation, ReadOnly, BaseInline):
+    """The consumers of a session, as of its last heartbeat."""
+
+    model = Consumer
+    fields = ["queue_name", "handler", "priority", "situation", "credit", "delivered"]
+    readonly_fields = ["situation", "credit"]
+    extra = 0
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Consumer]:
+        return with_states(super().get_queryset(request).using(alias()))
+
+
+class WorkerSessionAdmin(ReadOnly, ActionAdmin):
+    """One row a worker process; stale ones stand out."""
+
+    actions = [*map(list_action, ACTIONS)]
+    list_display = ["name", "status", "heartbeat", "taking", "holding", "working", "memory", "kind", "process"]
+    list_filter = [StaleFilter, "kind", "conduct"]
+    search_fields = ["name", "host"]
+    inlines = [ConsumerInline]
+    fieldsets = [
+        (None, {"fields": ["name", "status", "kind", ("host", "pid", "version")]}),
+        (gettext_lazy("Work"), {"fields": ["taking", "holding", "working", "memory"]}),
+        (gettext_lazy("Told by an operator"), {"fields": [("conduct", "given_credit")]}),
+        (gettext_lazy("Life"), {"fields": ["started_at", "heartbeat", "deadline"]}),
+    ]
+    change_form_template = "admin/django_mq/row.html"
+
+    heartbeat = columns.ago_column("heartbeat_at", gettext_lazy("last heartbeat"))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[WorkerSession]:
+        sessions: QuerySet[WorkerSession] = super().get_queryset(request)
+        return sessions.annotate(stale=is_late())
+
+    @admin.display(description=gettext_lazy("process"))
+    def process(self, session: WorkerSession) -> str:
+        return f"{session.host}, {session.pid}, {session.version}"
+
+    @admin.display(description=gettext_lazy("status"))
+    def status(self, session: Any) -> str:
+        if session.stale:
+            late = columns.duration((datetime.now(UTC) - session.deadline).total_seconds())
+            return format_html('<strong class="mq-bad">{}</strong>', _("stale for %(time)s") % {"time": late})
+        words = {Mode.QUIET: _("alive, told to be quiet"), Mode.STOP: _("alive, told to stop")}
+        told = words.get(session.conduct)
+        return format_html('<span class="mq-warn">{}</span>', told) if told else _("alive")
+
+    @admin.display(description=gettext_lazy("queues"))
+    def taking(self, session: WorkerSession) -> str:
+        return ", ".join(map(str, session.queues))
+
+    @admin.display(description=gettext_lazy("held / credit"))
+    def holding(self, session: WorkerSession) -> str:
+        address = self.list_address(Message, state=Message.Status.CLAIMED.value, worker=session.pk)
+        return format_html('<a href="{}">{} / {}</a>', address, session.held, session.credit or _("no limit"))
+
+    @admin.display(description=gettext_lazy("busy slots"))
+    def working(self, session: WorkerSession) -> str:
+        return "-" if session.slots is None else f"{session.busy or 0} / {session.slots}"
+
+    @admin.display(description=gettext_lazy("memory"))
+    def memory(self, session: WorkerSession) -> str:
+        return "-" if session.memory_bytes is None else filesizeformat(session.memory_bytes)
+
+    def details(self, request: HttpRequest, row: WorkerSession) -> dict[str, Any]:
+        pointless = WORK if row.conduct == Mode.WORK else QUIET
+        fit = (action for action in ACTIONS if action is not pointless and self.may_do(request, action))
+        return self.buttons([(action.name, str(action.label)) for action in fit])
+
+    def preview(self, action: Action, chosen: Sequence[WorkerSession]) -> Preview:  # noqa: ARG002 - for others
+        rows = [[one.name, ", ".join(map(str, one.queues)), str(one.held)] for one in chosen]
+        return Preview([_("Worker"), _("Queues"), _("Held")], rows)
+
+
+class ConsumerAdmin(Situation, ReadOnly, TableAdmin):
+    """All consumers of all workers, by queue."""
+
+    list_display = ["queue_name", "worker", "handler", "situation", "credit", "delivered", "priority", "heartbeat"]
+    heartbeat = columns.ago_column("session.heartbeat_at", gettext_lazy("last heartbeat"))
+    list_display_links = None
+    list_filter = [QueueNameFilter, "state"]
+    search_fields = ["queue_name", "handler", "session__name", "session__host"]
+    ordering = ["queue_name", "-id"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Consumer]:
+        return with_states(super().get_queryset(request).select_related("session"))
+
+    @admin.display(description=gettext_lazy("worker"), ordering="session__name")
+    def worker(self, consumer: Consumer) -> str:
+        address = self.page_address(WorkerSession, consumer.session_id)
+        return format_html('<a href="{}">{}</a>', address, consumer.session.name)

@@ -1,0 +1,9 @@
+"""The checks of ``mq_doctor``.
+
+examination.py  runs all checks in order
+findings.py     what a check found, and how to mend it
+environment.py  the settings, and Redis
+database.py     the connection, the migrations, the clock
+tables.py       tables, columns, indexes and privileges
+work.py         leases, orphans, unknown states, queues that do not move
+"""

@@ -1,0 +1,75 @@
+"""The database: the connection, the migrations, the clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import connections
+from django.db.migrations.exceptions import NodeNotFoundError
+from django.db.migrations.executor import MigrationExecutor
+
+from django_mq.diagnosis.doctor.findings import ok, problem
+from django_mq.diagnosis.doctor.tables import APP, look_at_shape
+from django_mq.diagnosis.state.question import Question
+from django_mq.errors import StoreError
+from django_mq.stores.connections import translating
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.diagnosis.doctor.findings import Finding
+
+#: Difference of clocks, in seconds, from which times computed by a publisher are noticeably wrong.
+SKEW_SECONDS = 2.0
+
+
+def look_at_connection(alias: str, patience_seconds: float) -> Iterator[Finding]:
+    """Ask the database something. Problems here leave every other question without an answer."""
+    try:
+        _question.answer(alias, patience_seconds=patience_seconds)
+        shared_store(alias)
+        with translating(connections[alias]):
+            connections[alias].ensure_connection()
+    except StoreError as error:
+        mend = f"Start the database, or correct DATABASES[{alias!r}]."
+        yield problem("database", f"{alias!r} cannot be used: {error}", mend)
+        return
+    yield ok("database", f"{alias!r} is reachable: {connections[alias].display_name}.")
+
+
+def _anything(alias: str) -> None:
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+_question = Question(_anything)
+
+
+def look_at_tables(alias: str) -> Iterator[Finding]:
+    """Compare migrations, and what they have made, with the models."""
+    try:
+        executor = MigrationExecutor(connections[alias])
+    except NodeNotFoundError as error:
+        yield problem("migrations", str(error), 'Follow docs/how-to/upgrade.md, "Databases of before 0.1.0".')
+        return
+    leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == APP]
+    missing = [migration.name for migration, _ in executor.migration_plan(leaves) if migration.app_label == APP]
+    if missing:
+        mend = f"Run manage.py migrate {APP} --database {alias}."
+        yield problem("migrations", f"Not applied: {', '.join(missing)}.", mend)
+        return
+    yield from look_at_shape(alias)
+
+
+def look_at_clock(alias: str) -> Iterator[Finding]:
+    """Compare the database's clock with this machine's."""
+    skew = shared_store(alias).now_skew_seconds()
+    if abs(skew) > SKEW_SECONDS:
+        sentence = (
+            f"The database's clock is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this machine's."
+        )
+        mend = "Synchronise both (NTP): a deliver_at computed here is off by as much; delay= is not."
+        yield problem("clock", sentence, mend)
+    else:
+        yield ok("clock", f"The database's clock differs by {abs(skew):.1f} s.")

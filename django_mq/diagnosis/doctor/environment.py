@@ -1,0 +1,46 @@
+"""What surrounds the queues: the settings and Redis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.core import checks
+
+from django_mq import conf
+from django_mq.diagnosis.doctor.findings import notice, ok, problem
+from django_mq.notifications.registry import notifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django_mq.diagnosis.doctor.findings import Finding
+
+
+def look_at_settings() -> Iterator[Finding]:
+    """Say what the system checks of this app say."""
+    found = checks.run_checks(tags=["django_mq"])
+    for message in found:
+        yield problem("settings", f"{message.id}: {message.msg}", message.hint or "Correct DJANGO_MQ.")
+    if not found:
+        yield ok("settings", "DJANGO_MQ is well formed.")
+
+
+def look_at_database_settings(alias: str) -> Iterator[Finding]:
+    """Say what the system checks of the database say."""
+    for message in checks.run_checks(tags=[checks.Tags.database], databases=[alias]):
+        if (message.id or "").startswith("django_mq."):
+            yield notice("database", f"{message.id}: {message.msg}", message.hint or "See the documentation.")
+
+
+def look_at_redis() -> Iterator[Finding]:
+    """Send a hint to ourselves."""
+    if not conf.load().REDIS_URL:
+        yield ok("redis", "No REDIS_URL: hints stay within a process, and workers look regularly.")
+        return
+    found = notifier()
+    error = found.problem() if found.reaches_others else "REDIS_URL has an option that the client cannot read."
+    if error:
+        mend = "Start Redis, or correct DJANGO_MQ['REDIS_URL']. Until then messages are only found a little later."
+        yield problem("redis", f"A hint did not come back: {error}", mend)
+    else:
+        yield ok("redis", "A hint went through Redis and came back.")

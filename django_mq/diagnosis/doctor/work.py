@@ -1,0 +1,160 @@
+"""The work: leases, rows without a queue, and queues that do not move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Exists, OuterRef
+
+from django_mq import __version__
+from django_mq.diagnosis.doctor.findings import notice, ok, problem
+from django_mq.diagnosis.messages.criteria import put_together
+from django_mq.diagnosis.messages.indexes import in_state
+from django_mq.diagnosis.state.overview import COUNT_LIMIT, overview
+from django_mq.engine.claim import STALLED_SECONDS
+from django_mq.engine.options import others_in
+from django_mq.models import Message, Operation, Queue, WorkerSession
+from django_mq.models.operation import stalled
+from django_mq.models.times import UTCNow
+from django_mq.stores.registry import shared_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.models import QuerySet
+
+    from django_mq.diagnosis.doctor.findings import Finding
+    from django_mq.diagnosis.state.overview import QueueState
+
+#: So long after its last progress an operation has been taken over, if a worker can.
+TAKEN_OVER_SECONDS = 5 * STALLED_SECONDS
+START_MAINTENANCE = "Start a worker, or run manage.py mq_maintenance: it gives their messages back."
+
+
+def look_at_leases(alias: str) -> Iterator[Finding]:
+    """Find sessions past their deadline that nobody reaps, and messages held by nobody."""
+    sessions = WorkerSession.objects.using(alias)
+    expired = sessions.filter(deadline__lt=UTCNow())
+    names = [session.name for session in expired[:5]]
+    if names:
+        number = expired.count()
+        yield problem(
+            "leases", f"{number} dead worker sessions are not reaped: {', '.join(names)}.", START_MAINTENANCE
+        )
+    holders = sessions.filter(pk=OuterRef("session_id"))
+    claimed = Message.objects.using(alias).filter(in_state(Message.Status.CLAIMED))
+    unheld = _up_to_limit(claimed.filter(~Exists(holders)))
+    if unheld:
+        yield problem("leases", f"{unheld} messages are claimed by sessions that are no more.", START_MAINTENANCE)
+    if not names and not unheld:
+        yield ok("leases", f"{sessions.count()} worker sessions are alive, and every claim has its session.")
+
+
+def look_at_orphans(alias: str) -> Iterator[Finding]:
+    """Find messages whose queue is gone: deleted by hand, or by another tool."""
+    orphans = _orphans(alias)
+    if orphans:
+        mend = (
+            "Bring the rows of django_mq_queue back from a backup, or, in manage.py shell, remove the messages: "
+            "Message.objects.exclude(queue__in=Queue.objects.all()).delete()"
+        )
+        yield problem("orphans", f"{orphans} messages belong to a queue that is no more.", mend)
+    else:
+        yield ok("orphans", "Every message has its queue.")
+
+
+def _orphans(alias: str) -> int:
+    known = Queue.objects.using(alias).order_by().values_list("pk", flat=True)
+    gone = sorted(set(shared_store(alias).occupied()) - set(known))
+    if not gone:
+        return 0
+    # Each state has an index that begins with the queue. Those in a state that is not known are found as such.
+    rows = Message.objects.using(alias).filter(queue__in=gone).order_by().values_list("pk", flat=True)
+    found = put_together([rows.filter(in_state(state)) for state in Message.Status])
+    return len(found[:COUNT_LIMIT])
+
+
+def look_at_states(alias: str) -> Iterator[Finding]:
+    """Find rows in a state, and queues with a word, that this version does not know."""
+    strange = shared_store(alias).count_unknown(limit=COUNT_LIMIT)
+    if strange:
+        mend = (
+            "No worker takes them. If a newer version has written them, run that; if somebody has written them by "
+            "hand, set their state to 1 (ready) in the database."
+        )
+        yield problem(
+            "states", f"{strange} messages are in a state that django_mq {__version__} does not know.", mend
+        )
+    words = list(_unknown_words(alias))
+    for name, field, value in words:
+        mend = "Run the version that knows it, or edit the queue in the admin."
+        yield problem(
+            f"queue {name}", f"Its {field} is {value!r}, which django_mq {__version__} does not know.", mend
+        )
+    if not strange and not words:
+        yield ok("states", "Every message is in a state that is known.")
+
+
+def _unknown_words(alias: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (queue, field, value) for every choice that is none, and for options without a column."""
+    fields = [field for field in Queue._meta.local_fields if field.choices]
+    for queue in Queue.objects.using(alias).order_by("name"):
+        for field in fields:
+            value = getattr(queue, field.attname)
+            if value not in dict(field.flatchoices):
+                yield queue.name, field.name, str(value)
+        if queue.other_options is not None and queue.other_options != others_in(queue.other_options):
+            yield queue.name, "other_options", str(queue.other_options)
+
+
+def _up_to_limit(rows: QuerySet[Any]) -> int:
+    # In no order: there would be an index for it, and the count would walk along that.
+    return rows.order_by()[:COUNT_LIMIT].count()
+
+
+def look_at_queues(alias: str) -> Iterator[Finding]:
+    """Find what keeps queues from moving."""
+    queues = overview(using=alias)
+    findings = [finding for queue in queues for finding in _look_at_queue(queue)]
+    yield from findings
+    if not findings:
+        yield ok("queues", f"{len(queues)} queues, none of them held up.")
+
+
+def look_at_operations(alias: str) -> Iterator[Finding]:
+    """Find operations of the admin that no worker could take over."""
+    late = stalled(TAKEN_OVER_SECONDS)
+    ids = list(Operation.objects.using(alias).filter(late).order_by("pk").values_list("pk", flat=True))
+    if ids:
+        mend = (
+            "Start a worker; where one runs, its log says why it cannot go on with them, as does "
+            "manage.py mq_operations --take-over. To give them up: mq_operations --stop."
+        )
+        numbers = ", ".join(map(str, ids))
+        yield problem("operations", f"Operations of the admin make no progress: {numbers}.", mend)
+    else:
+        yield ok("operations", "Every operation of the admin that runs makes progress.")
+
+
+def _look_at_queue(queue: QueueState) -> Iterator[Finding]:
+    about = f"queue {queue.name}"
+    if queue.paused:
+        why = f" ({queue.paused_reason})" if queue.paused_reason else ""
+        yield notice(about, f"Paused{why}.", f"manage.py mq_queue resume {queue.name}")
+    if queue.dead:
+        mend = f"Look: manage.py mq_browse {queue.name} --state dead; retry or move them there or in the admin."
+        yield notice(about, f"{queue.dead} dead letters.", mend)
+    if queue.oldest_ready_seconds is not None and not queue.consumers:
+        yield _unconsumed(about, queue)
+
+
+def _unconsumed(about: str, queue: QueueState) -> Finding:
+    if queue.takes_dead_letters:
+        mend = f"Look: manage.py mq_browse {queue.name}; send them back with mq_redrive {queue.name} when mended."
+        return notice(about, f"{queue.ready} dead letters of other queues.", mend)
+    # Without a worker nobody makes ready what has come due: it is still counted as scheduled.
+    waiting = f"{queue.ready} messages are ready" if queue.ready else "Scheduled messages are due"
+    if queue.paused:
+        return notice(about, f"{waiting}, and wait for the end of the pause.", "Resume it.")
+    mend = f"Start one: manage.py mq_worker --queues {queue.name}, or celery worker -Q {queue.name}."
+    return problem(about, f"{waiting} and no live worker takes from it.", mend)

@@ -1,0 +1,15 @@
+"""Which messages are meant, and what may be seen of them.
+
+criteria.py      what each filter means
+terms.py         what a search term means
+indexes.py       messages that an index alone finds
+slices.py        the other messages, looked through slice by slice
+finder.py        the messages that a list shows
+choice.py        the messages that a command names, by ids or by filters
+queue_names.py   names of queues as a user types them
+masking.py       what is hidden of bodies and headers
+json_objects.py  a message as a JSON object
+exports.py       messages as JSON lines or as CSV
+copies.py        a message to publish again
+task_ids.py      the id of a Celery task in a copy
+"""

@@ -1,0 +1,150 @@
+"""What each filter of messages means, apart from any page: operations in the background and commands ask the same.
+
+A value that makes no sense narrows nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+
+from django_mq.delivery.validation import read_time
+from django_mq.diagnosis.messages import indexes
+from django_mq.diagnosis.messages.indexes import in_state
+from django_mq.diagnosis.messages.terms import matching
+from django_mq.errors import InvalidMessage
+from django_mq.models import Attempt, Message, Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from django.db.models import QuerySet
+
+#: Borders of the filter of failed attempts.
+ATTEMPTS = ("0", "1", "3", "10")
+#: Spans of the filter of ages; what is older than the longest is "older".
+AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
+
+
+def put_together(parts: Sequence[QuerySet[Any]]) -> QuerySet[Any]:
+    """Return the rows of all parts, in no order: Django gives the whole the model's own, and would sort it."""
+    first, *others = parts
+    return first.union(*others, all=True).order_by()
+
+
+def by_state(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    if value == indexes.DEAD_LETTERS:
+        return rows.filter(in_state(Message.Status.DEAD) | Q(queue__in=indexes.takers(rows.db)))
+    known = {str(state.value): state for state in Message.Status}
+    return rows.filter(in_state(known[value])) if value in known else rows
+
+
+def by_queue(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    # By its key: only then the rows of one queue come in delivery order from an index.
+    found = Queue.objects.using(rows.db).filter(name=value).values_list("pk", flat=True).first()
+    return rows.none() if found is None else rows.filter(queue_id=found)
+
+
+def by_type(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    return rows.filter(type=value)
+
+
+def by_priority(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    return rows.filter(priority=value) if value in set("0123456789") else rows
+
+
+def by_attempts(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    if value not in ATTEMPTS:
+        return rows
+    return rows.filter(attempts=0) if value == "0" else rows.filter(attempts__gte=int(value))
+
+
+def by_reason(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    """Return the dead letters of this reason, in their queues or moved to a dead-letter queue."""
+    return by_state(rows, indexes.DEAD_LETTERS).filter(dead_reason=value)
+
+
+def by_error(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    """Return the messages of which an attempt has failed with this exception."""
+    failed = Attempt.objects.using(rows.db).filter(error=value).order_by()
+    ids = Message.objects.using(rows.db).order_by().values_list("pk", flat=True)
+    own = ids.filter(message_id__in=failed.exclude(message_id=None).values("message_id"))
+    tasks = ids.filter(correlation_id__in=failed.exclude(correlation_id=None).values("correlation_id"))
+    # From the attempts to their messages, by one index and by the other: asked for both at once, PostgreSQL reads
+    # every message and compares.
+    return rows.filter(pk__in=put_together([own, tasks]))
+
+
+def by_worker(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    if not value.isdecimal():
+        return rows
+    return rows.filter(in_state(Message.Status.CLAIMED), session_id=int(value[:18]))
+
+
+def by_end(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    """Return the rows older than the one with this key."""
+    return rows.filter(pk__lt=int(value[:18])) if value.isdecimal() else rows
+
+
+def by_age(rows: QuerySet[Any], value: str, now: datetime) -> QuerySet[Any]:
+    if value == "older":
+        return rows.filter(published_at__lt=now - AGES["week"])
+    span = AGES.get(value)
+    return rows.filter(published_at__gte=now - span) if span else rows
+
+
+def moment(text: str) -> datetime | None:
+    """Return the time that a text says, in the site's time zone unless it says another; None if it says none."""
+    try:
+        return read_time(text.strip().replace(" ", "T", 1), "")
+    except InvalidMessage:
+        return None
+
+
+def by_span(rows: QuerySet[Any], field: str, since: str, until: str) -> QuerySet[Any]:
+    """Return the rows from one moment until before another; a text that says none bounds nothing."""
+    begin, end = moment(since), moment(until)
+    if begin is not None:
+        rows = rows.filter(**{f"{field}__gte": begin})
+    return rows if end is None else rows.filter(**{f"{field}__lt": end})
+
+
+#: Filter by the name it has in the list's address.
+FILTERS: Mapping[str, Callable[[QuerySet[Any], str], QuerySet[Any]]] = {
+    "state": by_state,
+    "queue": by_queue,
+    "type": by_type,
+    "priority": by_priority,
+    "attempts": by_attempts,
+    "reason": by_reason,
+    "worker": by_worker,
+    "error": by_error,
+    "since": lambda rows, value: by_span(rows, "published_at", value, ""),
+    "until": lambda rows, value: by_span(rows, "published_at", "", value),
+    "due_since": lambda rows, value: by_span(rows, "deliver_at", value, ""),
+    "due_until": lambda rows, value: by_span(rows, "deliver_at", "", value),
+    "before": by_end,
+    "q": matching,
+}
+#: The one that needs to know when.
+AGE = "published"
+#: All there are.
+NAMES = frozenset({*FILTERS, AGE})
+
+
+def narrowed(rows: QuerySet[Any], filters: Mapping[str, str], now: datetime) -> QuerySet[Any]:
+    """Return the rows that the list shows under an address with these filters."""
+    few = indexes.few(filters, rows.db)
+    if few is not None:
+        rows = rows.filter(pk__in=few)
+    for name, value in filters.items():
+        if name in FILTERS and value:
+            rows = FILTERS[name](rows, value)
+    return by_age(rows, filters[AGE], now) if filters.get(AGE) else rows
+
+
+def known(address: Mapping[str, str]) -> dict[str, str]:
+    """Return the filters of an address; what is none of them, such as a page's number, is left out."""
+    return {name: value for name, value in address.items() if name in NAMES and value}

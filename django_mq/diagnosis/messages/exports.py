@@ -1,0 +1,135 @@
+"""Messages as a file, for programs as JSON lines and for spreadsheets as CSV; nothing is taken or changed.
+
+A file may hold millions, so they are read a few at a time and never all at once:
+
+    ids by their key, SLICE after SLICE  ->  rows by their ids, BATCH or BATCH_BYTES at once  ->  lines
+
+Rows are looked for once for each slice: a filter without an index then costs little more than one walk through the
+table. Each message is told as it is when it is read; one that has left meanwhile is left out, and so is one that
+has come since it began.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from io import StringIO
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from django.db import DatabaseError
+from django.db.models import Max, TextField, Value
+from django.db.models.functions import Cast, Length
+
+from django_mq.diagnosis.messages.json_objects import as_json, written
+from django_mq.models import Message
+from django_mq.stores.records import Browsed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from django.db.models import QuerySet
+
+#: Ids looked for by one statement.
+SLICE = 50_000
+#: Messages read by one statement, and bytes of their bodies; a larger body is read alone.
+BATCH = 500
+BATCH_BYTES = 4 * 1024 * 1024
+#: What a spreadsheet takes for the beginning of a formula.
+FORMULA = frozenset("=+-@\t\r\n")
+#: What a browser sees of a message beside its headers and body, as the tables have it.
+FIELDS = {"id": "pk", "message_id": "message_id", "queue_name": "queue__name"} | {
+    name: name
+    for name in (
+        *("state", "priority", "attempts", "published_at", "deliver_at", "expires_at", "type"),
+        *("correlation_id", "content_type", "content_encoding", "dead_reason"),
+    )
+}
+#: Of the CSV: the keys of the JSON objects.
+COLUMNS = (
+    *("message_id", "row", "queue", "state", "priority", "attempts", "published_at", "deliver_at", "type"),
+    *("correlation_id", "content_type", "dead_reason", "headers", "body", "body_base64"),
+)
+
+
+def json_lines(rows: QuerySet[Message], *, limit: int | None = None) -> Iterator[str]:
+    """Yield the messages, oldest first, each as an object in a line."""
+    for message in _messages(rows, limit):
+        yield as_json(message) + "\n"
+
+
+def csv_lines(rows: QuerySet[Message], *, limit: int | None = None) -> Iterator[str]:
+    """Yield a head and the messages, oldest first; a cell that looks like a formula begins with an apostrophe."""
+    yield _line(COLUMNS)
+    for message in _messages(rows, limit):
+        yield written(message, lambda found: _line([_cell(found.get(name)) for name in COLUMNS]))
+
+
+#: By the name of the form, which is also how the file's name ends.
+FORMS: dict[str, Callable[..., Iterator[str]]] = {"jsonl": json_lines, "csv": csv_lines}
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
+    sendable = text.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair is no UTF-8
+    return f"'{sendable}" if sendable[:1] in FORMULA else sendable
+
+
+def _line(cells: Sequence[str]) -> str:
+    text = StringIO(newline="")
+    csv.writer(text).writerow(cells)
+    return text.getvalue()
+
+
+def _messages(rows: QuerySet[Message], limit: int | None) -> Iterator[Browsed]:
+    ids = islice(_ids(rows), limit)
+    while batch := list(islice(ids, BATCH)):
+        for part in _parts(batch, rows.db):
+            yield from read(part, rows.db)
+
+
+def _ids(rows: QuerySet[Message]) -> Iterator[int]:
+    """Yield the ids of those that are there when it begins."""
+    newest: int = Message.objects.using(rows.db).aggregate(newest=Max("pk"))["newest"] or 0
+    found, last = rows.filter(pk__lte=newest).order_by("pk").values_list("pk", flat=True), 0
+    while ids := list(found.filter(pk__gt=last)[:SLICE]):
+        yield from ids
+        last = ids[-1]
+
+
+def _parts(ids: Iterable[int], alias: str) -> Iterator[list[int]]:
+    """Divide ids so that the bodies of a part fit into memory."""
+    sizes = Message.objects.using(alias).filter(pk__in=ids).order_by("pk").values_list("pk", Length("body"))
+    part: list[int] = []
+    total = 0
+    for pk, size in sizes:
+        if part and total + size > BATCH_BYTES:
+            yield part
+            part, total = [], 0
+        part.append(pk)
+        total += size
+    if part:
+        yield part
+
+
+def read(ids: Sequence[int], alias: str) -> list[Browsed]:
+    """Return the messages with these ids. Headers that are not even text spoil a whole answer of SQLite's."""
+    try:
+        return _fetched(ids, alias, Cast("headers", TextField()))
+    except (DatabaseError, ValueError):
+        if len(ids) == 1:
+            return _fetched(ids, alias, Value("\N{REPLACEMENT CHARACTER}"))
+        return [message for one in ids for message in read([one], alias)]
+
+
+def _fetched(ids: Sequence[int], alias: str, headers: Any) -> list[Browsed]:
+    rows = Message.objects.using(alias).filter(pk__in=ids).order_by("pk").annotate(stored=headers)
+    return [_browsed(*row) for row in rows.values_list("stored", "body", *FIELDS.values())]
+
+
+def _browsed(headers: str, body: Any, *others: Any) -> Browsed:
+    # SQLite keeps whatever was written, whatever the column's type says.
+    data = body.encode("utf-8", "surrogateescape") if isinstance(body, str) else bytes(body)
+    return Browsed(headers=headers, body=data, **dict(zip(FIELDS, others, strict=True)))

@@ -1,0 +1,14 @@
+"""The state of queues, workers and tables.
+
+overview.py  every queue with its depth and its consumers
+fleet.py     the worker sessions and their consumers
+groups.py    the groups of a queue and the workers that own them
+flow.py      how fast messages finish, from one look to the next
+series.py    the last hour or day, minute by minute
+by_type.py   what runs and what fails, by queue and type
+alerts.py    what needs a look, from figures that are known already
+health.py    the answer for a probe
+question.py  a question to the database with an answer in time
+overdue.py   how many rows of the past mq_prune would delete
+space.py     the space that the tables take
+"""

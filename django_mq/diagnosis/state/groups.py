@@ -1,0 +1,60 @@
+"""The groups of a queue: how many of each wait, how many are claimed, and which worker they belong to.
+
+Looked at are the first messages of the line, by the index of the claims: what comes next, and no more of a long
+one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django_mq.diagnosis.messages.indexes import ORDERS, in_state
+from django_mq.models import Message, Ownership, WorkerSession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Messages looked at in each state, and groups told of.
+SAMPLE = 10_000
+MOST = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group. ``key`` is None for a consumer slot of a queue that limits its consumers."""
+
+    key: str | None
+    ready: int
+    claimed: int
+    #: The session that owns the group, or else the one that holds a message of it.
+    session_id: int | None
+    worker: str
+
+
+def groups(queue_id: int, *, using: str) -> list[Group]:
+    """Return the consumer slots, then the groups, those with most waiting messages first. Four statements."""
+    ready = Counter(key for key, _ in _first(queue_id, Message.Status.READY, using) if key)
+    held = [(key, session) for key, session in _first(queue_id, Message.Status.CLAIMED, using) if key]
+    claimed = Counter(key for key, _ in held)
+    owned = Ownership.objects.using(using).filter(queue_id=queue_id).order_by("id")
+    owners = list(owned.values_list("group_key", "session_id")[:SAMPLE])
+    of = dict(held) | {key: session for key, session in owners if key is not None}
+    keys = sorted({*ready, *claimed, *of}, key=lambda key: (-ready[key], -claimed[key], key))[:MOST]
+    slots = [session for key, session in owners if key is None][:MOST]
+    names = _names([*slots, *(of[key] for key in keys if key in of)], using)
+    return [
+        *(Group(None, 0, 0, session, names.get(session, "")) for session in slots),
+        *(Group(key, ready[key], claimed[key], of.get(key), names.get(of.get(key), "")) for key in keys),
+    ]
+
+
+def _first(queue_id: int, state: Message.Status, alias: str) -> Iterable[tuple[str | None, int]]:
+    """Return group and session of the first messages in a state, along its index."""
+    rows = Message.objects.using(alias).filter(in_state(state), queue_id=queue_id).order_by(*ORDERS[state])
+    return rows.values_list("group_key", "session_id")[:SAMPLE]
+
+
+def _names(sessions: Iterable[Any], alias: str) -> dict[Any, str]:
+    return dict(WorkerSession.objects.using(alias).filter(pk__in=set(sessions)).values_list("pk", "name"))
