@@ -218,7 +218,7 @@ def test_a_queue_that_nobody_serves_is_nowhere_said_to_run(site: str, browse: Cl
 
     overview = browse.get(f"{list_of('queue')}overview/")
 
-    assert [row.awake for row in overview.context["rows"]] == [0, 0]
+    assert [row.supply.awake for row in overview.context["rows"]] == [0, 0]
     assert '<span class="mq-warn">quiet workers</span>' in overview.content.decode()
     for address in (page_of(unserved), list_of("queue")):
         assert '<span class="mq-warn">no worker</span>' in browse.get(address).content.decode()

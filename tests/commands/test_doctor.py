@@ -135,7 +135,7 @@ def test_a_claim_of_nobody_is_a_problem(run: Run, database: str, orders: str) ->
     WorkerSession.objects.using(database).all().delete()
 
     assert (
-        "1 messages are claimed by sessions that are no more"
+        "1 messages are claimed by sessions that do not exist"
         in Findings(run).about("leases", "problem")["sentence"]
     )
 
@@ -148,7 +148,7 @@ def test_messages_without_a_queue_are_a_problem(run: Run, database: str, orders:
     findings = Findings(run)
 
     assert findings.code == 1
-    assert "1 messages belong to a queue that is no more" in findings.about("orphans", "problem")["sentence"]
+    assert "1 messages belong to a queue that does not exist" in findings.about("orphans", "problem")["sentence"]
 
 
 def test_a_backlog_without_a_consumer_is_a_problem(run: Run, orders: str) -> None:
@@ -280,18 +280,17 @@ def test_a_database_that_is_away_is_a_problem_and_the_end_of_its_questions(
     assert done.stderr == ""
 
 
-def test_a_missing_index_and_a_column_of_another_type_are_a_problem(run: Run, database: str) -> None:
+def test_a_missing_index_and_a_missing_column_are_a_problem(run: Run, database: str) -> None:
     if not connections[database].features.can_rollback_ddl:
         pytest.skip("features.can_rollback_ddl: they would be missing in every later test")
     with connections[database].cursor() as cursor:
         cursor.execute("DROP INDEX django_mq_message_due")
         cursor.execute("ALTER TABLE django_mq_attempt DROP COLUMN detail")
-        cursor.execute("ALTER TABLE django_mq_attempt ADD COLUMN detail integer")
 
     sentence = Findings(run).about("tables", "problem")["sentence"]
 
     assert "the index django_mq_message_due of django_mq_message" in sentence
-    assert "django_mq_attempt.detail (its type)" in sentence
+    assert "django_mq_attempt.detail" in sentence
 
 
 def test_missing_privileges_are_a_problem_and_the_end_of_other_questions(run: Run, database: str) -> None:

@@ -1,7 +1,6 @@
 """The overview: every queue and the last hour on one page, and the same figures as JSON.
 
-A handful of statements, whatever the queues hold: bounded counts, the worker sessions, and
-the summed-up minutes.
+It takes a handful of statements, however many messages there are.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from django_mq.admin import columns
 from django_mq.admin.overview.alerts import as_object, shown, told
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.table import alias
-from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts, awake_of, credit_of
-from django_mq.diagnosis.state.fleet import Use, fleet, slots_in_use, slots_of_queues
+from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
+from django_mq.diagnosis.state.fleet import fleet, slots_in_use, supplies
 from django_mq.diagnosis.state.overview import overview
 from django_mq.diagnosis.state.series import SPANS, recent_rates, series
 from django_mq.models import History, Message, Queue
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from django_mq.admin.table import TableAdmin
-    from django_mq.diagnosis.state.fleet import Worker
+    from django_mq.diagnosis.state.fleet import Supply, Use, Worker
     from django_mq.diagnosis.state.overview import QueueState
     from django_mq.diagnosis.state.series import Point, Rates, Recent
 
-#: Queues in the page's table, those first that need a look; the list of queues has all.
+#: Queues in the table of the page; the list of queues has all.
 MOST_ROWS = 250
 
 READY, SCHEDULED, CLAIMED, DEAD = (
@@ -49,25 +48,21 @@ READY, SCHEDULED, CLAIMED, DEAD = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One queue as the overview shows it."""
+    """A queue as the overview shows it."""
 
     state: QueueState
-    #: None where no minute has been summed up lately.
+    #: None if no minute has been summed up lately.
     rates: Rates | None
-    #: Slots of the live workers that take from the queue, and credit of their consumers.
-    slots: Use
-    credit: Use
-    #: Live workers that take from it, and have not been told to be quiet or to stop.
-    awake: int = 0
+    supply: Supply
 
     @property
     def uses(self) -> tuple[Use, Use]:
-        """Return slots and credit, in the order of the columns."""
-        return self.slots, self.credit
+        """The slots and the credit, in the order of the columns."""
+        return self.supply.slots, self.supply.credit
 
     @property
     def waits(self) -> bool:
-        """Whether there is something to be delivered now."""
+        """Whether a message could be delivered now."""
         return self.state.oldest_ready_seconds is not None
 
     @property
@@ -81,7 +76,7 @@ class Row:
 
     @property
     def counts(self) -> list[tuple[int, str, bool]]:
-        """Return (state, count in words, whether it is an alert), in the order of the columns."""
+        """The state, its count as text, and whether it is bad, in the order of the columns."""
         state = self.state
         numbers = {READY: state.ready, SCHEDULED: state.scheduled, CLAIMED: state.claimed, DEAD: state.dead}
         bad = {DEAD, READY} if state.rests else {DEAD}
@@ -89,7 +84,7 @@ class Row:
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Show the overview; ``?part=1`` only what changes."""
+    """Show the overview; with ``?part=1`` only its figures, which overview.js asks for."""
     figures = _figures(admin, request)
     if "part" in request.GET:
         request.current_app = admin.admin_site.name
@@ -131,7 +126,7 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
     table = rows(states, rates, workers)
     return {
         "rows": table,
-        # Whoever has thousands of queues would wait a second for all of them.
+        # To render thousands of rows takes a second.
         "shown_rows": table[:MOST_ROWS] + [row for row in table[MOST_ROWS:] if row.state.name == queue],
         "all_alerts": found,
         "alerts": [told(alert, admin, request) for alert in shown(found)],
@@ -155,25 +150,21 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
 
 
 def _object(row: Row) -> dict[str, Any]:
-    rates = None if row.rates is None else asdict(row.rates)
-    slots = {"slots_busy": row.slots.used, "slots": row.slots.of}
-    credit = {"credit_used": row.credit.used, "credit_limit": row.credit.of}
-    return {**asdict(row.state), "rates": rates, **slots, **credit}
+    slots, credit = row.uses
+    return {
+        **asdict(row.state),
+        "rates": row.rates and asdict(row.rates),
+        "slots_busy": slots.used,
+        "slots": slots.of,
+        "credit_used": credit.used,
+        "credit_limit": credit.of,
+    }
 
 
 def rows(states: Sequence[QueueState], rates: Recent, workers: Sequence[Worker]) -> list[Row]:
-    """Put the figures of each queue side by side; what needs a look stands first."""
-    credit, slots, awake = credit_of(workers), slots_of_queues(workers), awake_of(workers)
-    found = [
-        Row(
-            state=state,
-            rates=rates.of(state.name),
-            slots=slots[state.name],
-            credit=credit[state.name],
-            awake=awake[state.name],
-        )
-        for state in states
-    ]
+    """Return the figures of each queue, those that need a look first."""
+    supply = supplies(workers)
+    found = [Row(state=state, rates=rates.of(state.name), supply=supply[state.name]) for state in states]
     return sorted(found, key=lambda row: (-row.state.waited_seconds, -row.state.dead_letters, row.state.name))
 
 

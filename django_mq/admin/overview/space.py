@@ -1,4 +1,4 @@
-"""The room that the tables take on the disk, as a page and as JSON, by the database's own statistics."""
+"""The space that the tables take on the disk, by the database's statistics, as a page and as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from django_mq.admin.columns import duration
 from django_mq.admin.table import alias
-from django_mq.diagnosis.state.space import measure
+from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -19,15 +19,20 @@ if TYPE_CHECKING:
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Show the tables."""
-    spaces, problems = measure(alias())
-    rows = [(space, None if space.tended_seconds is None else duration(space.tended_seconds)) for space in spaces]
-    total = sum(space.size for space in spaces)
-    return admin.page(request, "space", _("Space on the disk"), rows=rows, problems=problems, total=total)
+    store = shared_store(alias())
+    spaces = store.spaces()
+    return admin.page(
+        request,
+        "space",
+        _("Space on the disk"),
+        rows=[(one, None if one.tended_seconds is None else duration(one.tended_seconds)) for one in spaces],
+        problems=store.space_problems(spaces),
+        total=sum(one.size for one in spaces),
+    )
 
 
 def as_json(_admin: TableAdmin, _request: HttpRequest) -> HttpResponse:
-    """Return the same as JSON."""
-    spaces, problems = measure(alias())
-    found = [{"sentence": sentence, "mend": mend} for sentence, mend in problems]
-    return JsonResponse({"tables": [asdict(space) for space in spaces], "problems": found})
+    store = shared_store(alias())
+    spaces = store.spaces()
+    problems = [{"sentence": sentence, "mend": mend} for sentence, mend in store.space_problems(spaces)]
+    return JsonResponse({"tables": [asdict(one) for one in spaces], "problems": problems})

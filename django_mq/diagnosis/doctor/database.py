@@ -1,4 +1,4 @@
-"""The database: the connection, the migrations, the clock."""
+"""The database: connection, migrations, clock, space."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db import connections
 from django.db.migrations.exceptions import NodeNotFoundError
 from django.db.migrations.executor import MigrationExecutor
 
-from django_mq.diagnosis.doctor.findings import ok, problem
+from django_mq.diagnosis.doctor.findings import notice, ok, problem
 from django_mq.diagnosis.doctor.tables import APP, look_at_shape
 from django_mq.diagnosis.state.question import Question
 from django_mq.errors import StoreError
@@ -20,12 +20,19 @@ if TYPE_CHECKING:
 
     from django_mq.diagnosis.doctor.findings import Finding
 
-#: Difference of clocks, in seconds, from which times computed by a publisher are noticeably wrong.
+#: Difference of the clocks from which times that a publisher computes are noticeably wrong.
 SKEW_SECONDS = 2.0
 
 
+def _anything(alias: str) -> None:
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+_question = Question(_anything)
+
+
 def look_at_connection(alias: str, patience_seconds: float) -> Iterator[Finding]:
-    """Ask the database something. Problems here leave every other question without an answer."""
     try:
         _question.answer(alias, patience_seconds=patience_seconds)
         shared_store(alias)
@@ -38,16 +45,8 @@ def look_at_connection(alias: str, patience_seconds: float) -> Iterator[Finding]
     yield ok("database", f"{alias!r} is reachable: {connections[alias].display_name}.")
 
 
-def _anything(alias: str) -> None:
-    with connections[alias].cursor() as cursor:
-        cursor.execute("SELECT 1")
-
-
-_question = Question(_anything)
-
-
 def look_at_tables(alias: str) -> Iterator[Finding]:
-    """Compare migrations, and what they have made, with the models."""
+    """Compare the tables with the migrations."""
     try:
         executor = MigrationExecutor(connections[alias])
     except NodeNotFoundError as error:
@@ -63,13 +62,25 @@ def look_at_tables(alias: str) -> Iterator[Finding]:
 
 
 def look_at_clock(alias: str) -> Iterator[Finding]:
-    """Compare the database's clock with this machine's."""
+    """Compare the database's clock with the clock of this machine."""
     skew = shared_store(alias).now_skew_seconds()
     if abs(skew) > SKEW_SECONDS:
-        sentence = (
-            f"The database's clock is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this machine's."
-        )
+        side = "ahead of" if skew > 0 else "behind"
         mend = "Synchronise both (NTP): a deliver_at computed here is off by as much; delay= is not."
-        yield problem("clock", sentence, mend)
+        yield problem("clock", f"The database's clock is {abs(skew):.1f} s {side} this machine's.", mend)
     else:
         yield ok("clock", f"The database's clock differs by {abs(skew):.1f} s.")
+
+
+def look_at_space(alias: str) -> Iterator[Finding]:
+    """Find tables that take more space than they need."""
+    store = shared_store(alias)
+    spaces = store.spaces()
+    problems = store.space_problems(spaces)
+    for sentence, mend in problems:
+        yield notice("space", sentence, mend)
+    if not problems:
+        size = sum(space.size for space in spaces)
+        dead = sum(space.dead_rows or 0 for space in spaces)
+        rest = f", {dead:,} dead rows among theirs" if dead else ""
+        yield ok("space", f"The tables take {size / 2**20:,.0f} MiB{rest}.")

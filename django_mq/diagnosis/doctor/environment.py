@@ -1,4 +1,4 @@
-"""What surrounds the queues: the settings and Redis."""
+"""The settings, and Redis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def look_at_settings() -> Iterator[Finding]:
-    """Say what the system checks of this app say."""
+    """Run the system checks of this app."""
     found = checks.run_checks(tags=["django_mq"])
     for message in found:
         yield problem("settings", f"{message.id}: {message.msg}", message.hint or "Correct DJANGO_MQ.")
@@ -26,14 +26,14 @@ def look_at_settings() -> Iterator[Finding]:
 
 
 def look_at_database_settings(alias: str) -> Iterator[Finding]:
-    """Say what the system checks of the database say."""
+    """Run the system checks of the database."""
     for message in checks.run_checks(tags=[checks.Tags.database], databases=[alias]):
         if (message.id or "").startswith("django_mq."):
             yield notice("database", f"{message.id}: {message.msg}", message.hint or "See the documentation.")
 
 
 def look_at_redis() -> Iterator[Finding]:
-    """Send a hint to ourselves."""
+    """Send a hint to this process."""
     if not conf.load().REDIS_URL:
         yield ok("redis", "No REDIS_URL: hints stay within a process, and workers look regularly.")
         return

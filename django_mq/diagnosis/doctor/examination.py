@@ -1,4 +1,4 @@
-"""All questions, in an order in which each answer is the ground of the next."""
+"""All checks, in order: each relies on the answers of those before it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from django.db import DatabaseError
 
 from django_mq.diagnosis.doctor import database, environment, tables, work
 from django_mq.diagnosis.doctor.findings import Level, problem
-from django_mq.diagnosis.state.space import look_at_space
 from django_mq.errors import MQError
 
 if TYPE_CHECKING:
@@ -18,31 +17,28 @@ if TYPE_CHECKING:
 
 
 def examine(alias: str, *, patience_seconds: float) -> Iterator[Finding]:
-    """Yield what is found; never raises for what is wrong with the patient.
+    """Yield the findings. Never raises for what it finds.
 
-    A database that does not answer a first question in ``patience_seconds`` is asked no other.
+    If the database does not answer within ``patience_seconds``, the other checks are left out.
     """
-    if not (yield from _passed_on("settings", environment.look_at_settings())):
+    if not (yield from _checked("settings", environment.look_at_settings())):
         return
-    yield from _passed_on("redis", environment.look_at_redis())
-    if not (yield from _passed_on("database", database.look_at_connection(alias, patience_seconds))):
+    yield from _checked("redis", environment.look_at_redis())
+    if not (yield from _checked("database", database.look_at_connection(alias, patience_seconds))):
         return
-    yield from _passed_on("database", environment.look_at_database_settings(alias))
-    yield from _passed_on("clock", database.look_at_clock(alias))
-    if not (yield from _passed_on("tables", database.look_at_tables(alias))):
+    yield from _checked("database", environment.look_at_database_settings(alias))
+    yield from _checked("clock", database.look_at_clock(alias))
+    if not (yield from _checked("tables", database.look_at_tables(alias))):
         return
-    if not (yield from _passed_on("privileges", tables.look_at_privileges(alias))):
+    if not (yield from _checked("privileges", tables.look_at_privileges(alias))):
         return
-    yield from _passed_on("space", look_at_space(alias))
-    for look in (
-        *(work.look_at_leases, work.look_at_orphans, work.look_at_states),
-        *(work.look_at_queues, work.look_at_operations),
-    ):
-        yield from _passed_on("work", look(alias))
+    yield from _checked("space", database.look_at_space(alias))
+    for look in work.LOOKS:
+        yield from _checked("work", look(alias))
 
 
-def _passed_on(about: str, findings: Iterable[Finding]) -> Generator[Finding, None, bool]:
-    """Pass the findings on and return whether all was well; what breaks an examination is a finding too."""
+def _checked(about: str, findings: Iterable[Finding]) -> Generator[Finding, None, bool]:
+    """Yield the findings, an error as one of them; return whether none is a problem."""
     well = True
     try:
         for finding in findings:

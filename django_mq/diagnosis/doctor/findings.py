@@ -1,18 +1,17 @@
-"""One finding of the doctor."""
+"""A finding of a check."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 
 class Level(Enum):
-    """How bad it is."""
-
     OK = "ok"
-    #: Meant that way, perhaps; worth knowing in any case.
+    #: Perhaps it is meant to be so.
     NOTICE = "notice"
-    #: Messages are late, lost sight of, or cannot be taken until it is mended.
+    #: Messages are late, lost or cannot be taken until it is mended.
     PROBLEM = "problem"
 
 
@@ -26,13 +25,6 @@ class Finding:
     mend: str = ""
 
 
-def ok(about: str, sentence: str) -> Finding:
-    return Finding(Level.OK, about, sentence)
-
-
-def notice(about: str, sentence: str, mend: str) -> Finding:
-    return Finding(Level.NOTICE, about, sentence, mend)
-
-
-def problem(about: str, sentence: str, mend: str) -> Finding:
-    return Finding(Level.PROBLEM, about, sentence, mend)
+ok = partial(Finding, Level.OK)
+notice = partial(Finding, Level.NOTICE)
+problem = partial(Finding, Level.PROBLEM)

@@ -1,4 +1,4 @@
-"""The work: leases, rows without a queue, and queues that do not move."""
+"""Leases, messages without a queue, unknown states, queues that do not move, stalled operations."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.doctor.findings import Finding
     from django_mq.diagnosis.state.overview import QueueState
 
-#: So long after its last progress an operation has been taken over, if a worker can.
+#: A worker takes over an operation without progress sooner than this, if one can.
 TAKEN_OVER_SECONDS = 5 * STALLED_SECONDS
 START_MAINTENANCE = "Start a worker, or run manage.py mq_maintenance: it gives their messages back."
 
 
 def look_at_leases(alias: str) -> Iterator[Finding]:
-    """Find sessions past their deadline that nobody reaps, and messages held by nobody."""
+    """Find sessions past their deadline, and claimed messages without a session."""
     sessions = WorkerSession.objects.using(alias)
     expired = sessions.filter(deadline__lt=UTCNow())
     names = [session.name for session in expired[:5]]
@@ -45,20 +45,20 @@ def look_at_leases(alias: str) -> Iterator[Finding]:
     claimed = Message.objects.using(alias).filter(in_state(Message.Status.CLAIMED))
     unheld = _up_to_limit(claimed.filter(~Exists(holders)))
     if unheld:
-        yield problem("leases", f"{unheld} messages are claimed by sessions that are no more.", START_MAINTENANCE)
+        yield problem("leases", f"{unheld} messages are claimed by sessions that do not exist.", START_MAINTENANCE)
     if not names and not unheld:
         yield ok("leases", f"{sessions.count()} worker sessions are alive, and every claim has its session.")
 
 
 def look_at_orphans(alias: str) -> Iterator[Finding]:
-    """Find messages whose queue is gone: deleted by hand, or by another tool."""
+    """Find messages whose queue does not exist: it was deleted by hand or by another tool."""
     orphans = _orphans(alias)
     if orphans:
         mend = (
             "Bring the rows of django_mq_queue back from a backup, or, in manage.py shell, remove the messages: "
             "Message.objects.exclude(queue__in=Queue.objects.all()).delete()"
         )
-        yield problem("orphans", f"{orphans} messages belong to a queue that is no more.", mend)
+        yield problem("orphans", f"{orphans} messages belong to a queue that does not exist.", mend)
     else:
         yield ok("orphans", "Every message has its queue.")
 
@@ -68,18 +68,18 @@ def _orphans(alias: str) -> int:
     gone = sorted(set(shared_store(alias).occupied()) - set(known))
     if not gone:
         return 0
-    # Each state has an index that begins with the queue. Those in a state that is not known are found as such.
+    # Each state has an index that begins with the queue. look_at_states finds unknown states.
     rows = Message.objects.using(alias).filter(queue__in=gone).order_by().values_list("pk", flat=True)
     found = put_together([rows.filter(in_state(state)) for state in Message.Status])
     return len(found[:COUNT_LIMIT])
 
 
 def look_at_states(alias: str) -> Iterator[Finding]:
-    """Find rows in a state, and queues with a word, that this version does not know."""
+    """Find states of messages and options of queues that this version does not know."""
     strange = shared_store(alias).count_unknown(limit=COUNT_LIMIT)
     if strange:
         mend = (
-            "No worker takes them. If a newer version has written them, run that; if somebody has written them by "
+            "No worker takes them. If a newer version has written them, run that one. If they were written by "
             "hand, set their state to 1 (ready) in the database."
         )
         yield problem(
@@ -92,11 +92,11 @@ def look_at_states(alias: str) -> Iterator[Finding]:
             f"queue {name}", f"Its {field} is {value!r}, which django_mq {__version__} does not know.", mend
         )
     if not strange and not words:
-        yield ok("states", "Every message is in a state that is known.")
+        yield ok("states", "Every message is in a known state.")
 
 
 def _unknown_words(alias: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (queue, field, value) for every choice that is none, and for options without a column."""
+    """Yield (queue, field, value) for each value that is no choice of its field, and for unknown options."""
     fields = [field for field in Queue._meta.local_fields if field.choices]
     for queue in Queue.objects.using(alias).order_by("name"):
         for field in fields:
@@ -108,7 +108,7 @@ def _unknown_words(alias: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _up_to_limit(rows: QuerySet[Any]) -> int:
-    # In no order: there would be an index for it, and the count would walk along that.
+    # Without an order, or the count would walk along its index.
     return rows.order_by()[:COUNT_LIMIT].count()
 
 
@@ -122,7 +122,7 @@ def look_at_queues(alias: str) -> Iterator[Finding]:
 
 
 def look_at_operations(alias: str) -> Iterator[Finding]:
-    """Find operations of the admin that no worker could take over."""
+    """Find operations of the admin that no worker takes over."""
     late = stalled(TAKEN_OVER_SECONDS)
     ids = list(Operation.objects.using(alias).filter(late).order_by("pk").values_list("pk", flat=True))
     if ids:
@@ -152,9 +152,12 @@ def _unconsumed(about: str, queue: QueueState) -> Finding:
     if queue.takes_dead_letters:
         mend = f"Look: manage.py mq_browse {queue.name}; send them back with mq_redrive {queue.name} when mended."
         return notice(about, f"{queue.ready} dead letters of other queues.", mend)
-    # Without a worker nobody makes ready what has come due: it is still counted as scheduled.
+    # Without a worker, due messages are not made ready and still count as scheduled.
     waiting = f"{queue.ready} messages are ready" if queue.ready else "Scheduled messages are due"
     if queue.paused:
         return notice(about, f"{waiting}, and wait for the end of the pause.", "Resume it.")
     mend = f"Start one: manage.py mq_worker --queues {queue.name}, or celery worker -Q {queue.name}."
     return problem(about, f"{waiting} and no live worker takes from it.", mend)
+
+
+LOOKS = (look_at_leases, look_at_orphans, look_at_states, look_at_queues, look_at_operations)

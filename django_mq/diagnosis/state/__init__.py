@@ -10,5 +10,4 @@ alerts.py    what needs a look, from figures that are known already
 health.py    the answer for a probe
 question.py  a question to the database with an answer in time
 overdue.py   how many rows of the past mq_prune would delete
-space.py     the space that the tables take
 """

@@ -1,20 +1,18 @@
-"""What is wrong with which queue, from figures that are there already: it asks nothing of the database.
+"""What needs a look, from figures that are known already: no statement.
 
-Of what keeps a queue from delivering one alert is told, the nearest: of a paused queue nobody needs to hear that
-its workers are quiet, too.
+A queue has at most one alert about its delivery, the nearest cause: of a paused queue nothing is said about its
+workers.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from django_mq.diagnosis.state.fleet import Use, slots_of_queues
+from django_mq.diagnosis.state.fleet import Use, supplies
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.engine.overflow import Limits, Overflow
-from django_mq.models import WorkerSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,49 +21,49 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.state.overview import QueueState
     from django_mq.diagnosis.state.series import Rates
 
-#: Seconds a ready message may wait before its queue is late.
+#: Seconds that a ready message may wait before its queue is late.
 LATE_SECONDS = 300.0
-#: Share of their slots from which workers count as busy, and of their credit from which it counts as spent.
+#: From this share on, slots count as busy and credit as used up.
 BUSY_SHARE = 0.9
 NONE = Use()
 
 
 class Kind(Enum):
-    """What it is, the worst first."""
+    """The kinds of alerts, the worst first."""
 
-    #: Ready messages, and no live worker that takes from the queue.
+    #: Messages are ready, and no live worker takes from the queue.
     UNSERVED = "unserved"
-    #: Ready messages, and all its workers have been told to be quiet, or to stop.
+    #: Messages are ready, and an operator told all workers to be quiet or to stop.
     QUIET = "quiet"
-    #: A message has waited long, though workers take from the queue.
+    #: A message has waited for long, although workers take from the queue.
     LATE = "late"
-    #: It holds as many messages as it may, and takes no more as it should.
+    #: The queue is full.
     FULL = "full"
-    #: More attempts fail than messages are finished.
+    #: More attempts fail than messages finish.
     FAILING = "failing"
     #: Worker sessions are past their deadline.
     STALE = "stale"
-    #: Dead letters, dead in place or sent here by others.
+    #: There are dead letters.
     DEAD = "dead"
-    #: Somebody has stopped delivery.
+    #: The queue is paused.
     PAUSED = "paused"
 
 
-#: What grows while nobody looks; the others are told even when they are young.
+#: These are shown at once, and urgent only when messages have waited for long.
 DELIVERY = frozenset({Kind.UNSERVED, Kind.QUIET})
 ORDER = {kind: number for number, kind in enumerate(Kind)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One thing that needs a look. ``queue`` is None where it concerns workers only."""
+    """One thing that needs a look. ``queue`` is None if it concerns workers only."""
 
     kind: Kind
     queue: QueueState | None = None
-    #: Slots of the live workers that take from it, and credit of its live consumers; of 0 where none says.
+    #: Slots of the queue's live workers, and credit of their consumers; of 0 where no worker reports it.
     slots: Use = NONE
     credit: Use = NONE
-    #: Messages a second that failed and that were finished.
+    #: Messages a second that failed and that finished.
     failed: float = 0.0
     accepted: float = 0.0
     #: Names of workers.
@@ -73,63 +71,45 @@ class Alert:
 
     @property
     def urgent(self) -> bool:
-        """Whether it harms now: not a pause, which is meant, nor what has waited for a moment only."""
+        """Whether it does harm now."""
         if self.kind in DELIVERY:
             return self.queue is not None and self.queue.waited_seconds > LATE_SECONDS
         return self.kind is not Kind.PAUSED
 
     @property
     def busy(self) -> bool:
-        """Whether its workers can do hardly more: by their slots, or by their credit where no slots are known."""
+        """Whether the workers can do hardly more: by their slots, or by their credit if no slots are known."""
         return _used_up(self.slots if self.slots.of else self.credit)
 
     @property
     def spent(self) -> bool:
-        """Whether its consumers have used nearly all their credit."""
+        """Whether the consumers have used nearly all their credit."""
         return _used_up(self.credit)
 
     @property
-    def _rank(self) -> tuple[bool, int, float, str]:
+    def rank(self) -> tuple[bool, int, float, str]:
+        """The key to sort by, the worst first."""
         waited = self.queue.waited_seconds if self.queue else 0.0
         delayed = self.kind in {*DELIVERY, Kind.LATE}
         return not self.urgent, -1 if delayed else ORDER[self.kind], -waited, self.queue.name if self.queue else ""
 
 
 def alerts(states: Iterable[QueueState], rates: Mapping[str, Rates], workers: Sequence[Worker]) -> list[Alert]:
-    """Return what needs a look, the worst first."""
-    awake, slots, credit = awake_of(workers), slots_of_queues(workers), credit_of(workers)
+    """Return the alerts, the worst first."""
+    supply = supplies(workers)
     found = []
     for state in states:
-        kind = _delivery(state, awake[state.name])
-        if kind:
-            use = slots[state.name], credit[state.name]
-            found.append(Alert(kind=kind, queue=state, slots=use[0], credit=use[1]))
-        found.extend(_besides(state, rates.get(state.name)))
-    stale = tuple(worker.name for worker in workers if worker.stale)
-    if stale:
+        of = supply[state.name]
+        if kind := _delivery(state, of.awake):
+            found.append(Alert(kind=kind, queue=state, slots=of.slots, credit=of.credit))
+        found.extend(_others(state, rates.get(state.name)))
+    if stale := tuple(worker.name for worker in workers if worker.stale):
         found.append(Alert(kind=Kind.STALE, workers=stale))
-    return sorted(found, key=lambda alert: alert._rank)  # noqa: SLF001 - its own module
-
-
-def awake_of(workers: Iterable[Worker]) -> Counter[str]:
-    """Count each queue's live workers that have not been told to be quiet or to stop."""
-    return Counter(name for worker in workers if _takes(worker) for name in worker.queues)
-
-
-def credit_of(workers: Iterable[Worker]) -> dict[str, Use]:
-    """Return the credit in use of each queue's live consumers; of a queue without any, none of none."""
-    credit: defaultdict[str, Use] = defaultdict(Use)
-    for consumer in (one for worker in workers if not worker.stale for one in worker.consumers):
-        credit[consumer.queue] += Use(consumer.credit_used, consumer.credit_limit)
-    return credit
+    return sorted(found, key=lambda alert: alert.rank)
 
 
 def _used_up(use: Use) -> bool:
     return use.of > 0 and use.used >= BUSY_SHARE * use.of
-
-
-def _takes(worker: Worker) -> bool:
-    return not worker.stale and worker.conduct == WorkerSession.Mode.WORK
 
 
 def _delivery(state: QueueState, awake: int) -> Kind | None:
@@ -145,7 +125,7 @@ def _delivery(state: QueueState, awake: int) -> Kind | None:
     return Kind.LATE if state.waited_seconds > LATE_SECONDS else None
 
 
-def _besides(state: QueueState, rates: Rates | None) -> Iterator[Alert]:
+def _others(state: QueueState, rates: Rates | None) -> Iterator[Alert]:
     if is_full(state):
         yield Alert(kind=Kind.FULL, queue=state)
     if rates and rates.failed > rates.accepted:
@@ -155,9 +135,9 @@ def _besides(state: QueueState, rates: Rates | None) -> Iterator[Alert]:
 
 
 def is_full(state: QueueState) -> bool:
-    """Return whether the queue has no room for a message more, and does not make it by itself, as a ring does.
+    """Return whether the queue takes no further message. A ring is never full.
 
-    Where counting has stopped, what publishers know of it decides: that may be a moment old.
+    Where counting has stopped, the count that publishers know decides. It may be a moment old.
     """
     if state.overflow == Overflow.RING.value:
         return False

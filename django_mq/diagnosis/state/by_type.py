@@ -1,34 +1,34 @@
-"""What runs and what fails, by queue and type: counted over the newest rows of the past, and of no more.
+"""What runs and what fails, by queue and type, counted over the newest finished messages and failed attempts.
 
-Each is one statement, which walks the index of the times back from now and stops after ``NEWEST`` rows, however
-much there is; the rest is arithmetic. A type is a task's name, or what the publisher called it.
+Each statement walks the index of the times back from now and stops after ``NEWEST`` rows. A type is the name of a
+task, or what the publisher called it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from django_mq.models import Attempt, History
 from django_mq.stores.registry import shared_store
 from django_mq.stores.sql.maintenance import percentile
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
+
+    from django.db.models import QuerySet
 
     from django_mq.diagnosis.state.series import Span
 
-#: Finished messages, and failed attempts, that are read at most.
+#: The most finished messages, and failed attempts, that are read.
 NEWEST = 5_000
-#: What is read of a finished message.
-TIMED = ("queue_name", "type", "outcome", "ready_at", "claimed_at", "finished_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """What was accepted of one type in one queue: how many, and how long they waited and ran, in seconds."""
+    """The accepted messages of one type in one queue: how many, and how long they waited and ran, in seconds."""
 
     queue: str
     type: str
@@ -39,7 +39,7 @@ class Runs:
     run_p50: float | None
     run_p95: float | None
     run_p99: float | None
-    #: How long all of them ran together: what they took of the workers.
+    #: The sum of all runs.
     run_seconds: float
 
 
@@ -59,85 +59,72 @@ Row = TypeVar("Row", Runs, Failures)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample(Generic[Row]):
-    """The rows, what matters most first, and what they were counted over."""
+    """The rows, and what they were counted over."""
 
     rows: list[Row]
-    #: Finished messages or failed attempts that were read, and the time of the first of them if there are more.
+    #: How many finished messages or failed attempts were read, since when, and whether there are more.
     read: int
     since: datetime
     cut: bool
 
 
-@dataclass(slots=True)
-class _Times:
-    waits: list[float] = field(default_factory=list)
-    runs: list[float] = field(default_factory=list)
-
-
 def runs(span: Span, *, queues: Collection[str] = (), using: str) -> Sample[Runs]:
-    """Return what ran, of these queues or of all; what took most of the workers' time stands first.
+    """Return what ran in these queues, or in all; what took the workers most time comes first.
 
-    Of a task that Celery accepts before it runs (early acks) nobody knows how long it ran.
+    Runs of tasks that Celery accepts before it runs them (early acks) are not known.
     """
-    since = _beginning(span, using)
-    rows = History.objects.using(using).filter(finished_at__gte=since).order_by("-finished_at")
-    read = list(rows.values_list(*TIMED)[:NEWEST])
-    found: dict[tuple[str, str], _Times] = defaultdict(_Times)
+    columns = ("queue_name", "type", "outcome", "ready_at", "claimed_at", "finished_at")
+    since, read = _newest(History.objects.using(using), columns, span)
+    times: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for queue, type_, outcome, ready, claimed, finished in read:
         if outcome == History.Outcome.ACCEPTED and claimed is not None and (not queues or queue in queues):
-            times = found[queue, type_]
-            times.waits.append(max(0.0, (claimed - ready).total_seconds()))
-            times.runs.append(max(0.0, (finished - claimed).total_seconds()))
-    counted = [_runs(queue, type_, times) for (queue, type_), times in found.items()]
-    return _sample(
-        sorted(counted, key=lambda row: (-row.run_seconds, -row.accepted, row.queue, row.type)),
-        [row[-1] for row in read],
-        since,
+            pair = (claimed - ready).total_seconds(), (finished - claimed).total_seconds()
+            times[queue, type_].append((max(0.0, pair[0]), max(0.0, pair[1])))
+    rows = [_runs(queue, type_, found) for (queue, type_), found in times.items()]
+    return Sample(
+        rows=sorted(rows, key=lambda row: (-row.run_seconds, -row.accepted, row.queue, row.type)),
+        read=len(read),
+        since=since,
+        cut=len(read) == NEWEST,
+    )
+
+
+def _runs(queue: str, type_: str, times: list[tuple[float, float]]) -> Runs:
+    waits, ran = (sorted(column) for column in zip(*times, strict=True))
+    return Runs(
+        queue=queue,
+        type=type_,
+        accepted=len(times),
+        **{f"wait_p{percent}": percentile(waits, percent) for percent in (50, 95, 99)},
+        **{f"run_p{percent}": percentile(ran, percent) for percent in (50, 95, 99)},
+        run_seconds=sum(ran),
     )
 
 
 def failures(span: Span, *, queues: Collection[str] = (), using: str) -> Sample[Failures]:
-    """Return what failed, of these queues or of all; what failed most often stands first."""
-    since = _beginning(span, using)
-    rows = Attempt.objects.using(using).filter(failed_at__gte=since).order_by("-failed_at")
-    read = list(rows.values_list("error", "queue_name", "type", "failed_at")[:NEWEST])
-    found: dict[tuple[str, str, str], list[datetime]] = defaultdict(list)
-    for *key, failed_at in read:
-        error, queue, type_ = key
+    """Return what failed in these queues, or in all; what failed most often comes first."""
+    columns = ("error", "queue_name", "type", "failed_at")
+    since, read = _newest(Attempt.objects.using(using), columns, span)
+    times: dict[tuple[str, str, str], list[datetime]] = defaultdict(list)
+    for error, queue, type_, failed_at in read:
         if not queues or queue in queues:
-            found[error, queue, type_].append(failed_at)
-    counted = [
-        Failures(error=error, queue=queue, type=type_, attempts=len(times), last=max(times))
-        for (error, queue, type_), times in found.items()
+            times[error, queue, type_].append(failed_at)
+    rows = [
+        Failures(error=error, queue=queue, type=type_, attempts=len(found), last=max(found))
+        for (error, queue, type_), found in times.items()
     ]
-    return _sample(
-        sorted(counted, key=lambda row: (-row.attempts, row.error, row.queue, row.type)),
-        [row[-1] for row in read],
-        since,
+    return Sample(
+        rows=sorted(rows, key=lambda row: (-row.attempts, row.error, row.queue, row.type)),
+        read=len(read),
+        since=since,
+        cut=len(read) == NEWEST,
     )
 
 
-def _beginning(span: Span, alias: str) -> datetime:
-    """Return where the span begins by the database's clock, which wrote the times."""
-    return datetime.now(UTC) + timedelta(seconds=shared_store(alias).now_skew_seconds()) - span.length
-
-
-def _runs(queue: str, type_: str, times: _Times) -> Runs:
-    waits, spent = sorted(times.waits), sorted(times.runs)
-    return Runs(
-        queue=queue,
-        type=type_,
-        accepted=len(spent),
-        wait_p50=percentile(waits, 50),
-        wait_p95=percentile(waits, 95),
-        wait_p99=percentile(waits, 99),
-        run_p50=percentile(spent, 50),
-        run_p95=percentile(spent, 95),
-        run_p99=percentile(spent, 99),
-        run_seconds=sum(spent),
-    )
-
-
-def _sample(rows: Iterable[Row], times: list[datetime], since: datetime) -> Sample[Row]:
-    cut = len(times) == NEWEST
-    return Sample(rows=list(rows), read=len(times), since=times[-1] if cut else since, cut=cut)
+def _newest(rows: QuerySet[Any], columns: tuple[str, ...], span: Span) -> tuple[datetime, list[tuple[Any, ...]]]:
+    """Return the newest rows of the span, and since when they are all. The last column is their time."""
+    # The database's clock wrote the times.
+    skew = timedelta(seconds=shared_store(rows.db).now_skew_seconds())
+    since, time = datetime.now(UTC) + skew - span.length, columns[-1]
+    read = list(rows.filter(**{f"{time}__gte": since}).order_by(f"-{time}").values_list(*columns)[:NEWEST])
+    return read[-1][-1] if len(read) == NEWEST else since, read

@@ -9,12 +9,12 @@ from django.db.models import Count, Max
 
 from django_mq.models import History
 
-#: Finished messages a second by queue; None before there is an interval to divide by.
+#: Finished messages a second by queue; None after the first look.
 Rates: TypeAlias = dict[str, float] | None
 
 
 class Flow:
-    """Remembers the newest finished message it has seen, by the primary key: the look costs what is new."""
+    """The newest finished message of the last look, by its primary key: a look costs what is new."""
 
     def __init__(self, alias: str) -> None:
         self._alias = alias
@@ -22,7 +22,7 @@ class Flow:
         self._looked_at = 0.0
 
     def look(self) -> Rates:
-        """Return the rates since the last look. A queue that keeps no history shows none."""
+        """Return the rates since the last look. A queue that keeps no history has none."""
         rows, now = History.objects.using(self._alias), time.monotonic()
         if self._newest is None:
             self._newest, self._looked_at = rows.aggregate(newest=Max("id"))["newest"] or 0, now

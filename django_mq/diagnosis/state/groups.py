@@ -1,7 +1,6 @@
-"""The groups of a queue: how many of each wait, how many are claimed, and which worker they belong to.
+"""The groups of a queue: how many messages of each wait and are claimed, and which worker owns it.
 
-Looked at are the first messages of the line, by the index of the claims: what comes next, and no more of a long
-one.
+Only the first messages of the queue are read, along the index of the claims.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from django_mq.models import Message, Ownership, WorkerSession
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Messages looked at in each state, and groups told of.
+#: The most messages read in each state, and the most groups returned.
 SAMPLE = 10_000
 MOST = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group. ``key`` is None for a consumer slot of a queue that limits its consumers."""
+    """A group, or, if ``key`` is None, a consumer slot of a queue that limits its consumers."""
 
     key: str | None
     ready: int
     claimed: int
-    #: The session that owns the group, or else the one that holds a message of it.
+    #: The session that owns the group, or else one that holds a message of it.
     session_id: int | None
     worker: str
 
@@ -43,7 +42,9 @@ def groups(queue_id: int, *, using: str) -> list[Group]:
     of = dict(held) | {key: session for key, session in owners if key is not None}
     keys = sorted({*ready, *claimed, *of}, key=lambda key: (-ready[key], -claimed[key], key))[:MOST]
     slots = [session for key, session in owners if key is None][:MOST]
-    names = _names([*slots, *(of[key] for key in keys if key in of)], using)
+    sessions = {*slots, *(of[key] for key in keys if key in of)}
+    rows = WorkerSession.objects.using(using).filter(pk__in=sessions)
+    names: dict[Any, str] = dict(rows.values_list("pk", "name"))
     return [
         *(Group(None, 0, 0, session, names.get(session, "")) for session in slots),
         *(Group(key, ready[key], claimed[key], of.get(key), names.get(of.get(key), "")) for key in keys),
@@ -54,7 +55,3 @@ def _first(queue_id: int, state: Message.Status, alias: str) -> Iterable[tuple[s
     """Return group and session of the first messages in a state, along its index."""
     rows = Message.objects.using(alias).filter(in_state(state), queue_id=queue_id).order_by(*ORDERS[state])
     return rows.values_list("group_key", "session_id")[:SAMPLE]
-
-
-def _names(sessions: Iterable[Any], alias: str) -> dict[Any, str]:
-    return dict(WorkerSession.objects.using(alias).filter(pk__in=set(sessions)).values_list("pk", "name"))

@@ -1,4 +1,4 @@
-"""Is it well? A probe's question: few statements, and an answer in time whatever hangs."""
+"""The answer for a probe: few statements, and an answer in time even if the database hangs."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """What counts as well, beyond a database that answers, takes writes and has the tables."""
+    """The conditions for "well", beside a database that can be written and has the tables."""
 
     #: Only these queues; all without names.
     queues: Sequence[str] = ()
-    #: Most seconds that a ready message may have waited: of a queue that is not paused, and for a worker,
-    #: not in a dead-letter queue from which none takes.
+    #: The most seconds that a ready message may have waited for a worker, in a queue that is not paused.
     oldest_seconds: float | None = None
-    #: Most dead letters in a queue, dead in place or sent there by others.
+    #: The most dead letters in a queue.
     dead: int | None = None
-    #: Whether every queue must have a live worker session.
+    #: Whether every queue needs a live worker session.
     workers: bool = False
 
 
 @dataclass(slots=True)
 class Health:
-    """The answer: well if there are no alerts."""
+    """The answer."""
 
     alerts: list[str] = field(default_factory=list)
-    #: Why the queues could not be looked at; None if they were.
+    #: Why the queues could not be read; None if they were.
     error: MQError | None = None
     seconds: float = 0.0
 
@@ -48,14 +47,14 @@ class Health:
 
 
 class Probe:
-    """A question about what is demanded; it may be asked as often, and by as many, as one likes."""
+    """A reusable, thread-safe question whether the demands are met."""
 
     def __init__(self, demands: Demands, *, keep_seconds: float = 0.0) -> None:
         self._demands = demands
         self._question = Question(self._ask, keep_seconds=keep_seconds)
 
     def answer(self, *, using: str, timeout_seconds: float) -> Health:
-        """Ask, and answer in about ``timeout_seconds`` at the latest; never raises for what it finds."""
+        """Return the health after about ``timeout_seconds`` at the latest. Never raises for what it finds."""
         began = time.monotonic()
         health = Health()
         try:
@@ -67,7 +66,7 @@ class Probe:
         return health
 
     def _ask(self, alias: str) -> list[str]:
-        # Changes nothing, and is refused by a database that takes no writes, as a standby after a failover.
+        # Changes no row. A database that takes no writes, as a standby after a failover, refuses it.
         Queue.objects.using(alias).filter(pk=-1).update(paused=False)
         try:
             queues = overview(self._demands.queues, using=alias)
@@ -79,7 +78,7 @@ class Probe:
 def _alerts(queue: QueueState, demands: Demands) -> list[str]:
     alerts = []
     if demands.oldest_seconds is not None and not queue.paused:
-        # Of a dead-letter queue that is asked about by its name the age is meant, too.
+        # A dead-letter queue without a worker has an age only if the demands name it.
         age = (queue.oldest_ready_seconds or 0.0) if queue.name in demands.queues else queue.waited_seconds
         if age > demands.oldest_seconds:
             alerts.append(f"Queue {queue.name!r}: its oldest ready message has waited {age:.0f} s.")

@@ -1,7 +1,7 @@
-"""Answers in time, whatever hangs: the database is asked in a thread that can be left behind.
+"""A question to the database with an answer in time: it is asked in a thread that can be left behind.
 
-A driver that waits for a server which accepts and never answers cannot be interrupted. Whoever
-asks must not wait with it, and must not add a thread for each time of asking, either.
+A driver that waits for a server which accepts a connection and never answers cannot be interrupted. The caller
+must not wait with it, and must not start a further thread each time.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: After so long a thread without an answer is given up, and another may ask: with a new connection, which
-#: a server that has come back answers at once, while the old one may wait for hours.
+#: Seconds after which a thread without an answer is given up and another one asks. Its new connection is answered
+#: at once when the server is back, while the old one may wait for hours.
 LOST_SECONDS = 30.0
-#: Most threads of a question that wait at a time, those given up included.
+#: The most threads of a question that wait at a time, those given up included.
 MOST_THREADS = 3
 
 
 class Question(Generic[T]):
-    """One question that many may ask at a time; those who ask together get one answer.
+    """A question that many threads may ask; those that ask at the same time share an answer.
 
-    ``ask`` is called in a thread, with an alias and a connection of its own; an answer, and a refusal,
-    is given again for ``keep_seconds``.
+    ``ask`` is called in a thread of its own, with an alias. Its answer or its error is given again for
+    ``keep_seconds``.
     """
 
     def __init__(self, ask: Callable[[str], T], *, keep_seconds: float = 0.0) -> None:
@@ -43,15 +43,15 @@ class Question(Generic[T]):
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        # New in a forked child, where a thread of the parent that held the lock does not exist.
+        # Anew in a forked child: a thread of the parent may have held the lock.
         self._lock = threading.Lock()
         self._asked: list[_Asked[T]] = []
 
     def answer(self, alias: str, *, patience_seconds: float) -> T:
-        """Return the answer. Raises MQError: as asking did, or StoreUnavailable when patience is at its end.
+        """Return the answer. Raises what ``ask`` raised, or StoreUnavailable after ``patience_seconds``.
 
-        Patience counts from when the database was asked: who comes to a question that has hung for longer
-        is told at once, so that a crowd that comes again and again does not fill a web server.
+        The time counts from when the database was asked: a question that already hangs for longer is refused at
+        once, so that its callers do not fill a web server.
         """
         asked = self._latest(alias)
         left = min(max(0.0, patience_seconds - asked.seconds), threading.TIMEOUT_MAX)
@@ -75,7 +75,7 @@ class Question(Generic[T]):
 
 
 class _Asked(Generic[T]):
-    """One time of asking, and its thread."""
+    """One call of ``ask``, and its thread."""
 
     def __init__(self, ask: Callable[[str], T], alias: str) -> None:
         self.alias = alias
@@ -84,16 +84,14 @@ class _Asked(Generic[T]):
         self._since = time.monotonic()
 
     def run(self) -> None:
-        """Ask; whatever happens, those who wait are told."""
         try:
-            found, error = self._found(), None
-        except Exception as raised:  # noqa: BLE001 - it is raised to whoever asks
-            found, error = None, raised
-        self._since = time.monotonic()
-        if error is None:
-            self.answer.set_result(found)  # type: ignore[arg-type]
-        else:
+            found = self._found()
+        except Exception as error:  # noqa: BLE001 - the callers raise it
+            self._since = time.monotonic()
             self.answer.set_exception(error)
+        else:
+            self._since = time.monotonic()
+            self.answer.set_result(found)
 
     def _found(self) -> T:
         connection = connections[self.alias]
@@ -104,10 +102,10 @@ class _Asked(Generic[T]):
             connection.close()
 
     def is_good(self, keep_seconds: float) -> bool:
-        """Whether to wait for it, or to give its answer again."""
+        """Return whether to wait for it, or to give its answer again."""
         return self.seconds < (keep_seconds if self.answer.done() else LOST_SECONDS)
 
     @property
     def seconds(self) -> float:
-        """How long ago it was asked, or answered."""
+        """Seconds since it was asked, or answered."""
         return time.monotonic() - self._since

@@ -1,7 +1,6 @@
-"""What the last hour or day brought: one statement over the summed-up minutes, one row a minute.
+"""The last hour or day, minute by minute, in one statement over the minutes that workers have summed up.
 
-A minute that nobody has summed up is unknown, and not a minute in which nothing happened: the
-one that ran a moment ago, and those in which no worker was alive to do it.
+A minute that no worker has summed up is unknown. It is not a minute without traffic.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ if TYPE_CHECKING:
     from django_mq.stores.base import Store
 
 MINUTE = timedelta(minutes=1)
-#: How late minutes may be summed up before it shows; until then the charts end where the figures do.
+#: Delay in summing up after which the page warns; until then the charts end with the last known minute.
 PATIENCE = timedelta(minutes=5)
-#: How many minutes recent rates are taken over, and how far back they may lie.
+#: How many minutes recent rates cover, and how old these may be.
 RECENT_MINUTES = 5
 RECENT = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """How far back, and in which steps."""
+    """How far a chart looks back, and its step."""
 
     name: str
     length: timedelta
@@ -52,11 +51,11 @@ SPANS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One step: rates in messages a second over its known minutes, None where none is known; spans in seconds,
-    None where nothing was accepted.
+    """One step: rates in messages a second, None if no minute is known; waits and runs in seconds, None if no
+    message was accepted.
 
-    Over several minutes or queues, a median is the mean of the medians, weighted by messages,
-    and a 95th percentile the largest.
+    Over several minutes or queues, the median is the mean of the medians, weighted by messages, and the 95th
+    percentile is the largest.
     """
 
     time: datetime
@@ -72,11 +71,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The steps of a span, and the end of the newest minute that is known, None if none is."""
+    """The steps of a span, and the end of the newest known minute."""
 
     points: list[Point]
     known_until: datetime | None
-    #: Whether minutes are missing at the end, as no worker has summed them up for longer than is usual.
+    #: Whether minutes are missing at the end: no worker has summed them up.
     late: bool
 
 
@@ -87,13 +86,13 @@ class Rates:
     arrived: float = 0.0
     accepted: float = 0.0
     failed: float = 0.0
-    #: Deliveries that ended, of messages that had been delivered before.
+    #: Ends of deliveries that were not the first.
     redelivered: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
-    """How long what was accepted in the newest minutes had waited, and then ran, in seconds; None of nothing."""
+    """How long the accepted messages of the newest minutes waited and ran, in seconds; None without any."""
 
     wait_p50: float | None = None
     wait_p95: float | None = None
@@ -103,21 +102,21 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """The rates and spans of all queues over the newest known minutes, of which there may be none."""
+    """The rates and spans of all queues over the newest known minutes, by queue."""
 
     minutes: int = 0
     rates: dict[str, Rates] = field(default_factory=dict)
     spans: dict[str, Spans] = field(default_factory=dict)
 
     def of(self, queue: str) -> Rates | None:
-        """Return the rates of a queue, zero if it saw no traffic; None where nothing is known."""
+        """Return the rates of a queue, zero without traffic; None if no minute is known."""
         return self.rates.get(queue, Rates()) if self.minutes else None
 
 
 def series(span: Span, *, queue: str | None = None, using: str) -> Series:
-    """Return one point per step, of one queue or of all, up to the newest minute that is known.
+    """Return one point per step, of one queue or of all, up to the newest known minute.
 
-    Where that is longer ago than is usual, up to the last whole minute by the database's clock.
+    If that is too old, return them up to the last whole minute by the database's clock.
     """
     now = running_minute(shared_store(using))
     rows = _minutes(using, now - span.length - PATIENCE, now)
@@ -131,7 +130,7 @@ def series(span: Span, *, queue: str | None = None, using: str) -> Series:
 
 
 def recent_rates(*, using: str) -> Recent:
-    """Return each queue's rates and spans over the newest minutes that are known, unless the newest is too old."""
+    """Return each queue's rates and spans over the newest known minutes, unless they are too old."""
     now = running_minute(shared_store(using))
     marks = _minutes(using, now - RECENT, now).filter(queue_name=NOBODY).order_by("-minute")
     minutes = list(marks.values_list("minute", flat=True)[:RECENT_MINUTES])
@@ -147,16 +146,16 @@ def recent_rates(*, using: str) -> Recent:
 
 
 def summed_up_seconds(*, using: str) -> float | None:
-    """Return how long ago the last minute ended that was summed up, by the database's clock; None if none was.
+    """Return the time in seconds since the end of the last summed-up minute, by the database's clock.
 
-    A worker at work sums a minute up within seconds of its end.
+    None if there is none. A busy worker sums up a minute within seconds of its end.
     """
     marks = Rollup.objects.using(using).filter(queue_name=NOBODY).order_by("-minute")
     newest = marks.values_list("minute", UTCNow()).first()
     return None if newest is None else max(0.0, (newest[1] - newest[0] - MINUTE).total_seconds())
 
 
-#: The queue's name in the row that says that a minute has been summed up.
+#: The queue's name in the row that marks a minute as summed up.
 NOBODY = ""
 COUNTED = ("arrived", "accepted", "failed", "redelivered")
 SUMS = {f"all_{name}": Sum(name) for name in COUNTED}
@@ -169,13 +168,12 @@ SPREADS = {
 
 
 def running_minute(store: Store) -> datetime:
-    """Return the minute that runs, by the database's clock: minutes are summed up by it, not by a web server's."""
+    """Return the current minute by the database's clock, by which workers sum up."""
     now = datetime.now(UTC) + timedelta(seconds=store.now_skew_seconds())
     return now.replace(second=0, microsecond=0)
 
 
 def _minutes(alias: str, first: datetime, last: datetime) -> QuerySet[Any]:
-    """Return the rows of these minutes; each that has been summed up has one without a queue at least."""
     return Rollup.objects.using(alias).filter(minute__gte=first, minute__lt=last)
 
 
@@ -189,33 +187,20 @@ def _points(span: Span, first: datetime, minutes: Sequence[dict[str, Any]]) -> l
 def _point(time: datetime, rows: Sequence[dict[str, Any]]) -> Point:
     if not rows:
         return Point(time=time)
-    return Point(
-        time=time,
-        **_rates(rows, len(rows)),
-        **_spans(rows),
-    )
+    return Point(time=time, **_rates(rows, len(rows)), **_spans(rows))
 
 
 def _rates(rows: Sequence[Mapping[str, Any]], minutes: int) -> dict[str, float]:
-    """Return the sums of the rows as messages a second over so many minutes."""
     seconds = minutes * MINUTE.total_seconds()
     return {name: sum(row[f"all_{name}"] for row in rows) / seconds for name in COUNTED}
 
 
 def _spans(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        "wait_p50": _middle(rows, "wait_mass"),
-        "wait_p95": _largest(rows, "wait_p95_"),
-        "run_p50": _middle(rows, "run_mass"),
-        "run_p95": _largest(rows, "run_p95_"),
-    }
-
-
-def _middle(rows: Sequence[Mapping[str, Any]], mass: str) -> float | None:
-    known = [(row[mass], row["all_accepted"]) for row in rows if row[mass] is not None]
-    total = sum(weight for _, weight in known)
-    return sum(value for value, _ in known) / total if total else None
-
-
-def _largest(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
-    return max((row[name] for row in rows if row[name] is not None), default=None)
+    found: dict[str, float | None] = {}
+    for name in ("wait", "run"):
+        known = [(row[f"{name}_mass"], row["all_accepted"]) for row in rows if row[f"{name}_mass"] is not None]
+        total = sum(weight for _, weight in known)
+        found[f"{name}_p50"] = sum(value for value, _ in known) / total if total else None
+        largest = (row[f"{name}_p95_"] for row in rows if row[f"{name}_p95_"] is not None)
+        found[f"{name}_p95"] = max(largest, default=None)
+    return found
