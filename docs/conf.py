@@ -1,4 +1,4 @@
-"""Sphinx: ``sphinx-build -W -q docs docs/_build/html``. Why this tool: decisions/0012."""
+"""Sphinx: ``sphinx-build -W -q docs docs/_build/html``. With -W, a broken link is an error."""
 
 from __future__ import annotations
 

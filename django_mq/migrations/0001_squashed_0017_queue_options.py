@@ -1,4 +1,4 @@
-"""The tables. One migration in the place of sixteen, for what was never released: docs/how-to/upgrade.md."""
+"""Create the tables. This replaces seventeen unreleased migrations: docs/how-to/operations/upgrade.md."""
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import migrations, models

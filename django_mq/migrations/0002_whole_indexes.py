@@ -6,7 +6,7 @@ columns that do the same work: the state stands where the condition was.
 
 PostgreSQL is told when to vacuum and analyze. The defaults wait until a fifth of a table has changed. Every
 message is a row that is written, changed and deleted, so with a backlog of millions that is far too late. A
-site may change these settings again. Why each is as it is: docs/how-to/big-tables.md.
+site may change these settings again. Why each is as it is: docs/how-to/databases/big-tables.md.
 """
 
 from __future__ import annotations

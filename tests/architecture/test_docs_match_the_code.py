@@ -82,7 +82,7 @@ def test_the_commands_page_has_every_command() -> None:
 def test_the_upgrade_page_says_what_each_migration_locks() -> None:
     files = (Path(checks.__file__).parent / "migrations").glob("0*.py")
     numbers = {path.name[:4] for path in files}
-    lines = re.findall(r"^\| (0\d{3} [^|]+)\|", (DOCS / "how-to/upgrade.md").read_text(), re.MULTILINE)
+    lines = re.findall(r"^\| (0\d{3} [^|]+)\|", (DOCS / "how-to/operations/upgrade.md").read_text(), re.MULTILINE)
     documented = re.findall(r"\b0\d{3}\b", " ".join(lines))
 
     assert sorted(documented) == sorted(numbers)

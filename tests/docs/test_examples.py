@@ -84,7 +84,7 @@ def test_the_readme_publishes_and_handles(settings: Settings, capsys: pytest.Cap
 def test_messages_are_scheduled_and_prioritised_as_the_page_says(settings: Settings) -> None:
     settings.DJANGO_MQ = {"AUTO_DECLARE": True}
 
-    execute(*python(DOCS / "how-to" / "schedule-and-prioritise.md"))
+    execute(*python(DOCS / "how-to/messages/schedule-and-prioritise.md"))
 
     assert len(list(browse("reminders", states=[SCHEDULED]))) == 3
     assert len(list(browse("offers"))) == 1
@@ -95,7 +95,7 @@ def test_messages_are_scheduled_and_prioritised_as_the_page_says(settings: Setti
 @pytest.mark.usefixtures("registered")
 def test_handlers_choose_outcomes_as_the_page_says(settings: Settings) -> None:
     settings.DJANGO_MQ = {"QUEUES": {"receipts": {}}}
-    execute(python(DOCS / "how-to" / "consume-natively.md")[0])
+    execute(python(DOCS / "how-to/messages/handle-messages.md")[0])
 
     publish("receipts", {})
     Worker([handlers.handler_of("receipts")], threads=1).run(until_empty=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.db import connections
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "big-tables.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "databases" / "big-tables.md"
 MIGRATION = import_module("django_mq.migrations.0002_whole_indexes")
 
 

@@ -50,7 +50,8 @@ def look_at_tables(alias: str) -> Iterator[Finding]:
     try:
         executor = MigrationExecutor(connections[alias])
     except NodeNotFoundError as error:
-        yield problem("migrations", str(error), 'Follow docs/how-to/upgrade.md, "Databases of before 0.1.0".')
+        remedy = 'Follow docs/how-to/operations/upgrade.md, "Databases of before 0.1.0".'
+        yield problem("migrations", str(error), remedy)
         return
     leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == APP]
     missing = [migration.name for migration, _ in executor.migration_plan(leaves) if migration.app_label == APP]

@@ -41,7 +41,7 @@ def problems(settings: dict[str, Any], version: int, isolation: str, *, pooled: 
     if pooled and not settings.get("DISABLE_SERVER_SIDE_CURSORS"):
         yield (
             "Connections lead through a pooler, and workers would prepare statements on them.",
-            "Set DISABLE_SERVER_SIDE_CURSORS to True for the database: docs/how-to/pgbouncer.md.",
+            "Set DISABLE_SERVER_SIDE_CURSORS to True for the database: docs/how-to/databases/pgbouncer.md.",
         )
 
 
@@ -136,5 +136,5 @@ def _uncleaned(space: Space, longest: Transaction | None) -> Iterator[tuple[str,
         )
         yield (
             f"{dead}, and the last vacuum was {space.tended_seconds / 3600:,.0f} hours ago.",
-            f"{given}VACUUM (ANALYZE) {table}; see docs/how-to/big-tables.md.",
+            f"{given}VACUUM (ANALYZE) {table}; see docs/how-to/databases/big-tables.md.",
         )

@@ -68,7 +68,7 @@ def expressions() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "file", ["monitoring/grafana-dashboard.json", "monitoring/alerts.yml", "how-to/monitor.md"]
+    "file", ["monitoring/grafana-dashboard.json", "monitoring/alerts.yml", "how-to/operations/monitor.md"]
 )
 def test_every_metric_that_is_named_exists(names: set[str], file: str) -> None:
     named = set(NAME.findall((DOCS / file).read_text()))
@@ -78,7 +78,7 @@ def test_every_metric_that_is_named_exists(names: set[str], file: str) -> None:
 
 
 def test_the_page_names_every_metric(names: set[str]) -> None:
-    assert names <= set(NAME.findall((DOCS / "how-to/monitor.md").read_text()))
+    assert names <= set(NAME.findall((DOCS / "how-to/operations/monitor.md").read_text()))
 
 
 @pytest.mark.parametrize(("expression", "words"), expressions())

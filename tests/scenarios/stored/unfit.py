@@ -288,7 +288,7 @@ LEFT_OUT: Final = (
         """,
     ),
     Left(
-        "the attempt of a worker that dies is not counted at once (decision 0005)",
+        "the attempt of a worker that dies is not counted at once (decision 0004)",
         """
             own_artemis-A01 own_artemis-A02
         """,

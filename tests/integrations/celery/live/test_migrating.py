@@ -1,4 +1,4 @@
-"""The move of a project from a Redis broker, by the plan of docs/how-to/migrate-to-django-mq.md."""
+"""The move of a project from a Redis broker, by the plan of docs/how-to/celery/migrate.md."""
 
 from __future__ import annotations
 
