@@ -9,9 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery import following
-from django_mq.delivery.handlers import ReceivedMessage, consumer
-from django_mq.delivery.publishing import OutgoingMessage, apublish, apublish_many, publish, publish_many
+from django_mq.delivery import follower
+from django_mq.delivery.consumer.handlers import ReceivedMessage, consumer
+from django_mq.delivery.publisher import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery.queues import pause, resume
 from django_mq.delivery.validation import existing
 from django_mq.engine.selector import Selector
@@ -72,7 +72,7 @@ def browse(
     if not follow and shared_store(using).queue(queue) is None:
         raise no_such_queue(queue)
     page = PAGE if limit is None or selector else min(PAGE, limit)
-    found = following.follow(queue, using=using) if follow else _pages(queue, states, page, using)
+    found = follower.follow(queue, using=using) if follow else _pages(queue, states, page, using)
     if selector:
         found = (message for message in found if wanted.matches(message.as_message()))
     yield from islice(found, limit)

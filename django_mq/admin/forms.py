@@ -12,7 +12,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import alias
-from django_mq.delivery.commanding import MOST_CREDIT
+from django_mq.delivery.operator.commands import MOST_CREDIT
 from django_mq.delivery.validation import aware
 from django_mq.errors import InvalidMessage
 from django_mq.models import Queue

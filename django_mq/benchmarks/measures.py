@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django_mq.benchmarks.plain_sql import BATCH, PlainSQL
-from django_mq.delivery.handlers import Handler
-from django_mq.delivery.publishing import publish, publish_many
+from django_mq.delivery.consumer.handlers import Handler
+from django_mq.delivery.consumer.worker import Worker
+from django_mq.delivery.publisher import publish, publish_many
 from django_mq.delivery.queues import declare
-from django_mq.delivery.worker import Worker
 from django_mq.models import History, Message
 from django_mq.stores.registry import shared_store
 

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.publishing import OutgoingMessage, check, publish_many
+from django_mq.delivery.publisher import OutgoingMessage, check, publish_many
 from django_mq.delivery.validation import read_time
 from django_mq.errors import InvalidMessage, MQError, PublishError, PublishingStopped
 

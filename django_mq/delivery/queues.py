@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django_mq import conf, signals
-from django_mq.delivery import hinting, validation
+from django_mq.delivery import hints, validation
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import ConfigurationError, InvalidMessage
 from django_mq.stores.registry import shared_store
@@ -89,5 +89,5 @@ def resume(queue: str, *, using: str | None = None) -> None:
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
     store.set_paused(queue, paused=False)
-    hinting.hint([queue], using=alias)
+    hints.hint([queue], using=alias)
     store.after_commit(partial(signals.tell, signals.queue_resumed, queue=queue, using=alias))

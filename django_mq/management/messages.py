@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Mapping, Sequence
 
-    from django_mq.delivery.steering import Row
+    from django_mq.delivery.operator.actions import Row
 
 #: Filters of the admin's list that a command has, too: option, name in the list's address, what it is.
 FILTERS = (

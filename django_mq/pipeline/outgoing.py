@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
-    from django_mq.delivery.publishing import OutgoingMessage
+    from django_mq.delivery.publisher import OutgoingMessage
     from django_mq.stores.records import Times
 
 #: The columns for a message, each with the types that it may have. A binary body is published as it is; a text
@@ -85,7 +85,7 @@ def rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 def outgoing_message(row: dict[str, Any]) -> OutgoingMessage:
     """Return a row's message. Raises WrongColumns."""
-    from django_mq.delivery.publishing import OutgoingMessage
+    from django_mq.delivery.publisher import OutgoingMessage
 
     if not row.get("queue"):
         raise WrongColumns("A row has no queue; nothing of its part was published.")
@@ -143,8 +143,8 @@ def signed(frame: DataFrame) -> DataFrame:
 
 def publish(batch: pa.RecordBatch, alias: str) -> None:
     """Publish the batch's rows. Raises WrongColumns, and the errors of ``publish``."""
-    from django_mq.delivery.bulk import publish_alike
-    from django_mq.delivery.publishing import publish_many
+    from django_mq.delivery.batch import publish_alike
+    from django_mq.delivery.publisher import publish_many
 
     divided = groups(batch)
     if divided is None:

@@ -63,7 +63,7 @@ def test_moving_to_no_queue_or_a_closed_one_is_asked_again(site: str, browse: Cl
 
 
 def test_messages_are_moved_in_their_order(site: str, browse: Client, make: Make, monkeypatch: Any) -> None:
-    monkeypatch.setattr("django_mq.delivery.steering.CHUNK", 1)
+    monkeypatch.setattr("django_mq.delivery.operator.actions.CHUNK", 1)
     last, first, second = make.message(level=1), make.message(level=9), make.message(level=9)
     make.queue("elsewhere", kind="fifo")
 

@@ -18,7 +18,7 @@ def publish_all(amount: int) -> None:
     """Publish one by one, each in a transaction that reads before it writes."""
     from django.db import transaction
 
-    from django_mq.delivery.publishing import publish
+    from django_mq.delivery.publisher import publish
     from django_mq.models import Queue
 
     for number in range(amount):
@@ -29,8 +29,8 @@ def publish_all(amount: int) -> None:
 
 def work() -> None:
     """Accept whatever comes."""
-    from django_mq.delivery.handlers import Handler
-    from django_mq.delivery.worker import Worker
+    from django_mq.delivery.consumer.handlers import Handler
+    from django_mq.delivery.consumer.worker import Worker
 
     handler = Handler(queue=QUEUE, function=lambda _: None, credit=20, time_limit_seconds=None)
     worker = Worker([handler], threads=2)

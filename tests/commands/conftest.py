@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.management import call_command
 
-from django_mq.delivery import publishing
+from django_mq.delivery import publisher
 from tests.services.processes import tethered
 from tests.support.waiting import wait_until
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def nothing_is_remembered() -> None:
     """What a process remembers of queues belongs to the test before."""
-    publishing.forget()
+    publisher.forget()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django.db import connections
 
 from django_mq.api import publish
-from django_mq.delivery.editing import create_queue
+from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.engine.verdict import Verdict
 from django_mq.models import History, Message
 from django_mq.stores.records import ClaimRequest, SessionInfo, Settlement

@@ -16,7 +16,7 @@ from django.core.management.base import CommandError
 from django.db.models import F
 
 from django_mq.api import pause, publish
-from django_mq.delivery.editing import create_queue, edit_queue
+from django_mq.delivery.operator.queue_editor import create_queue, edit_queue
 from django_mq.delivery.queues import declare
 from django_mq.engine.verdict import Verdict
 from django_mq.models import Message

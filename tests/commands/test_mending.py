@@ -12,8 +12,8 @@ from django.core.management.base import CommandError
 from django.db.models import F
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery import redriving
-from django_mq.delivery.editing import create_queue
+from django_mq.delivery.operator import redrives
+from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.delivery.queues import declare
 from django_mq.engine.verdict import Verdict
 from django_mq.models import Attempt, History, Message, Queue
@@ -111,7 +111,7 @@ def test_a_header_that_names_no_queue_leaves_the_message_where_it_is(database: s
 
 
 def test_more_than_a_batch_is_redriven_once_each(database: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redriving, "BATCH", 2)
+    monkeypatch.setattr(redrives, "BATCH", 2)
     publish_many([("orders", number) for number in range(5)])
     settle(database, "orders", Verdict.DEAD)
 

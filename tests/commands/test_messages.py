@@ -13,8 +13,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from django_mq.api import OutgoingMessage, publish, publish_many
-from django_mq.delivery import redriving
-from django_mq.delivery.editing import create_queue, edit_queue
+from django_mq.delivery.operator import redrives
+from django_mq.delivery.operator.queue_editor import create_queue, edit_queue
 from django_mq.delivery.queues import declare
 from django_mq.engine.verdict import Verdict
 from django_mq.models import Message

@@ -11,7 +11,7 @@ import pytest
 from django.core.management.base import CommandError
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery import moving
+from django_mq.delivery.operator import moves
 from django_mq.delivery.queues import declare
 from django_mq.models import Message
 from django_mq.stores.records import ClaimRequest, SessionInfo

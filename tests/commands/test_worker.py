@@ -14,7 +14,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from django_mq.api import publish_many
-from django_mq.delivery.handlers import consumer, forget
+from django_mq.delivery.consumer.handlers import consumer, forget
 from django_mq.delivery.queues import declare
 from django_mq.engine.claim import STALLED_SECONDS
 from django_mq.models import History, Message, Operation, WorkerSession

@@ -9,8 +9,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from django_mq.delivery.handlers import Handler
-from django_mq.delivery.worker import Worker
+from django_mq.delivery.consumer.handlers import Handler
+from django_mq.delivery.consumer.worker import Worker
 from django_mq.engine.options import QueueOptions
 from django_mq.stores.records import Claimed, QueueRecord
 from tests.support.waiting import PATIENCE_SECONDS

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.delivery import publishing
+from django_mq.delivery import publisher
 from django_mq.delivery.queues import declare
 from django_mq.notifications.base import Wake, queue_of, queue_topic
 from django_mq.notifications.registry import notifier
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def nothing_is_remembered() -> None:
     """What a process remembers of queues belongs to the test before."""
-    publishing.forget()
+    publisher.forget()
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from django.db.utils import DatabaseError
 
 from django_mq.api import apublish, publish, publish_many
 from django_mq.checks import check_settings
-from django_mq.delivery import publishing
-from django_mq.delivery.executing import Attempt
+from django_mq.delivery import publisher
+from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
-from django_mq.delivery.worker import Worker
 from django_mq.errors import ConfigurationError, StoreUnavailable
 from django_mq.models import Message, Queue
 from django_mq.stores.registry import private_store, shared_store
@@ -195,7 +195,7 @@ def test_a_command_commits_where_the_settings_switch_autocommit_off(manual: str)
 
 def test_async_code_commits_where_the_settings_switch_autocommit_off(manual: str) -> None:
     asyncio.run(apublish("orders", 1))
-    close_connections(publishing.async_threads)
+    close_connections(publisher.async_threads)
 
     assert committed(manual) == 1
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from django_mq.delivery.handlers import carries_task, pause_seconds
+from django_mq.delivery.consumer.handlers import carries_task, pause_seconds
 from tests.delivery.builders import a_claimed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from django_mq.api import publish_many
-from django_mq.delivery import heartbeat
+from django_mq.delivery.consumer import heartbeat
+from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.queues import declare
-from django_mq.delivery.session import Session
 from django_mq.models import Message
 from django_mq.notifications.base import Wake
 from django_mq.stores.registry import private_store, shared_store
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
-    from django_mq.delivery.worker import Worker
+    from django_mq.delivery.consumer.worker import Worker
 
 
 @pytest.fixture
@@ -136,5 +136,5 @@ def test_two_threads_that_give_back_at_once_leave_the_later_look(
         certainty.resynced(second)
 
         assert certainty.resync_due() is None
-        monkeypatch.setattr("django_mq.delivery.heartbeat.now", lambda: float("inf"))
+        monkeypatch.setattr("django_mq.delivery.consumer.heartbeat.now", lambda: float("inf"))
         assert certainty.resync_due() is not None

@@ -9,10 +9,10 @@ import pytest
 
 from django_mq import conf
 from django_mq.api import publish
-from django_mq.delivery import settling
-from django_mq.delivery.heartbeat import HeartbeatThread
+from django_mq.delivery.consumer import settlements
+from django_mq.delivery.consumer.heartbeat import HeartbeatThread
+from django_mq.delivery.consumer.session import Session
 from django_mq.delivery.queues import declare
-from django_mq.delivery.session import Session
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, WorkerSession
@@ -89,7 +89,7 @@ def test_a_connection_that_was_refused_often_can_still_commit() -> None:
 def test_a_session_whose_connection_cannot_settle_settles_over_a_new_one(
     committed_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "RECONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(settlements, "RECONNECT_SECONDS", 0.1)
     with a_session(committed_database, 1) as (session, [message]):
         spoil(session)
         session.retire()
@@ -116,8 +116,8 @@ def test_finished_messages_that_can_never_be_settled_go_back_and_running_ones_st
     committed_database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     alias = committed_database
-    monkeypatch.setattr(settling, "RECONNECT_SECONDS", 0.1)
-    monkeypatch.setattr(settling, "GIVE_UP_SECONDS", 0.2)
+    monkeypatch.setattr(settlements, "RECONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(settlements, "GIVE_UP_SECONDS", 0.2)
     with a_session(alias, "runs", "finished") as (session, [_, finished]), mislaid(alias, "django_mq_history"):
         session.accept(finished)
 
@@ -139,7 +139,7 @@ def test_a_session_that_can_settle_nothing_and_give_nothing_back_is_not_renewed(
         with mislaid(alias, "django_mq_message"):
             session.accept(finished)
             wait_until(lambda: session.settlements.failing_seconds() > 0)
-            monkeypatch.setattr(settling, "GIVE_UP_SECONDS", 0.0)
+            monkeypatch.setattr(settlements, "GIVE_UP_SECONDS", 0.0)
             assert not session.hopeless  # one runs
             session.accept(runs)
             assert session.hopeless

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from django_mq.api import publish, publish_many
+from django_mq.delivery.consumer.runtime import ConsumerRuntime
+from django_mq.delivery.consumer.session import Driver
 from django_mq.delivery.queues import declare
-from django_mq.delivery.runtime import ConsumerRuntime
-from django_mq.delivery.session import Driver
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import StoreUnavailable
 from django_mq.stores.registry import shared_store
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
-    from django_mq.delivery.runtime import Fetcher
+    from django_mq.delivery.consumer.runtime import Fetcher
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from django_mq.delivery.publishing import publish
+from django_mq.delivery.publisher import publish
 from django_mq.delivery.queues import declare
 from django_mq.models import History, Message
 from django_mq.stores.registry import shared_store
@@ -22,7 +22,7 @@ import os, sys, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what this is about
 import django
 django.setup()
-from django_mq.delivery.session import Session
+from django_mq.delivery.consumer.session import Session
 from django_mq.notifications.base import Wake
 from django_mq.stores.records import ClaimRequest
 from django_mq.stores.registry import private_store, shared_store

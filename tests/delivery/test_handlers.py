@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
 from django_mq.api import consumer
-from django_mq.delivery.handlers import discover, forget, handler_of, sole_handlers
+from django_mq.delivery.consumer.handlers import discover, forget, handler_of, sole_handlers
 from django_mq.errors import ConfigurationError, NoHandler
 
 if TYPE_CHECKING:

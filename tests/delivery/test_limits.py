@@ -11,9 +11,9 @@ from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import OutgoingMessage, publish, publish_many
-from django_mq.delivery import publishing
-from django_mq.delivery.editing import create_queue, edit_queue
-from django_mq.delivery.publishing import as_outgoing, check
+from django_mq.delivery import publisher
+from django_mq.delivery.operator.queue_editor import create_queue, edit_queue
+from django_mq.delivery.publisher import as_outgoing, check
 from django_mq.errors import ConfigurationError, DuplicateMessage, InvalidMessage, QueueFull
 from django_mq.models import Message, Queue
 from django_mq.stores.registry import private_store, shared_store
@@ -95,11 +95,11 @@ class Publisher(threading.Thread):
 
     def run(self) -> None:
         store = private_store(self._alias)
-        rules = publishing.rules_of(store, "orders")
+        rules = publisher.rules_of(store, "orders")
         assert rules is not None
         _, message = check(as_outgoing(("orders", "late")))
         try:
-            publishing.waiting_for_room(store, {"orders": rules}, lambda: self._write(store, message))
+            publisher.waiting_for_room(store, {"orders": rules}, lambda: self._write(store, message))
         except QueueFull as error:
             self.error = error
         finally:

@@ -13,8 +13,8 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from django_mq.api import publish
-from django_mq.delivery import maintenance, sidecar
-from django_mq.delivery.maintenance import (
+from django_mq.delivery.consumer import maintenance, sidecar
+from django_mq.delivery.consumer.maintenance import (
     Maintenance,
     TakeOver,
     keep_up,

@@ -12,7 +12,7 @@ import pytest
 from django.db import connections
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.worker import FIRST_PAUSE_SECONDS
+from django_mq.delivery.consumer.worker import FIRST_PAUSE_SECONDS
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import StoreUnavailable
 from django_mq.models import History, Message, WorkerSession

@@ -8,8 +8,8 @@ from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.executing import Attempt
-from django_mq.delivery.pool import Pool
+from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.pool import Pool
 from django_mq.engine.verdict import Verdict
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 from tests.support.waiting import PATIENCE_SECONDS, wait_until

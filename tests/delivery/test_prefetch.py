@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mq.delivery.executing import Attempt
-from django_mq.delivery.prefetch import Dispatcher, PlainPrefetch, Prefetch, SharedPrefetch, prefetch_of
+from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.prefetch import Dispatcher, PlainPrefetch, Prefetch, SharedPrefetch, prefetch_of
 from django_mq.engine.credit import WindowCredit
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django_mq.delivery.handlers import Handler
+    from django_mq.delivery.consumer.handlers import Handler
     from django_mq.stores.records import Claimed
 
 

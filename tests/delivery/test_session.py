@@ -11,10 +11,10 @@ import pytest
 from django.core.management import call_command
 
 from django_mq.api import publish
-from django_mq.delivery import heartbeat
-from django_mq.delivery.heartbeat import HeartbeatThread
+from django_mq.delivery.consumer import heartbeat
+from django_mq.delivery.consumer.heartbeat import HeartbeatThread
+from django_mq.delivery.consumer.session import Driver, Session
 from django_mq.delivery.queues import declare
-from django_mq.delivery.session import Driver, Session
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import SessionLost, StoreUnavailable
 from django_mq.models import History, Message, Queue, WorkerSession

@@ -10,9 +10,9 @@ import psutil
 import pytest
 from django.db import connections
 
+from django_mq.delivery.consumer.session import Session
+from django_mq.delivery.consumer.sidecar import MODULE
 from django_mq.delivery.queues import declare
-from django_mq.delivery.session import Session
-from django_mq.delivery.sidecar import MODULE
 from django_mq.errors import ConfigurationError
 from django_mq.models import WorkerSession
 from django_mq.notifications.base import Wake

@@ -14,8 +14,8 @@ from django.db import transaction
 
 from django_mq import signals
 from django_mq.api import Reject, Release, pause, publish, publish_many, resume
-from django_mq.delivery.executing import Attempt
-from django_mq.delivery.handlers import Handler
+from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.handlers import Handler
 from django_mq.delivery.queues import declare
 from django_mq.errors import InvalidMessage
 from django_mq.models import Message

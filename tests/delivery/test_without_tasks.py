@@ -13,7 +13,7 @@ import sys
 sys.modules["django.tasks"] = sys.modules["django_tasks"] = None
 import django
 django.setup()
-from django_mq.delivery.handlers import discover
+from django_mq.delivery.consumer.handlers import discover
 assert discover() == {}
 """
 

@@ -11,8 +11,8 @@ import pytest
 
 from django_mq import conf
 from django_mq.api import browse, publish
-from django_mq.delivery import handlers
-from django_mq.delivery.worker import Worker
+from django_mq.delivery.consumer import handlers
+from django_mq.delivery.consumer.worker import Worker
 from django_mq.engine.states import DEAD, READY, SCHEDULED
 from tests.docs.pages import DOCS, README, name, pages, python
 

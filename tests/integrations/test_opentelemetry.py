@@ -14,11 +14,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.editing import edit_queue
-from django_mq.delivery.executing import Attempt
-from django_mq.delivery.handlers import Handler
+from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.handlers import Handler
+from django_mq.delivery.operator.queue_editor import edit_queue
+from django_mq.delivery.operator.redrives import redrive
 from django_mq.delivery.queues import declare
-from django_mq.delivery.redriving import redrive
 from django_mq.diagnosis.messages.copies import copy_of
 from django_mq.integrations.opentelemetry import instrument, uninstrument
 from django_mq.models import Message

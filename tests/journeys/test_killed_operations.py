@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from django_mq.api import publish_many
-from django_mq.delivery.publishing import OutgoingMessage
+from django_mq.delivery.publisher import OutgoingMessage
 from django_mq.engine.claim import STALLED_SECONDS
 from django_mq.models import Message, Operation
 from tests.journeys.site import ROOT

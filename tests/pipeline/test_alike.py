@@ -9,7 +9,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from django_mq.delivery.publishing import publish_many
+from django_mq.delivery.publisher import publish_many
 from django_mq.errors import BodyNotSerialisable, DuplicateMessage, InvalidMessage, WrongColumns
 from django_mq.models import Message, Queue
 from django_mq.pipeline.outgoing import SIGNATURE, groups, outgoing_messages, publish, signature

@@ -16,9 +16,9 @@ from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.test import override_settings
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.handlers import Handler
-from django_mq.delivery.maintenance import keep_up
-from django_mq.delivery.worker import Worker
+from django_mq.delivery.consumer.handlers import Handler
+from django_mq.delivery.consumer.maintenance import keep_up
+from django_mq.delivery.consumer.worker import Worker
 from django_mq.errors import StoreError
 from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLMaintenance
 from django_mq.stores.registry import private_store
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
 
-    from django_mq.delivery.handlers import ReceivedMessage
+    from django_mq.delivery.consumer.handlers import ReceivedMessage
 
 QUEUE = "proof"
 

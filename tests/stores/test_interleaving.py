@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_mq.delivery.following import Follower
+from django_mq.delivery.follower import Follower
 from django_mq.engine.arbiter import LEFT_SECONDS
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import DuplicateMessage, QueueFull, QueueInUse, StoreError, StoreUnavailable, UnknownQueue

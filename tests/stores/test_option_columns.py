@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pytest
 from django.db import connections
 
-from django_mq.delivery.editing import edit_queue
+from django_mq.delivery.operator.queue_editor import edit_queue
 from django_mq.engine.options import OPTIONS, OTHERS, QueueOptions
 from django_mq.models import Queue
 from django_mq.stores.registry import shared_store

@@ -12,7 +12,7 @@ import pytest
 from django.db import connections
 
 from django_mq.checks import check_database
-from django_mq.delivery import publishing
+from django_mq.delivery import publisher
 from django_mq.engine.verdict import Verdict
 from django_mq.stores.records import ClaimRequest, Settlement
 from django_mq.stores.registry import private_store, shared_store
@@ -91,7 +91,7 @@ def elsewhere(pooled: None) -> Iterator[Publish]:
     """What another of the project's threads publishes, over a connection of its own."""
 
     def publish(*messages: NewMessage) -> None:
-        thread.submit(lambda: publishing.append(shared_store(ALIAS), list(messages))).result(WAIT_SECONDS)
+        thread.submit(lambda: publisher.append(shared_store(ALIAS), list(messages))).result(WAIT_SECONDS)
 
     with ThreadPoolExecutor(1) as thread:
         yield publish
@@ -111,10 +111,10 @@ def test_publishers_leave_nothing_behind(store: Store, elsewhere: Publish, bounc
 
     for _ in range(OFTEN):
         for messages in ([a_message()], [a_message("limited")], [a_message() for _ in range(3)]):
-            publishing.append(store, messages)
+            publisher.append(store, messages)
         elsewhere(a_message())
         elsewhere(a_message("limited"))
-    publishing.append(store, [a_message() for _ in range(500)])
+    publisher.append(store, [a_message() for _ in range(500)])
 
     counts = store.counts()
     assert (counts["orders"].ready, counts["limited"].ready) == (5 * OFTEN + 500, 2 * OFTEN)

@@ -96,8 +96,8 @@ def native_message() -> None:
 def handle_all(queue: str, function: Callable[[Any], object]) -> None:
     """Let a worker handle a queue until it is empty."""
     from django_mq.api import consumer
-    from django_mq.delivery.handlers import forget, handler_of
-    from django_mq.delivery.worker import Worker
+    from django_mq.delivery.consumer.handlers import forget, handler_of
+    from django_mq.delivery.consumer.worker import Worker
 
     @consumer(queue)
     def handle(message: Any) -> None:
@@ -135,7 +135,7 @@ def doors() -> None:
     from django.core.management import CommandError, call_command
 
     from django_mq.api import pause, publish, publish_many, resume
-    from django_mq.delivery.binding import bind
+    from django_mq.delivery.operator.bindings import bind
     from django_mq.diagnosis.state.overview import overview
     from django_mq.errors import DuplicateMessage, InvalidMessage, QueueFull
     from django_mq.stores.registry import shared_store
@@ -208,8 +208,8 @@ def _one_group_before_another() -> None:
 def shared_handlers() -> None:
     """Let two handlers of different priority share a queue in one worker."""
     from django_mq.api import consumer, publish
-    from django_mq.delivery.handlers import discover, forget
-    from django_mq.delivery.worker import Worker
+    from django_mq.delivery.consumer.handlers import discover, forget
+    from django_mq.delivery.consumer.worker import Worker
 
     @consumer("orders", shared=True, credit=1)
     def one(message: Any) -> None:
@@ -352,7 +352,7 @@ def _letter(queue: str, **given: Any) -> Any:
 
 
 def _publish_many_alike(*queues: str) -> None:
-    from django_mq.delivery.bulk import publish_alike
+    from django_mq.delivery.batch import publish_alike
     from django_mq.stores.records import Times
 
     for queue in queues:

@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.actions import Action
 from django_mq.admin.forms import Confirmation, Priority, Target, Time
-from django_mq.delivery import steering
-from django_mq.delivery.redriving import dead_letters
+from django_mq.delivery.operator import actions
+from django_mq.delivery.operator.redrives import dead_letters
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -33,7 +33,7 @@ class MessageAction(Action):
     @property
     def states(self) -> frozenset[State]:
         """The states that it is for."""
-        return steering.STATES[self.name]
+        return actions.STATES[self.name]
 
 
 RELEASE = MessageAction(
@@ -41,7 +41,7 @@ RELEASE = MessageAction(
     permission="release_message",
     label=_("Release from worker"),
     done=_("Released"),
-    run=lambda rows, _answers, using: steering.release(rows, using=using),
+    run=lambda rows, _answers, using: actions.release(rows, using=using),
     question=Confirmation,
     warning=_(
         "A worker that is still at work on such a message will not notice: the message may be worked on twice, "
@@ -54,7 +54,7 @@ MOVE = MessageAction(
     permission="move_message",
     label=_("Move to another queue"),
     done=_("Moved to %(target)s"),
-    run=lambda rows, answers, using: steering.move(rows, answers["target"], using=using),
+    run=lambda rows, answers, using: actions.move(rows, answers["target"], using=using),
     question=Target,
 )
 CANCEL = MessageAction(
@@ -62,7 +62,7 @@ CANCEL = MessageAction(
     permission="cancel_message",
     label=_("Cancel and remove"),
     done=_("Cancelled"),
-    run=lambda rows, _answers, using: steering.cancel(rows, using=using),
+    run=lambda rows, _answers, using: actions.cancel(rows, using=using),
     question=Confirmation,
     warning=_("Cancelled messages are gone for good; only the history remembers them."),
     harmful=True,
@@ -72,14 +72,14 @@ DELIVER_NOW = MessageAction(
     permission="deliver_message_now",
     label=_("Deliver now"),
     done=_("Made ready now"),
-    run=lambda rows, _answers, using: steering.deliver_now(rows, using=using),
+    run=lambda rows, _answers, using: actions.deliver_now(rows, using=using),
 )
 RESCHEDULE = MessageAction(
     name="reschedule",
     permission="reschedule_message",
     label=_("Reschedule"),
     done=_("Rescheduled to %(deliver_at)s"),
-    run=lambda rows, answers, using: steering.reschedule(rows, answers["deliver_at"], using=using),
+    run=lambda rows, answers, using: actions.reschedule(rows, answers["deliver_at"], using=using),
     question=Time,
     warning=_("Values of a last-value queue are left alone: they are never scheduled."),
 )
@@ -88,7 +88,7 @@ PRIORITISE = MessageAction(
     permission="prioritise_message",
     label=_("Change priority"),
     done=_("Given priority %(priority)s"),
-    run=lambda rows, answers, using: steering.prioritise(rows, answers["priority"], using=using),
+    run=lambda rows, answers, using: actions.prioritise(rows, answers["priority"], using=using),
     question=Priority,
 )
 RETRY = MessageAction(
@@ -96,7 +96,7 @@ RETRY = MessageAction(
     permission="retry_message",
     label=_("Retry"),
     done=_("Retried"),
-    run=lambda rows, _answers, using: steering.retry(rows, using=using),
+    run=lambda rows, _answers, using: actions.retry(rows, using=using),
     among=dead_letters(),
 )
 

@@ -37,7 +37,7 @@ from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
 from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator
 from django_mq.admin.table import IdSearch, ReadOnly, alias
-from django_mq.delivery.redriving import is_dead_letter
+from django_mq.delivery.operator.redrives import is_dead_letter
 from django_mq.diagnosis.messages import criteria, finder, indexes
 from django_mq.diagnosis.messages.indexes import DEAD_LETTERS
 from django_mq.diagnosis.messages.terms import matching

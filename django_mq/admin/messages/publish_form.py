@@ -17,7 +17,7 @@ from django_mq.admin import report
 from django_mq.admin.messages import payload
 from django_mq.admin.table import alias
 from django_mq.delivery.codecs import JSON, TEXT
-from django_mq.delivery.publishing import OutgoingMessage, publish_many
+from django_mq.delivery.publisher import OutgoingMessage, publish_many
 from django_mq.diagnosis.messages import masking
 from django_mq.diagnosis.messages.copies import without_traces
 from django_mq.diagnosis.messages.task_ids import with_task_id

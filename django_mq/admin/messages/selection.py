@@ -15,7 +15,7 @@ from django_mq.admin import columns, report
 from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.operations import runner
 from django_mq.admin.table import alias
-from django_mq.delivery.steering import in_delivery_order, rows_of
+from django_mq.delivery.operator.actions import in_delivery_order, rows_of
 from django_mq.diagnosis.messages import criteria
 from django_mq.diagnosis.messages.slices import as_listed
 from django_mq.errors import MQError

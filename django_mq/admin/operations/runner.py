@@ -30,8 +30,8 @@ from django.utils.translation import gettext as _
 from django_mq.admin import report
 from django_mq.admin.messages.actions import BY_NAME
 from django_mq.admin.table import alias
-from django_mq.delivery import steering
-from django_mq.delivery.editing import stop_operation
+from django_mq.delivery.operator import actions
+from django_mq.delivery.operator.queue_editor import stop_operation
 from django_mq.diagnosis.messages import criteria
 from django_mq.errors import MQError, StoreUnavailable
 from django_mq.models import Message, Operation
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from django_mq.admin.messages.actions import MessageAction
-    from django_mq.delivery.steering import Row
+    from django_mq.delivery.operator.actions import Row
 
 logger = logging.getLogger("django_mq.admin")
 
@@ -164,7 +164,7 @@ def _go_through(mine: QuerySet[Operation], using: str, halted: Callable[[], bool
             _end(mine, DONE)
             return
         end = end if operation.cursor < end else _end_of_slice(operation, using)
-        batch = steering.rows_of(rows_of(operation, using).filter(pk__lte=end)[:BATCH])
+        batch = actions.rows_of(rows_of(operation, using).filter(pk__lte=end)[:BATCH])
         _check_user(operation.user_name, BY_NAME[operation.act].permission)
         _try(operation, batch, batch[-1].id if len(batch) == BATCH else end, mine, using)
 

@@ -10,7 +10,8 @@ from django.utils.translation import gettext_lazy, ngettext
 from django_mq.admin.actions import Action
 from django_mq.admin.forms import Confirmation, Deletion, Pause, Typed
 from django_mq.admin.table import alias
-from django_mq.delivery import queues, redriving
+from django_mq.delivery import queues
+from django_mq.delivery.operator import redrives
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _purge(queue: Queue, _answers: Mapping[str, Any]) -> str:
 
 
 def _redrive(queue: Queue, _answers: Mapping[str, Any]) -> str:
-    done = redriving.redrive(queue.name, limit=REDRIVEN, using=alias())
+    done = redrives.redrive(queue.name, limit=REDRIVEN, using=alias())
     sentence = ngettext(
         "“%(queue)s”: %(count)s dead letter sent back.",
         "“%(queue)s”: %(count)s dead letters sent back.",

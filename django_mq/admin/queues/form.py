@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.table import TableForm, alias
-from django_mq.delivery.editing import leads_back
+from django_mq.delivery.operator.queue_editor import leads_back
 from django_mq.engine.options import LINKS, OPTIONS, OTHERS, SECTIONS, QueueOptions
 from django_mq.models import Queue
 

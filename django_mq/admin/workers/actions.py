@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 from django_mq.admin.actions import Action, GoneError
 from django_mq.admin.forms import Confirmation, GivenCredit
 from django_mq.admin.table import alias
-from django_mq.delivery.commanding import send_command
+from django_mq.delivery.operator.commands import send_command
 from django_mq.engine.worker_mode import WorkerMode
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from django_mq.delivery.redriving import batches
-from django_mq.delivery.steering import COLUMNS, Row, in_delivery_order
+from django_mq.delivery.operator.actions import COLUMNS, Row, in_delivery_order
+from django_mq.delivery.operator.redrives import batches
 from django_mq.diagnosis.messages.criteria import narrowed
 from django_mq.models import Message
 

@@ -9,7 +9,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from django_mq.delivery.codecs import decode_body, decode_headers
-from django_mq.delivery.publishing import OutgoingMessage
+from django_mq.delivery.publisher import OutgoingMessage
 from django_mq.diagnosis.messages.task_ids import without_task_id
 from django_mq.errors import InvalidMessage
 from django_mq.models import Message

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from django_mq.delivery.handlers import is_task
+from django_mq.delivery.consumer.handlers import is_task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django_mq.delivery.publishing import OutgoingMessage
+    from django_mq.delivery.publisher import OutgoingMessage
 
 #: Headers of a task's id, and of the id of the task that began it all.
 ID, ROOT = "id", "root_id"

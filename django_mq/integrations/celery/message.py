@@ -13,7 +13,7 @@ from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
 from django_mq.delivery.codecs import decode_headers, encode_json, new_message_id
-from django_mq.delivery.handlers import PRIORITIES
+from django_mq.delivery.consumer.handlers import PRIORITIES
 from django_mq.delivery.validation import TEXT_LENGTH, aware, check_json, may_be_unstorable, plain, seconds, text
 from django_mq.engine.options import OPTIONS, shown
 from django_mq.errors import BodyNotSerialisable, ConfigurationError, CorruptMessage, InvalidMessage
@@ -23,7 +23,7 @@ from django_mq.stores.values import storable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django_mq.delivery.session import Session
+    from django_mq.delivery.consumer.session import Session
     from django_mq.engine.options import Argument
     from django_mq.stores.records import Claimed
 

@@ -27,11 +27,11 @@ from celery.exceptions import Ignore, TaskPredicate, Terminated, TimeLimitExceed
 from celery.worker.request import Request
 from vine import promise
 
-from django_mq.delivery import hinting
+from django_mq.delivery import hints
 from django_mq.delivery.codecs import decode_headers
-from django_mq.delivery.executing import Attempt
-from django_mq.delivery.handlers import Handler, handler_of
-from django_mq.delivery.policies import Policies
+from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.handlers import Handler, handler_of
+from django_mq.delivery.consumer.policies import Policies
 from django_mq.engine.verdict import RETURNED, Ending, Verdict
 from django_mq.errors import CorruptMessage, HandlerTimeout, Reject, Release, Retry, WorkerLost
 from django_mq.integrations.celery.message import Message
@@ -40,8 +40,8 @@ from django_mq.stores.records import Claimed, ConsumerInfo, Lease, Settlement
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from django_mq.delivery.handlers import Handler
-    from django_mq.delivery.session import Session
+    from django_mq.delivery.consumer.handlers import Handler
+    from django_mq.delivery.consumer.session import Session
     from django_mq.engine.verdict import Policy
     from django_mq.integrations.celery.channel import Channel
     from django_mq.integrations.celery.qos import ChannelQoS
@@ -212,7 +212,7 @@ def deliver(task: Any, alias: str, session_id: int, packed: dict[str, Any]) -> N
         return
     shared_store(alias).settle(session_id, [settlement])
     if settlement.delay_seconds:
-        hinting.hint([claimed.queue_name], using=alias)  # for the new due time
+        hints.hint([claimed.queue_name], using=alias)  # for the new due time
     task.request.settled = True
     raise for_celery(attempt.error, settlement)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from celery import current_task
 
-from django_mq.delivery import hinting, publishing, validation
+from django_mq.delivery import hints, publisher, validation
 from django_mq.delivery.queues import declare
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.routing import queues_matching
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from django_mq.delivery.session import Session
+    from django_mq.delivery.consumer.session import Session
     from django_mq.engine.verdict import Policy
     from django_mq.integrations.celery.channel import Channel
     from django_mq.stores.base import Store
@@ -70,7 +70,7 @@ class Publisher:
         """Commit now, even if the caller's transaction is rolled back, and hint now."""
         with self._committing.private() as store:
             self._append(store, rows, again=again)
-        notifier().announce(hinting.news_of(rows))
+        notifier().announce(hints.news_of(rows))
 
     def write(self, rows: list[NewMessage], *, again: bool) -> None:
         """Write rows with one statement in the caller's transaction, and hint when it commits."""
@@ -83,15 +83,15 @@ class Publisher:
                 # The transaction is broken: Kombu must not try again inside it.
                 raise error.__cause__ from None
             raise
-        hinting.announce(rows, store)
+        hints.announce(rows, store)
 
     def _append(self, store: Store, rows: list[NewMessage], *, again: bool) -> None:
         try:
-            publishing.append(store, rows, again=again)
+            publisher.append(store, rows, again=again)
         except UnknownQueue:
             for row in rows:
                 self._declarations.ensure(row.queue_name, anew=True)
-            publishing.append(store, rows, again=again)
+            publisher.append(store, rows, again=again)
 
 
 def _retried(message: dict[str, Any]) -> str | None:

@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.handlers import carries_task, is_over
+from django_mq.delivery.consumer.handlers import carries_task, is_over
 from django_mq.engine.arbiter import MOST_AT_A_TIME
 from django_mq.engine.verdict import ending_of, verdict
 from django_mq.errors import CorruptMessage, SessionLost, StoreError
@@ -19,7 +19,7 @@ from django_mq.stores.records import ConsumerInfo, Failure, Settlement
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
-    from django_mq.delivery.session import Session
+    from django_mq.delivery.consumer.session import Session
     from django_mq.engine.verdict import Ending, Policy
     from django_mq.integrations.celery.channel import Channel
     from django_mq.integrations.celery.message import Message

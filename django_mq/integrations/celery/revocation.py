@@ -21,7 +21,7 @@ from kombu.utils.functional import maybe_list
 from kombu.utils.imports import symbol_by_name
 
 from django_mq.delivery.codecs import decode_headers
-from django_mq.delivery.handlers import TASK
+from django_mq.delivery.consumer.handlers import TASK
 from django_mq.errors import StoreError
 from django_mq.integrations.celery.message import decode_properties
 from django_mq.integrations.celery.native import DELIVER

@@ -10,7 +10,7 @@ from celery.platforms import EX_OK
 from celery.worker import state
 
 from django_mq import conf
-from django_mq.delivery.handlers import check_transactions, sole_handlers
+from django_mq.delivery.consumer.handlers import check_transactions, sole_handlers
 from django_mq.integrations.celery import failures, revocation
 from django_mq.integrations.celery.native import NativeConsumer
 from django_mq.integrations.celery.qos import begin_if_certain, keep_given

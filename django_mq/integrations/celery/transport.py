@@ -23,8 +23,8 @@ from kombu.transport import virtual
 
 import django_mq
 from django_mq import conf
-from django_mq.delivery.runtime import CREDIT, ConsumerRuntime
-from django_mq.delivery.session import Driver, Workload
+from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
+from django_mq.delivery.consumer.session import Driver, Workload
 from django_mq.engine.arbiter import MOST_AT_A_TIME
 from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import BrokerURLError, SessionLost, StoreError, StoreUnavailable, TablesMissing
@@ -41,7 +41,7 @@ from django_mq.stores.registry import has_store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.delivery.session import Session
+    from django_mq.delivery.consumer.session import Session
     from django_mq.integrations.celery.native import NativeConsumer
     from django_mq.stores.records import WorkerCommand
 

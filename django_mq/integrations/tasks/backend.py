@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 
 from django_mq import conf
-from django_mq.delivery.publishing import publish
+from django_mq.delivery.publisher import publish
 from django_mq.delivery.queues import declare
 from django_mq.engine.names import WHAT_A_NAME_IS, is_name
 from django_mq.errors import ConfigurationError, UnknownQueue

@@ -13,7 +13,7 @@ import traceback
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.handlers import consumer
+from django_mq.delivery.consumer.handlers import consumer
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.verdict import Verdict, ending_of, verdict
 from django_mq.errors import Release
@@ -25,7 +25,7 @@ from django_mq.integrations.tasks.results import error_of, row_of, write
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from django_mq.delivery.handlers import ReceivedMessage
+    from django_mq.delivery.consumer.handlers import ReceivedMessage
     from django_mq.models import TaskResult
 
 SUCCESSFUL, FAILED = compat.TaskResultStatus.SUCCESSFUL, compat.TaskResultStatus.FAILED

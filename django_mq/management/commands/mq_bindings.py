@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django_mq.delivery.binding import TYPES, bind, is_bound, unbind
+from django_mq.delivery.operator.bindings import TYPES, bind, is_bound, unbind
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.management.arguments import UsageError, add_dry_run, add_json
 from django_mq.management.command import MQCommand

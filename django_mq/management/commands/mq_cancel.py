@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django_mq.delivery import steering
+from django_mq.delivery.operator import actions
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
 
-    from django_mq.delivery.steering import Row
+    from django_mq.delivery.operator.actions import Row
 
 
 class Command(MessageCommand):
@@ -21,7 +21,7 @@ class Command(MessageCommand):
     )
     exit_codes: ClassVar = {1: "refused, or not every message was removed"}
     verb = "removed"
-    states = steering.STATES["cancel"]
+    states = actions.STATES["cancel"]
     left = "held", "held by a worker"
     asks = True
 
@@ -35,4 +35,4 @@ class Command(MessageCommand):
         super().run(alias, **options)
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002 - as everywhere
-        return steering.cancel(rows, using=alias)
+        return actions.cancel(rows, using=alias)

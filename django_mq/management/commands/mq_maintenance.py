@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.maintenance import keep_up, run_maintenance_to_the_end
+from django_mq.delivery.consumer.maintenance import keep_up, run_maintenance_to_the_end
 from django_mq.management.arguments import add_json
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.operations import take_over

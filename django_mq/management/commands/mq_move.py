@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from django_mq.delivery import steering
-from django_mq.delivery.moving import ORDER, count_movable, move_all
+from django_mq.delivery.operator import actions
+from django_mq.delivery.operator.moves import ORDER, count_movable, move_all
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.management.arguments import UsageError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
 
-    from django_mq.delivery.steering import Row
+    from django_mq.delivery.operator.actions import Row
 
 STATES = {state.name.lower(): state for state in ORDER}
 
@@ -31,7 +31,7 @@ class Command(MessageCommand):
         "TARGET' moves those of one state; with --to, messages by their ids, or all that match."
     )
     verb = "moved"
-    states = steering.STATES["move"]
+    states = actions.STATES["move"]
     left = "left", "left alone: held by a worker, there already, or without room"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -56,7 +56,7 @@ class Command(MessageCommand):
         super().run(alias, **options)
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
-        return steering.move(rows, options["to"], using=alias)
+        return actions.move(rows, options["to"], using=alias)
 
     def _move_all(self, source: str, target: str, alias: str, options: dict[str, Any]) -> None:
         name, limit = options["state"] or "dead", options["limit"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django_mq.delivery.editing import stop_operation
+from django_mq.delivery.operator.queue_editor import stop_operation
 from django_mq.management.arguments import add_json, at_least_one
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.operations import take_over

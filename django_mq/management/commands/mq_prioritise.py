@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery import steering
+from django_mq.delivery.operator import actions
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
 
-    from django_mq.delivery.steering import Row
+    from django_mq.delivery.operator.actions import Row
 
 
 class Command(MessageCommand):
@@ -20,7 +20,7 @@ class Command(MessageCommand):
         "tail of their new level."
     )
     verb = "given that priority"
-    states = steering.STATES["prioritise"]
+    states = actions.STATES["prioritise"]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -28,4 +28,4 @@ class Command(MessageCommand):
         parser.add_argument("--to", type=int, choices=range(10), required=True, metavar="PRIORITY", help=words)
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
-        return steering.prioritise(rows, options["to"], using=alias)
+        return actions.prioritise(rows, options["to"], using=alias)

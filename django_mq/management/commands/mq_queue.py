@@ -6,7 +6,7 @@ import json
 from argparse import SUPPRESS, BooleanOptionalAction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_mq.delivery.editing import EDITABLE, create_queue, edit_queue
+from django_mq.delivery.operator.queue_editor import EDITABLE, create_queue, edit_queue
 from django_mq.diagnosis.state.overview import overview
 from django_mq.engine.options import OPTIONS
 from django_mq.management.arguments import add_dry_run, add_json, add_pause

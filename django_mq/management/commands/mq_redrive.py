@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.redriving import count_redrivable, redrive
+from django_mq.delivery.operator.redrives import count_redrivable, redrive
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.management.arguments import add_dry_run, add_json, at_least_one
 from django_mq.management.command import MQCommand

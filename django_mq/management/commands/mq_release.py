@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery import steering
+from django_mq.delivery.operator import actions
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.delivery.steering import Row
+    from django_mq.delivery.operator.actions import Row
 
 
 class Command(MessageCommand):
@@ -20,8 +20,8 @@ class Command(MessageCommand):
         "what that worker reports is ignored."
     )
     verb = "released"
-    states = steering.STATES["release"]
+    states = actions.STATES["release"]
     asks = True
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002 - as everywhere
-        return steering.release(rows, using=alias)
+        return actions.release(rows, using=alias)

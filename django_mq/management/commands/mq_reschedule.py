@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery import steering
+from django_mq.delivery.operator import actions
 from django_mq.delivery.validation import aware, read_time
 from django_mq.management.arguments import UsageError, more_than_zero
 from django_mq.management.messages import MessageCommand
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
 
-    from django_mq.delivery.steering import Row
+    from django_mq.delivery.operator.actions import Row
 
 
 class Command(MessageCommand):
@@ -23,7 +23,7 @@ class Command(MessageCommand):
         "now. Values of a last-value queue stay: they are never scheduled."
     )
     verb = "rescheduled"
-    states = steering.STATES["reschedule"]
+    states = actions.STATES["reschedule"]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -34,7 +34,7 @@ class Command(MessageCommand):
 
     def run(self, alias: str, **options: Any) -> None:
         if options["now"]:
-            self.verb, self.states = "made ready", steering.STATES["deliver_now"]
+            self.verb, self.states = "made ready", actions.STATES["deliver_now"]
         elif options["at"] is not None:
             options["deliver_at"] = read_time(options["at"], "--at")
         else:
@@ -50,5 +50,5 @@ class Command(MessageCommand):
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
         if options["now"]:
-            return steering.deliver_now(rows, using=alias)
-        return steering.reschedule(rows, options["deliver_at"], using=alias)
+            return actions.deliver_now(rows, using=alias)
+        return actions.reschedule(rows, options["deliver_at"], using=alias)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery import steering
-from django_mq.delivery.redriving import dead_letters
+from django_mq.delivery.operator import actions
+from django_mq.delivery.operator.redrives import dead_letters
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_mq.delivery.steering import Row
+    from django_mq.delivery.operator.actions import Row
 
 
 class Command(MessageCommand):
@@ -21,9 +21,9 @@ class Command(MessageCommand):
         "dead letters of a queue there is mq_redrive."
     )
     verb = "retried"
-    states = steering.STATES["retry"]
+    states = actions.STATES["retry"]
     among = dead_letters()
     left = "left", "left alone: no dead letter, or its queue is gone or full or has it already"
 
     def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002 - as everywhere
-        return steering.retry(rows, using=alias)
+        return actions.retry(rows, using=alias)

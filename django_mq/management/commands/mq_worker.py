@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import CommandError
 
-from django_mq.delivery.collecting import spare_the_collector
-from django_mq.delivery.handlers import discover
-from django_mq.delivery.worker import Worker
+from django_mq.delivery.consumer.garbage_collector import spare_the_collector
+from django_mq.delivery.consumer.handlers import discover
+from django_mq.delivery.consumer.worker import Worker
 from django_mq.management.arguments import at_least_one
 from django_mq.management.command import MQCommand, on_signals
 from django_mq.management.tables import plural
@@ -18,7 +18,7 @@ from django_mq.management.tables import plural
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from django_mq.delivery.handlers import Handler
+    from django_mq.delivery.consumer.handlers import Handler
 
 #: Exit code after a second signal: what was running has been given back, unfinished.
 LEFT_EARLY = 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.core.management.base import CommandError
 
-from django_mq.delivery.commanding import send_command
+from django_mq.delivery.operator.commands import send_command
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.engine.worker_mode import WorkerMode

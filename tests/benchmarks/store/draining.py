@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django_mq.benchmarks.measures import compared, draining_worker, fill
-from django_mq.delivery.collecting import spare_the_collector
+from django_mq.delivery.consumer.garbage_collector import spare_the_collector
 from tests.benchmarks.store.child import side_by_side
 from tests.benchmarks.store.raw import raw_table
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from django_mq.benchmarks.measures import QUEUE, Measure
-from django_mq.delivery.handlers import Handler
+from django_mq.delivery.consumer.handlers import Handler
 from tests.benchmarks.store.child import side_by_side
 from tests.benchmarks.store.waking import CountingWorker
 

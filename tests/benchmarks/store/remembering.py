@@ -6,15 +6,15 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from django_mq.benchmarks.measures import QUEUE, Measure
-from django_mq.delivery.handlers import Handler
-from django_mq.delivery.worker import Worker
+from django_mq.delivery.consumer.handlers import Handler
+from django_mq.delivery.consumer.worker import Worker
 from tests.benchmarks.store.child import children
 from tests.benchmarks.store.filling import Filler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from django_mq.delivery.handlers import ReceivedMessage
+    from django_mq.delivery.consumer.handlers import ReceivedMessage
     from tests.benchmarks.store.ground import Ground
 
 #: A worker has become as large as it will after so many messages.

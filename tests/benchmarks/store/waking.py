@@ -11,9 +11,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from django_mq.benchmarks.measures import QUEUE, Measure
-from django_mq.delivery.handlers import Handler
-from django_mq.delivery.publishing import publish
-from django_mq.delivery.worker import Shift, Worker
+from django_mq.delivery.consumer.handlers import Handler
+from django_mq.delivery.consumer.worker import Shift, Worker
+from django_mq.delivery.publisher import publish
 from django_mq.models import History
 from tests.benchmarks.store.child import children
 

@@ -8,8 +8,9 @@ import pytest
 from celery import Celery
 from kombu import Connection
 
-from django_mq.delivery import heartbeat, publishing
-from django_mq.delivery.session import close_all
+from django_mq.delivery import publisher
+from django_mq.delivery.consumer import heartbeat
+from django_mq.delivery.consumer.session import close_all
 from django_mq.integrations.celery.url import register
 from django_mq.models import Message
 from tests.support.waiting import PATIENCE_SECONDS
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def scheme() -> None:
     """The scheme is known, and nothing is remembered of the queues of the test before."""
     register()
-    publishing.forget()
+    publisher.forget()
 
 
 @pytest.fixture(autouse=True)

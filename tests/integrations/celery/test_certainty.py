@@ -12,8 +12,8 @@ from celery.concurrency.thread import TaskPool as Threads
 from kombu import Connection, Consumer, Producer, Queue
 from kombu.asynchronous import Hub
 
-from django_mq.delivery import heartbeat
-from django_mq.delivery.session import Session
+from django_mq.delivery.consumer import heartbeat
+from django_mq.delivery.consumer.session import Session
 from django_mq.errors import SessionLost
 from django_mq.integrations.celery import publisher
 from django_mq.integrations.celery.qos import begin_if_certain

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from kombu import Connection, Exchange, Producer, Queue
 
-from django_mq.delivery.publishing import publish
+from django_mq.delivery.publisher import publish
 from django_mq.errors import ConfigurationError, InvalidMessage
 from django_mq.integrations.celery import publisher
 from django_mq.models import Binding, Message

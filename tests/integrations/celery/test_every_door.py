@@ -16,7 +16,7 @@ import pytest
 from kombu import Connection, Producer
 
 from django_mq.api import OutgoingMessage, browse, pause, publish, publish_many, purge, resume
-from django_mq.delivery.bulk import publish_alike
+from django_mq.delivery.batch import publish_alike
 from django_mq.delivery.queues import declare
 from django_mq.delivery.validation import EARLIEST, LATEST
 from django_mq.errors import InvalidMessage, MQError, StoreError

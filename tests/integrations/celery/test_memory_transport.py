@@ -12,9 +12,9 @@ from celery.contrib.testing.worker import start_worker
 from django.utils import timezone
 from kombu import Connection, Exchange, Queue
 
-from django_mq.delivery import publishing
-from django_mq.delivery.handlers import consumer, forget
-from django_mq.delivery.publishing import apublish, publish
+from django_mq.delivery import publisher
+from django_mq.delivery.consumer.handlers import consumer, forget
+from django_mq.delivery.publisher import apublish, publish
 from django_mq.engine.states import State
 from django_mq.errors import QueueFull, UnknownQueue
 from django_mq.integrations.celery.url import register
@@ -45,7 +45,7 @@ def store() -> Iterator[MemoryStore]:
     """An empty broker, and a handle of it."""
     register()
     empty_brokers()
-    publishing.forget()
+    publisher.forget()
     yield shared_store(MEMORY)  # type: ignore[misc]
     empty_brokers()
 

@@ -18,7 +18,7 @@ from kombu import Connection, Consumer, Producer
 from kombu import Queue as KombuQueue
 
 from django_mq import conf
-from django_mq.delivery.editing import create_queue
+from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.errors import BodyTooLarge, QueueClosed, QueueFull
 from django_mq.integrations.celery import failures
 from django_mq.integrations.celery.message import MESSAGE_ID

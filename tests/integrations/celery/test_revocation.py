@@ -11,7 +11,7 @@ from celery import signals
 from celery.worker import state as worker_state
 from celery.worker.control import Panel
 
-from django_mq.delivery.publishing import publish
+from django_mq.delivery.publisher import publish
 from django_mq.integrations.celery import revocation
 from django_mq.integrations.celery.native import DELIVER
 from django_mq.models import Message

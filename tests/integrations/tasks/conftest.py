@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.utils import timezone
 
-from django_mq.delivery.handlers import forget, handler_of
+from django_mq.delivery.consumer.handlers import forget, handler_of
+from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.queues import declare
-from django_mq.delivery.worker import Worker
 from django_mq.models import Message, Queue
 from django_mq.stores.registry import shared_store
 from tests.support.waiting import wait_until

@@ -17,9 +17,9 @@ from django.urls import path
 from django.utils import timezone
 
 from django_mq.api import publish
-from django_mq.delivery.handlers import handler_of
-from django_mq.delivery.redriving import redrive
-from django_mq.delivery.worker import Worker
+from django_mq.delivery.consumer.handlers import handler_of
+from django_mq.delivery.consumer.worker import Worker
+from django_mq.delivery.operator.redrives import redrive
 from django_mq.errors import MessageRemoved, UnknownTask
 from django_mq.models import Attempt, History, Message, Queue, TaskResult
 from django_mq.stores.records import ClaimRequest, SessionInfo

@@ -6,7 +6,7 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery import publishing
+from django_mq.delivery import publisher
 from django_mq.engine.groups import SoleReceiver
 from django_mq.errors import QueueInUse, UnknownQueue, UnsupportedRule
 from tests.scenarios.errors import UnfitError
@@ -48,7 +48,7 @@ class StoredBroker:
         elif rules != known.rules:
             known.rules = rules
             self._edit(known)
-        publishing.forget()
+        publisher.forget()
         return known
 
     def _link(self, newest: str) -> None:

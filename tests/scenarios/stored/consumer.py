@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django_mq.delivery.executing import Attempt
-from django_mq.delivery.handlers import Handler
+from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.handlers import Handler
 from django_mq.engine.consumer import DEFAULT_CONSUMER_PRIORITY, Consumer
 from django_mq.engine.target import Target
 from django_mq.engine.verdict import Verdict

@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from django_mq.delivery import publishing, validation
-from django_mq.delivery.redriving import send
+from django_mq.delivery import publisher, validation
+from django_mq.delivery.operator.redrives import send
 from django_mq.engine.states import DEAD, READY, SCHEDULED, Fate
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import IllegalMove, QueueDeleted
@@ -75,7 +75,7 @@ class StoredQueue:
             raise UnfitError("a stored message is claimed, not handed over")
         self._refuse_if_deleted()
         self.site.move_clock(now)
-        publishing.append(self.site.store, [self.new_message(message)])
+        publisher.append(self.site.store, [self.new_message(message)])
         return self._entry(message.id)
 
     def new_message(self, message: Message) -> NewMessage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
-from django_mq.delivery import publishing
+from django_mq.delivery import publisher
 from django_mq.errors import PublishError
 from django_mq.stores.registry import private_store
 from tests.scenarios.stored.consumer import judged
@@ -49,7 +49,7 @@ class StoredUnit:
             for queue, entry, consumer in self._settlements:
                 queue.accept(entry, consumer)
             for queue, message in self._publications:
-                publishing.append(self._site.store, [queue.new_message(message)])
+                publisher.append(self._site.store, [queue.new_message(message)])
 
     def rollback(self, now: float) -> None:
         """Write nothing; what was to be settled has failed."""
@@ -80,7 +80,7 @@ class MemoryUnit:
         known = self._site.store.broker.queues[queue.name]  # type: ignore[attr-defined]
         dropped = known.dropped
         try:
-            publishing.append(self._store, [queue.new_message(message)])
+            publisher.append(self._store, [queue.new_message(message)])
         except PublishError as error:
             self._refused = self._refused or error
             raise

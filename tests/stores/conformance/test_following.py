@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.delivery.following import PAGE, Follower
+from django_mq.delivery.follower import PAGE, Follower
 from django_mq.engine.verdict import Verdict
 from tests.stores.builders import a_message, claim, declare, ids, publish, settle
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from celery.events import EventReceiver
 
-from django_mq.delivery.commanding import send_command
+from django_mq.delivery.operator.commands import send_command
 from django_mq.engine.worker_mode import WorkerMode
 from django_mq.models import Consumer
 from tests.integrations.celery.live.hearing import publish_until

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from django_mq import signals
-from django_mq.delivery.bulk import publish_alike
+from django_mq.delivery.batch import publish_alike
 from django_mq.delivery.codecs import new_message_ids
-from django_mq.delivery.publishing import OutgoingMessage
+from django_mq.delivery.publisher import OutgoingMessage
 from django_mq.errors import BodyTooLarge, DuplicateMessage, InvalidMessage, QueueFull, UnknownQueue
 from django_mq.models import Message, Queue
 from django_mq.stores.records import EPOCH, Times

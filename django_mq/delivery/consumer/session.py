@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django_mq import __version__
-from django_mq.delivery import settling
-from django_mq.delivery.heartbeat import Certainty, HeartbeatThread, now, revive
-from django_mq.delivery.settling import Settlements, SettlementWriter
+from django_mq.delivery.consumer import settlements
+from django_mq.delivery.consumer.heartbeat import Certainty, HeartbeatThread, now, revive
+from django_mq.delivery.consumer.settlements import Settlements, SettlementWriter
 from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict
 from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import SessionLost, StoreError
@@ -256,7 +256,7 @@ class Session:
         Then only another worker can give them back, after the deadline.
         """
         waiting = len(self.settlements)
-        return 0 < self.held <= waiting and self.settlements.failing_seconds() >= settling.GIVE_UP_SECONDS
+        return 0 < self.held <= waiting and self.settlements.failing_seconds() >= settlements.GIVE_UP_SECONDS
 
     # The session's life.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from asgiref.sync import sync_to_async
 
 from django_mq import conf, signals
-from django_mq.delivery import hinting, validation
+from django_mq.delivery import hints, validation
 from django_mq.delivery.codecs import encode_body, encode_json, new_message_id, new_uuids
 from django_mq.delivery.queues import declare, may_declare
 from django_mq.engine.routing import queues_matching
@@ -204,7 +204,7 @@ def _publish_plain(queue: str, body: Any, alias: str) -> UUID:
     store = shared_store(alias)
     message = check_body(queue, body, new_message_id())
     append(store, [message])
-    hinting.announce([message], store)
+    hints.announce([message], store)
     return message.message_id
 
 
@@ -240,7 +240,7 @@ def _prepare(
 def _write(messages: list[NewMessage], message_ids: list[UUID], alias: str) -> None:
     store = shared_store(alias)
     append(store, messages)
-    hinting.announce(messages, store)
+    hints.announce(messages, store)
     if signals.is_wanted(signals.messages_published):
         store.after_commit(partial(signals.tell, signals.messages_published, message_ids=message_ids, using=alias))
 

@@ -14,21 +14,21 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
-from django_mq.delivery.executing import Attempt
-from django_mq.delivery.handlers import carries_task, check_transactions, is_over, pause_seconds
-from django_mq.delivery.policies import Admission, Policies
-from django_mq.delivery.pool import Pool
-from django_mq.delivery.prefetch import Dispatcher, prefetch_of
-from django_mq.delivery.runtime import CREDIT, ConsumerRuntime
-from django_mq.delivery.session import Driver, Workload
+from django_mq.delivery.consumer.attempt import Attempt
+from django_mq.delivery.consumer.handlers import carries_task, check_transactions, is_over, pause_seconds
+from django_mq.delivery.consumer.policies import Admission, Policies
+from django_mq.delivery.consumer.pool import Pool
+from django_mq.delivery.consumer.prefetch import Dispatcher, prefetch_of
+from django_mq.delivery.consumer.runtime import CREDIT, ConsumerRuntime
+from django_mq.delivery.consumer.session import Driver, Workload
 from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import HandlersHang, SessionLost, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django_mq.delivery.handlers import Handler
-    from django_mq.delivery.session import Session
+    from django_mq.delivery.consumer.handlers import Handler
+    from django_mq.delivery.consumer.session import Session
     from django_mq.notifications.base import Wake
     from django_mq.stores.records import Claimed, Settlement, WorkerCommand
 

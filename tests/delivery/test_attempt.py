@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connections, transaction
 
-from django_mq.delivery.executing import Attempt
+from django_mq.delivery.consumer.attempt import Attempt
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import Reject, Release, Retry
 from django_mq.stores.connections import has_connected

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.delivery.collecting import NEW_OBJECTS, spare_the_collector
+from django_mq.delivery.consumer.garbage_collector import NEW_OBJECTS, spare_the_collector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 
-from django_mq.delivery import publishing
+from django_mq.delivery import publisher
 from django_mq.engine.options import LINKS, OPTIONS, QueueOptions
 from django_mq.errors import ConfigurationError
 from django_mq.models import Operation, Queue
@@ -44,7 +44,7 @@ def edit_queue(name: str, changes: Mapping[str, Any], *, using: str) -> None:
         queue = queue_named(name, using=using)
         columns = _check(queue, changes, using=using)
         queue.save(using=using, update_fields=columns)
-    publishing.forget()
+    publisher.forget()
 
 
 def queue_named(name: str, *, using: str) -> Queue:

@@ -22,8 +22,8 @@ from django_mq.stores.records import ConsumerInfo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from django_mq.delivery.executing import Attempt
-    from django_mq.delivery.handlers import Handler
+    from django_mq.delivery.consumer.attempt import Attempt
+    from django_mq.delivery.consumer.handlers import Handler
     from django_mq.engine.places import Order
     from django_mq.stores.records import Claimed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.hinting import tell_workers
+from django_mq.delivery.hints import tell_workers
 from django_mq.errors import OutOfRange
 from django_mq.stores.registry import shared_store
 

@@ -19,7 +19,7 @@ from django.apps import apps
 from django.conf import settings
 
 from django_mq import conf
-from django_mq.delivery import sidecar
+from django_mq.delivery.consumer import sidecar
 from django_mq.delivery.queues import declare_all
 from django_mq.engine.claim import STALLED_SECONDS
 from django_mq.errors import StoreError

@@ -15,10 +15,10 @@ import pytest
 from django.db import connections, transaction
 
 from django_mq.api import OutgoingMessage, apublish, apublish_many, publish, publish_many
-from django_mq.delivery import publishing
-from django_mq.delivery.bulk import publish_alike
-from django_mq.delivery.editing import create_queue
-from django_mq.delivery.publishing import declaring
+from django_mq.delivery import publisher
+from django_mq.delivery.batch import publish_alike
+from django_mq.delivery.operator.queue_editor import create_queue
+from django_mq.delivery.publisher import declaring
 from django_mq.delivery.queues import declare, declare_all
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.states import State
@@ -407,7 +407,7 @@ def test_publishers_that_meet_at_the_first_use_of_a_declared_queue_all_publish(
 
     with transaction.atomic(using=committed_database):
         publish("orders")
-        publishing.forget()  # other processes do not know of the queue
+        publisher.forget()  # other processes do not know of the queue
         for other in others:
             other.thread.start()
         for other in others:
@@ -429,7 +429,7 @@ def test_the_first_publisher_s_roll_back_leaves_the_queue_to_the_next(
 
     with rolled_back(committed_database):
         publish("orders")
-        publishing.forget()
+        publisher.forget()
         other.thread.start()
         assert other.is_declaring.wait(PATIENCE_SECONDS)
     other.thread.join(PATIENCE_SECONDS)
@@ -459,7 +459,7 @@ def test_a_queue_of_this_process_that_another_thread_declares_meanwhile_is_used(
 def left_alone() -> Iterator[None]:
     """The async publisher's thread keeps its connection; the tests' databases are dropped in the end."""
     yield
-    close_connections(publishing.async_threads)
+    close_connections(publisher.async_threads)
 
 
 @pytest.mark.usefixtures("left_alone")
@@ -493,7 +493,7 @@ def test_async_publishers_that_wait_for_room_delay_no_other_queue(committed_data
     async def main() -> None:
         waiting = [asyncio.create_task(apublish("full", "late")) for _ in range(MOST_THREADS + 1)]
         await apublish("free")
-        await asyncio.get_running_loop().run_in_executor(publishing.async_threads.executor, make_room)
+        await asyncio.get_running_loop().run_in_executor(publisher.async_threads.executor, make_room)
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
             task.cancel()

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID  # noqa: TC003 - NamedTuple evaluates its annotations for typing.get_type_hints
 
-from django_mq.delivery import redriving
-from django_mq.delivery.hinting import hint
+from django_mq.delivery.hints import hint
+from django_mq.delivery.operator import redrives
 from django_mq.engine.places import order_of
 from django_mq.engine.states import CLAIMED, DEAD, READY, SCHEDULED, State
 from django_mq.stores.registry import shared_store
@@ -96,7 +96,7 @@ def prioritise(rows: Sequence[Row], priority: int, *, using: str) -> int:
 
 def retry(rows: Sequence[Row], *, using: str) -> int:
     """Make dead messages ready in their old place, and send those of dead-letter queues where they came from."""
-    return redriving.send_back([row.id for row in rows], using=using).total
+    return redrives.send_back([row.id for row in rows], using=using).total
 
 
 def _queues(rows: Iterable[Row]) -> set[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connections, transaction
 
 from django_mq import signals
-from django_mq.delivery.handlers import ReceivedMessage, check_run
+from django_mq.delivery.consumer.handlers import ReceivedMessage, check_run
 from django_mq.delivery.validation import moment
 from django_mq.engine.verdict import RETURNED, Ending, Verdict, ending_of, verdict
 from django_mq.errors import HandlerTimeout, InvalidMessage, LeaseLost, Retry
@@ -25,7 +25,7 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-    from django_mq.delivery.handlers import Handler
+    from django_mq.delivery.consumer.handlers import Handler
     from django_mq.engine.verdict import Policy
     from django_mq.stores.records import Claimed
 

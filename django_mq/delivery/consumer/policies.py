@@ -13,7 +13,7 @@ from django_mq.stores.errors import no_such_queue
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django_mq.delivery.session import Session
+    from django_mq.delivery.consumer.session import Session
     from django_mq.stores.base import Store
     from django_mq.stores.records import QueueRecord
 

@@ -1,6 +1,6 @@
 """The sidecar: renews a session while the worker's process runs and its heartbeat does not.
 
-    python -m django_mq.delivery.sidecar_process
+    python -m django_mq.delivery.consumer.sidecar_process
 
 It reads one line of JSON from its standard input, then a byte for each sign of life, and ends with the input.
 While the worker is heard it has no connection. It never renews for a process that is stopped or dead, never for
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import django
 from django.conf import settings
 
-from django_mq.delivery.heartbeat import now
+from django_mq.delivery.consumer.heartbeat import now
 from django_mq.engine.claim import SILENT_SHARE, is_silent, may_be_prolonged
 from django_mq.errors import StoreError
 from django_mq.stores.registry import private_store

@@ -15,7 +15,7 @@ from django.db import connections
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_mq.delivery.executing import Attempt
+    from django_mq.delivery.consumer.attempt import Attempt
     from django_mq.stores.records import Settlement
 
 #: Whoever is patient waits at most so long, in seconds, until a thread that was idle has taken a message.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.runtime import MARKER_SECONDS, poll_seconds
+from django_mq.delivery.consumer.runtime import MARKER_SECONDS, poll_seconds
 from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
 from django_mq.stores.errors import no_such_queue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.hinting import hint
+from django_mq.delivery.hints import hint
 from django_mq.engine.states import State
 from django_mq.errors import InvalidMessage, QueueFull
 from django_mq.models import Message

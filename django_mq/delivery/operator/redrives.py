@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.db.models.fields.json import KeyTextTransform
 
 from django_mq import conf
-from django_mq.delivery.hinting import hint
+from django_mq.delivery.hints import hint
 from django_mq.engine.afterlife import ORIGIN_QUEUE
 from django_mq.engine.states import State
 from django_mq.errors import QueueClosed, QueueFull, UnknownQueue

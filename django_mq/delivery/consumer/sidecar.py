@@ -22,7 +22,7 @@ from django_mq.errors import ConfigurationError
 
 logger = logging.getLogger("django_mq.delivery")
 
-MODULE = "django_mq.delivery.sidecar_process"
+MODULE = "django_mq.delivery.consumer.sidecar_process"
 #: The worker is heard so often in a deadline, at most.
 BEATS = 16
 #: How long the process is given to end by itself, in seconds; it holds nothing that a kill could harm.

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django_mq import conf
-from django_mq.delivery.maintenance import Maintenance
-from django_mq.delivery.sidecar import Sidecar
+from django_mq.delivery.consumer.maintenance import Maintenance
+from django_mq.delivery.consumer.sidecar import Sidecar
 from django_mq.engine.claim import is_certain
 from django_mq.errors import SessionLost, StoreError, StoreUnavailable
 from django_mq.notifications.base import LOOK
@@ -25,7 +25,7 @@ from django_mq.stores.records import Heartbeat
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from django_mq.delivery.session import Session
+    from django_mq.delivery.consumer.session import Session
     from django_mq.stores.base import Store
     from django_mq.stores.records import Receipt, SessionInfo
 

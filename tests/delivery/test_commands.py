@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 
 from django_mq.api import publish, publish_many
-from django_mq.delivery.commanding import MOST_CREDIT, send_command
-from django_mq.delivery.hinting import tell_workers
+from django_mq.delivery.consumer.worker import Worker
+from django_mq.delivery.hints import tell_workers
+from django_mq.delivery.operator.commands import MOST_CREDIT, send_command
 from django_mq.delivery.queues import declare
-from django_mq.delivery.worker import Worker
 from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import OutOfRange
 from django_mq.models import Consumer, Message, WorkerSession

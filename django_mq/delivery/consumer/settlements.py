@@ -18,7 +18,7 @@ from django_mq.stores.registry import private_store
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from django_mq.delivery.session import Session
+    from django_mq.delivery.consumer.session import Session
 
 logger = logging.getLogger("django_mq.delivery")
 

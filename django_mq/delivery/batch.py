@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django_mq import conf
-from django_mq.delivery import hinting, validation
+from django_mq.delivery import hints, validation
 from django_mq.delivery.codecs import new_message_ids
-from django_mq.delivery.publishing import check, declaring, is_watched, publish_many, rules_of
+from django_mq.delivery.publisher import check, declaring, is_watched, publish_many, rules_of
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from django_mq.delivery.publishing import OutgoingMessage
+    from django_mq.delivery.publisher import OutgoingMessage
     from django_mq.stores.base import Store
     from django_mq.stores.records import Times
 
@@ -51,7 +51,7 @@ def publish_alike(
     validation.check_size(max(bodies, key=len))
     ids = _complete(message_ids, len(bodies))
     declaring(store, [like.queue_name], partial(store.append_alike, like, ids, bodies, times))
-    hinting.announce_alike(like, len(bodies), store, times)
+    hints.announce_alike(like, len(bodies), store, times)
 
 
 def _each(

@@ -1,0 +1,21 @@
+"""Claim, handle and settle messages: the runtime of a worker. In the order a message meets the files:
+
+    handlers.py           the ``@consumer`` registry
+    runtime.py            what mq_worker and Celery's transport drive: when to claim and how much
+    session.py            the worker's lease on everything it claims
+    heartbeat.py          a thread that renews the lease
+    sidecar.py            a second process that renews the lease when the heartbeat cannot run
+    sidecar_process.py    the main module of that process
+    maintenance.py        promote, reap, expire, trim, prune; continue stalled operations of the admin
+    policies.py           the options of the worker's queues, read every few seconds
+    prefetch.py           claimed messages wait in order, within the credit of their handler
+    pool.py               threads that run handlers
+    attempt.py            one delivery: decode, call the handler, judge
+    settlements.py        outcomes, gathered and written with the next claim
+    worker.py             the worker of ``mq_worker``, made of the parts above
+    garbage_collector.py  let Python's garbage collector run less often in a worker
+
+A worker starts the session, the heartbeat, the listener, the fetcher and the pool, in this order. It stops
+them in the reverse order: it claims no more, waits for running handlers, writes the last settlements and closes
+the session, which gives back the messages that were never started.
+"""

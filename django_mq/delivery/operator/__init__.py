@@ -1,0 +1,9 @@
+"""What an operator changes by hand, in the admin or by a command.
+
+queue_editor.py  create queues and change their options
+bindings.py      bind queues to exchanges
+actions.py       move, cancel, release, reschedule and prioritise selected messages
+moves.py         move many messages from one queue to another
+redrives.py      send dead letters back to the queues they came from
+commands.py      send a command to a worker
+"""
