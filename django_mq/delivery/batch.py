@@ -44,7 +44,7 @@ def publish_alike(
     store = shared_store(alias)
     if not bodies:
         return
-    _, like = check(replace(outgoing, body=bodies[0]))
+    like = check(replace(outgoing, body=bodies[0]))
     if _is_looked_at(outgoing, store):
         publish_many(_each(outgoing, bodies, message_ids, times), using=alias)
         return

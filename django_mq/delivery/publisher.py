@@ -1,7 +1,4 @@
-"""Publishing: check, encode, and append in the caller's transaction. Only the hint waits for the commit.
-
-``check`` makes a ``NewMessage``, which a store writes, of an ``OutgoingMessage``, which the caller gives.
-"""
+"""Publish: check, encode, and write the row in the caller's transaction. Only the hint waits for the commit."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from django_mq.stores.records import NewMessage
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from datetime import datetime, timedelta
     from uuid import UUID
 
@@ -60,21 +57,8 @@ class OutgoingMessage:
     content_type: str | None = None
 
 
-#: Stands for any pair of queue and body: no exchange, no options.
-PLAIN = OutgoingMessage()
-
-
-def check_plain(
-    given: OutgoingMessage | tuple[str, Any], ids: Iterator[UUID]
-) -> tuple[OutgoingMessage, NewMessage] | None:
-    """Check a pair of queue and body in a third of the time of ``check``. Return None for anything else."""
-    if type(given) is not tuple or len(given) != 2:
-        return None
-    return PLAIN, check_body(*given, next(ids))
-
-
 def check_body(queue: str, body: Any, message_id: UUID) -> NewMessage:
-    """Return the message of a queue and a body. Raises InvalidMessage or a subclass."""
+    """Do what ``check`` does for a body without options, in a third of the time."""
     name = validation.check_target(queue, None)
     encoded, content_type = encode_body(body)
     validation.check_size(encoded)
@@ -92,8 +76,8 @@ def as_outgoing(given: OutgoingMessage | tuple[str, Any]) -> OutgoingMessage:
     return OutgoingMessage(queue=given[0], body=given[1])
 
 
-def check(outgoing: OutgoingMessage) -> tuple[OutgoingMessage, NewMessage]:
-    """Return what was given with the checked and encoded message. Raises InvalidMessage or a subclass."""
+def check(outgoing: OutgoingMessage) -> NewMessage:
+    """Return the message as a store writes it. Raises InvalidMessage or a subclass."""
     target = validation.check_target(outgoing.queue, outgoing.exchange)
     validation.text(outgoing.routing_key, "routing_key")
     deliver_at, delay_seconds = validation.moment(outgoing.deliver_at, outgoing.delay, "deliver_at", "delay")
@@ -101,7 +85,7 @@ def check(outgoing: OutgoingMessage) -> tuple[OutgoingMessage, NewMessage]:
     body, content_type = encode_body(outgoing.body, outgoing.content_type)
     headers = _checked_headers(outgoing.headers)
     validation.check_size(body)
-    return outgoing, NewMessage(
+    return NewMessage(
         queue_name=target if outgoing.exchange is None else "",
         message_id=validation.message_id(outgoing.message_id) or new_message_id(),
         body=body,
@@ -156,8 +140,8 @@ def publish(
     The row joins the transaction that is open on the database alias: it exists if and only
     if that commits. With autocommit switched off that is your own transaction, and no hint is
     sent: workers find the message when they look. ``priority`` is 0 to 9, 9 first. The message
-    is delivered not before ``deliver_at`` (aware; a past time means at once, at the head of its
-    level) or ``delay`` from now (a timedelta, or seconds), by the database's clock; it is dropped
+    is not delivered before ``deliver_at`` (aware; a past time means at once, at the head of its
+    level) or ``delay`` from now (a timedelta, or seconds), by the database's clock. It is dropped
     at ``expires_at`` or ``ttl`` from now. With ``exchange``, a copy goes to every queue whose
     binding matches ``routing_key``, and to none if none matches. A queue takes a ``dedup_id``
     once, as long as it remembers it: publishing it again raises DuplicateMessage.
@@ -165,33 +149,21 @@ def publish(
     Raises, before anything is written: InvalidMessage, BodyNotSerialisable, BodyTooLarge,
     UnknownQueue, QueueClosed, QueueFull, DuplicateMessage; and StoreUnavailable.
     """
-    said = (exchange, routing_key, priority, headers, message_id, correlation_id, type, group_key, content_type)
-    timed = (deliver_at, delay, expires_at, ttl, dedup_id)
-    if all(map(is_, said + timed, DEFAULTS)) and not is_watched():
-        return _publish_plain(queue, body, using or conf.load().DATABASE)
-    outgoing = OutgoingMessage(
-        queue=queue,
-        body=body,
-        exchange=exchange,
-        routing_key=routing_key,
-        priority=priority,
-        deliver_at=deliver_at,
-        delay=delay,
-        expires_at=expires_at,
-        ttl=ttl,
-        headers=headers,
-        message_id=message_id,
-        correlation_id=correlation_id,
-        type=type,
-        group_key=group_key,
-        dedup_id=dedup_id,
-        content_type=content_type,
-    )
-    return publish_many([outgoing], using=using)[0]
+    given = locals()
+    del given["using"]
+    _, _, *options = given.values()
+    if not all(map(is_, options, DEFAULTS)) or is_watched():
+        return publish_many([OutgoingMessage(**given)], using=using)[0]
+    # Nearly every message: half of the time of publish_many.
+    store = shared_store(using or conf.load().DATABASE)
+    message = check_body(queue, body, new_message_id())
+    append(store, [message])
+    hints.announce([message], store)
+    return message.message_id
 
 
-#: The defaults of ``publish``.
-DEFAULTS = (None, "", 4, None, None, None, "", *(None,) * 7)
+#: The defaults of the options of ``publish``, ``using`` last.
+DEFAULTS = tuple(publish.__kwdefaults__.values())
 
 
 def is_watched() -> bool:
@@ -199,19 +171,10 @@ def is_watched() -> bool:
     return signals.is_wanted(signals.message_publishing) or signals.is_wanted(signals.messages_published)
 
 
-def _publish_plain(queue: str, body: Any, alias: str) -> UUID:
-    """Do what ``publish_many`` does for one body and its queue, where no signal is wanted, in half of the time."""
-    store = shared_store(alias)
-    message = check_body(queue, body, new_message_id())
-    append(store, [message])
-    hints.announce([message], store)
-    return message.message_id
-
-
 def publish_many(messages: Iterable[OutgoingMessage | tuple[str, Any]], *, using: str | None = None) -> list[UUID]:
-    """Publish all messages, or, raising as ``publish`` does, none; return their ids in order.
+    """Publish all messages, each an OutgoingMessage or a pair (queue, body); return their ids in order.
 
-    Each is an OutgoingMessage, or a pair of queue and body.
+    Raises as ``publish`` does; then none is published.
     """
     alias = using or conf.load().DATABASE
     checked, message_ids = _prepare(messages, alias)
@@ -223,18 +186,31 @@ def _prepare(
     given: Iterable[OutgoingMessage | tuple[str, Any]], alias: str
 ) -> tuple[list[NewMessage], list[UUID]]:
     """Return the checked messages, a copy for each queue they are routed to, and the ids."""
-    store = shared_store(alias)
+    given = list(given)
     if signals.is_wanted(signals.message_publishing):
         given = [_announced(as_outgoing(each), alias) for each in given]
-    given_all = list(given)
-    ids = new_uuids(len(given_all))
-    checked = [check_plain(each, ids) or check(as_outgoing(each)) for each in given_all]
-    routed = [
-        copy
-        for outgoing, message in checked
-        for copy in route(store, outgoing.exchange, outgoing.routing_key, message)
-    ]
-    return routed, [message.message_id for _, message in checked]
+    new_ids = new_uuids(len(given))
+    ids: list[UUID] = []
+    copies: list[NewMessage] = []
+    for each in given:
+        if isinstance(each, tuple) and len(each) == 2:
+            message = check_body(*each, next(new_ids))
+            copies.append(message)
+        else:
+            outgoing = as_outgoing(each)
+            message = check(outgoing)
+            copies += _routed(outgoing, message, alias)
+        ids.append(message.message_id)
+    return copies, ids
+
+
+def _routed(outgoing: OutgoingMessage, message: NewMessage, alias: str) -> list[NewMessage]:
+    """Return a copy for each queue whose binding matches; without an exchange, the message itself."""
+    if outgoing.exchange is None:
+        return [message]
+    bindings = shared_store(alias).bindings(validation.plain(outgoing.exchange))
+    names = queues_matching(bindings, outgoing.routing_key or "")
+    return [replace(message, queue_name=name) for name in names]
 
 
 def _write(messages: list[NewMessage], message_ids: list[UUID], alias: str) -> None:
@@ -246,7 +222,7 @@ def _write(messages: list[NewMessage], message_ids: list[UUID], alias: str) -> N
 
 
 def _announced(outgoing: OutgoingMessage, alias: str) -> OutgoingMessage:
-    """Let receivers add headers. This comes before the checks, which then cover what was added."""
+    """Let receivers of the signal add headers. The checks come afterwards, and cover these headers, too."""
     given: Any = outgoing.headers
     if not isinstance(given, Mapping | None):
         return outgoing  # check() refuses it, with the reason
@@ -267,10 +243,9 @@ async_threads = ApartThreads("django_mq-publish")
 
 
 async def apublish(queue: str = "", body: Any = None, *, using: str | None = None, **options: Any) -> UUID:
-    """Publish from async code: as ``publish``, in another thread and in autocommit.
+    """Publish from async code: like ``publish``, but in another thread and in a transaction of its own.
 
-    It joins no transaction: Django has none in async code. While a full queue makes its publishers wait,
-    the coroutine waits and holds no thread.
+    While a full queue makes its publishers wait, the coroutine waits and holds no thread.
     """
     [message_id] = await apublish_many([OutgoingMessage(queue=queue, body=body, **options)], using=using)
     return message_id
@@ -279,7 +254,7 @@ async def apublish(queue: str = "", body: Any = None, *, using: str | None = Non
 async def apublish_many(
     messages: Iterable[OutgoingMessage | tuple[str, Any]], *, using: str | None = None
 ) -> list[UUID]:
-    """Publish many from async code: as ``publish_many``, in one transaction of its own."""
+    """Publish many messages from async code: like ``publish_many``, but in a transaction of its own."""
     alias = using or conf.load().DATABASE
     checked, message_ids = await _run_apart(_prepare, list(messages), alias)
     patience = Patience()
@@ -287,14 +262,11 @@ async def apublish_many(
         try:
             await _run_apart(_write, checked, message_ids, alias)
         except QueueFull as error:
-            pause = patience.pause_seconds(error, await _run_apart(_rules_of, error.queue, alias))
+            rules = await _run_apart(lambda queue: rules_of(shared_store(alias), queue), error.queue)
+            pause = patience.pause_seconds(error, rules)
         else:
             return message_ids
         await asyncio.sleep(pause)
-
-
-def _rules_of(queue: str, alias: str) -> QueueRecord | None:
-    return rules_of(shared_store(alias), queue)
 
 
 async def _run_apart(function: Callable[..., T], *args: Any) -> T:
@@ -302,12 +274,10 @@ async def _run_apart(function: Callable[..., T], *args: Any) -> T:
 
 
 # Write messages, creating declared queues that do not exist yet, and waiting where a full queue says so.
-#
-# Which queues have limits is remembered for a moment: a queue without any must not pay for the question.
 
-#: Seconds until edited rules are noticed by publishers that are running.
+#: Running publishers notice edited rules after so many seconds: a queue without rules is not asked each time.
 REMEMBER_SECONDS = 5.0
-#: Between two tries of a publisher that waits for room: at first, and at most.
+#: First and longest time between two tries of a publisher that waits for capacity, in seconds.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.01, 0.25
 
 _remembered: dict[tuple[str, str], tuple[float, QueueRecord | None]] = {}
@@ -332,14 +302,14 @@ def rules_of(store: Store, name: str) -> QueueRecord | None:
 
 
 class Patience:
-    """How long one publisher has waited for room, and how long it waits until it tries again."""
+    """How long one publisher has waited for capacity, and how long it waits until it tries again."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._pause = FIRST_PAUSE_SECONDS
 
     def pause_seconds(self, error: QueueFull, queue: QueueRecord | None) -> float:
-        """Return the time until the next try. Raises the error if the queue lets its publishers wait no longer."""
+        """Return the seconds until the next try. Raises the error if the publisher may wait no longer."""
         if queue is None or queue.overflow != "flow":
             raise error
         left = self._began + queue.wait_seconds - time.monotonic()
@@ -350,10 +320,10 @@ class Patience:
 
 
 def waiting_for_room(store: Store, constrained: Mapping[str, QueueRecord], write: Callable[[], object]) -> None:
-    """Write, if need be again and again until a full queue that lets its publishers wait has room.
+    """Write; while a queue is full and lets its publishers wait, try again.
 
-    Raises QueueFull when that takes longer than the queue's ``wait_seconds``; at once in a transaction, which
-    may hold the very locks that the consumers need to make room, and in a thread that works for an event loop.
+    Raises QueueFull when that takes longer than the queue's ``wait_seconds``. Raises it at once in a transaction,
+    which may hold locks that the consumers need, and in a thread that works for an event loop.
     """
     patience = Patience()
     while True:
@@ -369,16 +339,15 @@ def waiting_for_room(store: Store, constrained: Mapping[str, QueueRecord], write
 
 
 def forget() -> None:
-    """Drop what is remembered: a queue was edited here, or tests begin anew."""
+    """Forget the rules of queues: a queue was edited in this process."""
     _remembered.clear()
 
 
 def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> None:
-    """Write messages; missing queues of the settings are declared, limited ones held to their limits.
+    """Write messages within the limits of their queues, creating declared queues that do not exist yet.
 
-    Outside a transaction a connection that turns out to be dead is replaced and the write
-    repeated once: beat, scripts and consumers have no request whose end would do it. The
-    first write may have been committed all the same; the message ids tell.
+    Outside a transaction, a dead connection is replaced and the write repeated once: scripts and workers have no
+    request whose end would replace it. The message ids tell whether the first write was committed.
     """
     try:
         _append_declaring(store, messages, again=again)
@@ -406,9 +375,9 @@ def _append_within_limits(store: Store, messages: list[NewMessage], *, again: bo
 
 
 def declaring(store: Store, names: Iterable[str], write: Callable[[], T]) -> T:
-    """Return what ``write`` returns; where a queue is missing, declare those of ``names`` first, and write again.
+    """Return what ``write`` returns. If a queue is missing, declare those of ``names`` first, and write again.
 
-    Waits for another transaction that is declaring one of them. Raises UnknownQueue if one may not be declared.
+    Waits for another transaction that is declaring one of them. Raises UnknownQueue if none may be declared.
     """
     try:
         return write()
@@ -417,17 +386,5 @@ def declaring(store: Store, names: Iterable[str], write: Callable[[], T]) -> T:
         if not known:
             raise
         for name in known:
-            # Not created here is as good: another publisher's transaction has committed the queue meanwhile.
             declare(store, name)
         return write()
-
-
-# From an exchange to queues: one copy of a message for each queue whose binding matches.
-
-
-def route(store: Store, exchange: str | None, routing_key: str | None, message: NewMessage) -> list[NewMessage]:
-    """Return one copy of the message per queue it goes to; without an exchange, the message itself."""
-    if exchange is None:
-        return [message]
-    names = queues_matching(store.bindings(validation.plain(exchange)), routing_key or "")
-    return [replace(message, queue_name=name) for name in names]

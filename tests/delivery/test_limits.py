@@ -97,7 +97,7 @@ class Publisher(threading.Thread):
         store = private_store(self._alias)
         rules = publisher.rules_of(store, "orders")
         assert rules is not None
-        _, message = check(as_outgoing(("orders", "late")))
+        message = check(as_outgoing(("orders", "late")))
         try:
             publisher.waiting_for_room(store, {"orders": rules}, lambda: self._write(store, message))
         except QueueFull as error:

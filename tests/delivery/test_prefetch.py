@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_mq.delivery.consumer.attempt import Attempt
-from django_mq.delivery.consumer.prefetch import Dispatcher, PlainPrefetch, Prefetch, SharedPrefetch, prefetch_of
+from django_mq.delivery.consumer.prefetch import Dispatcher, Prefetch, SharedPrefetch, prefetch_of
 from django_mq.engine.credit import WindowCredit
 from tests.delivery.builders import a_claimed, a_handler, a_policy
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Claimed
 
 
-@pytest.fixture(params=[PlainPrefetch, SharedPrefetch])
+@pytest.fixture(params=[Prefetch, SharedPrefetch])
 def kind(request: pytest.FixtureRequest) -> type[Prefetch]:
     """Both ways to keep the messages of a queue that has one handler."""
     chosen: type[Prefetch] = request.param
@@ -140,7 +140,7 @@ def test_the_operator_sees_who_is_busy(kind: type[Prefetch]) -> None:
     assert seen == {"orders": ("busy", 1, 1), "mails": ("interested", 0, 0)}
 
 
-@pytest.mark.parametrize("kind", [PlainPrefetch, SharedPrefetch])
+@pytest.mark.parametrize("kind", [Prefetch, SharedPrefetch])
 @given(
     allowed=st.tuples(st.integers(1, 4), st.integers(1, 4)),
     steps=st.lists(st.tuples(st.sampled_from(["orders", "mails"]), st.integers(0, 9), st.booleans()), max_size=40),

@@ -1,14 +1,14 @@
-"""What a worker has claimed and not begun, in order, and within the credit of its handlers.
+"""Keep what a worker has claimed and not begun, in order, within the credit of its handlers.
 
-The store has decided what this session holds. Each queue's messages wait here until a thread is free;
-credit says how many of them are handled at a time, and how many more to claim.
+The messages of each queue wait here until a thread is free. The credit of the queue's handlers says how many of
+them are handled at a time, and how many more to claim.
 """
 
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from heapq import heappop, heappush
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.consumer import Consumer
@@ -51,7 +51,7 @@ class Subscriber:
         self.credit.resize(credit or self.handler.credit)
 
     def describe(self) -> ConsumerInfo:
-        """What the operator sees."""
+        """Return what the operator sees."""
         used = self.credit.outstanding
         return ConsumerInfo(
             queue_name=self.handler.queue,
@@ -64,13 +64,17 @@ class Subscriber:
         )
 
 
-class Prefetch(ABC):
-    """The messages that were claimed of one queue, and its handlers. From any thread."""
+class Prefetch:
+    """The claimed messages of a queue that has one handler, in a heap. Any thread may use it."""
 
     def __init__(self, handlers: Iterable[Handler], begin: Begin) -> None:
         self.subscribers = tuple(Subscriber(handler) for handler in handlers)
         self.queue = self.subscribers[0].handler.queue
         self._begin = begin
+        self._credit = self.subscribers[0].credit
+        # The claim's token tells apart two claims of one row.
+        self._waiting: list[tuple[Order, int, Claimed]] = []
+        self._lock = threading.Lock()
 
     @property
     def limit(self) -> int:
@@ -84,89 +88,55 @@ class Prefetch(ABC):
         # halves are never quite equal. The smaller one is to be worth a claim, too.
         return max(1, self.limit * 2 // 5)
 
-    def describe(self) -> list[ConsumerInfo]:
-        """What the operator sees."""
-        return [subscriber.describe() for subscriber in self.subscribers]
-
-    def _attempt(self, message: Claimed, subscriber: Subscriber, receipt: Any = None) -> Attempt:
-        subscriber.delivered += 1
-        return self._begin(message, subscriber.handler, receipt)
-
-    @abstractmethod
     def offer(self, message: Claimed) -> None:
         """Take in a claimed message, at its place."""
-
-    @abstractmethod
-    def wanted(self) -> int:
-        """How many more messages to claim."""
-
-    @abstractmethod
-    def resize(self, credit: int | None) -> None:
-        """Let each handler have so much credit from now on, None for its own."""
-
-    @abstractmethod
-    def urgency(self) -> int:
-        """The priority of the first message, -1 if there is none."""
-
-    @abstractmethod
-    def next_attempt(self) -> Attempt | None:
-        """Give the first message to a handler, if credit allows."""
-
-    @abstractmethod
-    def finish(self, attempt: Attempt) -> None:
-        """Give the credit back: whatever the outcome, the store decides what becomes of the row."""
-
-    @abstractmethod
-    def empty(self) -> list[Claimed]:
-        """Take out, and return, what was not begun, in order."""
-
-
-class PlainPrefetch(Prefetch):
-    """A heap for the one handler of a queue."""
-
-    def __init__(self, handlers: Iterable[Handler], begin: Begin) -> None:
-        super().__init__(handlers, begin)
-        [self._subscriber] = self.subscribers
-        self._credit = self._subscriber.credit
-        # The claim's token tells apart two claims of one row.
-        self._waiting: list[tuple[Order, int, Claimed]] = []
-        self._lock = threading.Lock()
-
-    def offer(self, message: Claimed) -> None:
         item = order_of(message.level, message.place, message.id), message.claim, message
         with self._lock:
             heappush(self._waiting, item)
 
     def wanted(self) -> int:
+        """Return how many more messages to claim."""
         with self._lock:  # a thread that begins a message moves it from one number to the other
             return max(0, (self._credit.free or 0) - len(self._waiting))
 
     def resize(self, credit: int | None) -> None:
+        """Give each handler so much credit from now on, None for its own."""
         with self._lock:
-            self._subscriber.resize(credit)
+            self.subscribers[0].resize(credit)
 
     def urgency(self) -> int:
+        """Return the priority of the first message, -1 if there is none."""
         with self._lock:
             return self._waiting[0][-1].priority if self._waiting else -1
 
     def next_attempt(self) -> Attempt | None:
+        """Give the first message to a handler, if credit allows."""
         with self._lock:
             if not self._waiting or not self._credit.take(len(self._waiting[0][-1].body)):
                 return None
-            return self._attempt(heappop(self._waiting)[-1], self._subscriber)
+            return self._attempt(heappop(self._waiting)[-1], self.subscribers[0])
+
+    def _attempt(self, message: Claimed, subscriber: Subscriber, receipt: Any = None) -> Attempt:
+        subscriber.delivered += 1
+        return self._begin(message, subscriber.handler, receipt)
 
     def finish(self, attempt: Attempt) -> None:
+        """Give the attempt's credit back, whatever its outcome."""
         with self._lock:
             self._credit.give_back(len(attempt.claimed.body))
 
     def empty(self) -> list[Claimed]:
+        """Take out, and return, the messages that were not begun, in order."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
         return [message for *_, message in sorted(waiting)]
 
 
 class SharedPrefetch(Prefetch):
-    """An engine queue for several handlers of a queue: by priority, and handlers of equal priority in turn."""
+    """The claimed messages of a queue with several handlers, in a queue of the engine.
+
+    Handlers of higher priority are served first, those of equal priority in turn.
+    """
 
     def __init__(self, handlers: Iterable[Handler], begin: Begin) -> None:
         super().__init__(handlers, begin)
@@ -216,19 +186,15 @@ def _claimed(entry: Entry) -> Claimed:
     return entry.receipt  # type: ignore[return-value]  # what ``offer`` has put there
 
 
-def _urgency(prefetch: Prefetch) -> int:
-    return prefetch.urgency()
-
-
 def prefetch_of(handlers: Sequence[Handler], begin: Begin) -> list[Prefetch]:
-    """Return the prefetch of each queue of the handlers, empty.
+    """Return an empty prefetch for each queue of the handlers.
 
     ``begin`` makes the attempt of a message, its handler, and a receipt for the prefetch.
     """
     by_queue: dict[str, list[Handler]] = {}
     for handler in handlers:
         by_queue.setdefault(handler.queue, []).append(handler)
-    return [(PlainPrefetch if len(some) == 1 else SharedPrefetch)(some, begin) for some in by_queue.values()]
+    return [(Prefetch if len(some) == 1 else SharedPrefetch)(some, begin) for some in by_queue.values()]
 
 
 class Dispatcher:
@@ -236,15 +202,9 @@ class Dispatcher:
 
     def __init__(self, prefetched: Iterable[Prefetch]) -> None:
         self._prefetched = {prefetch.queue: prefetch for prefetch in prefetched}
-        self._only = next(iter(self._prefetched.values()))
-        # In the order of their turns; the dictionary itself is read by any thread.
+        # Sorted by turn; the dictionary itself is read by any thread.
         self._order = list(self._prefetched.values())
         self._turns = threading.Lock()
-
-    @property
-    def queues(self) -> tuple[str, ...]:
-        """The queues of the handlers."""
-        return tuple(self._prefetched)
 
     def hungry(self) -> dict[str, int]:
         """Return the queues whose handlers have credit, and how much."""
@@ -256,30 +216,27 @@ class Dispatcher:
         return {name: prefetch.refill for name, prefetch in self._prefetched.items()}
 
     def refill_of(self, queue: str) -> int:
-        """Return the same of one queue."""
+        """Return the same for one queue."""
         return self._prefetched[queue].refill
 
     def offer(self, claimed: Iterable[Claimed]) -> None:
-        """Take in what was claimed."""
+        """Take in claimed messages."""
         for message in claimed:
             self._prefetched[message.queue_name].offer(message)
 
     def next_attempt(self) -> Attempt | None:
-        """Give out the most urgent message that some handler has credit for. From any thread."""
+        """Give out the most urgent message for which some handler has credit. Any thread may call this."""
         if len(self._prefetched) == 1:
-            return self._only.next_attempt()
+            return self._order[0].next_attempt()
         with self._turns:
-            for prefetch in sorted(self._order, key=_urgency, reverse=True):
+            for prefetch in sorted(self._order, key=methodcaller("urgency"), reverse=True):
                 attempt = prefetch.next_attempt()
                 if attempt is not None:
-                    self._take_turns(prefetch)
+                    # Queues with equally urgent heads take turns.
+                    self._order.remove(prefetch)
+                    self._order.append(prefetch)
                     return attempt
         return None
-
-    def _take_turns(self, served: Prefetch) -> None:
-        """Queues with equally urgent heads alternate: the one just served goes to the end."""
-        self._order.remove(served)
-        self._order.append(served)
 
     def finish(self, attempt: Attempt) -> None:
         """Give an attempt's credit back."""
@@ -295,9 +252,10 @@ class Dispatcher:
         return sum(prefetch.limit for prefetch in self._prefetched.values())
 
     def empty(self) -> list[Claimed]:
-        """Take out everything that was not begun."""
+        """Take out, and return, the messages that were not begun."""
         return [claimed for prefetch in self._prefetched.values() for claimed in prefetch.empty()]
 
     def describe(self) -> tuple[ConsumerInfo, ...]:
-        """What the operator sees of all handlers."""
-        return tuple(info for prefetch in self._prefetched.values() for info in prefetch.describe())
+        """Return what the operator sees of all handlers."""
+        prefetched = self._prefetched.values()
+        return tuple(subscriber.describe() for prefetch in prefetched for subscriber in prefetch.subscribers)
