@@ -102,7 +102,7 @@ def test_a_session_whose_connection_cannot_settle_settles_over_a_new_one(
 
 def spoil(session: Session) -> None:
     """Let the heartbeat's connection renew the session, and settle nothing."""
-    kept = session._heartbeat
+    kept = session.heartbeat
     assert isinstance(kept, HeartbeatThread)
 
     class Spoilt(type(kept.store)):  # type: ignore[misc]
@@ -134,7 +134,7 @@ def test_a_session_that_can_settle_nothing_and_give_nothing_back_is_not_renewed(
     alias = hold_queues(settings, "default")
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "SESSION_SECONDS": 2}
     with a_session(alias, "runs", "finished") as (session, [runs, finished]):
-        kept = session._heartbeat
+        kept = session.heartbeat
         assert isinstance(kept, HeartbeatThread)
         with mislaid(alias, "django_mq_message"):
             session.accept(finished)

@@ -389,7 +389,7 @@ def test_the_heartbeat_renews_the_session(alias: str, open_session: Open, settin
 def expire_all(alias: str, session: Session) -> HeartbeatThread:
     """Let every deadline pass; return the heartbeat of one session, which renews nobody before it reaps."""
     WorkerSession.objects.using(alias).update(deadline="2001-01-01T00:00:00Z")
-    kept = session._heartbeat
+    kept = session.heartbeat
     assert isinstance(kept, HeartbeatThread)
     kept._renew_at = float("inf")
     # A server that has just started grants every session a deadline of grace.
@@ -509,7 +509,7 @@ def test_a_message_that_is_claimed_again_while_the_heartbeat_gives_it_back_is_he
     publish("orders", 1)
     session = open_session()
     (first,) = claim(session)
-    kept = session._heartbeat
+    kept = session.heartbeat
     assert isinstance(kept, HeartbeatThread)
     again: list[Claimed] = []
 
@@ -530,7 +530,7 @@ def test_a_message_that_is_claimed_again_while_the_heartbeat_gives_it_back_is_he
 def test_a_heartbeat_survives_a_defect(alias: str, open_session: Open, caplog: pytest.LogCaptureFixture) -> None:
     session = open_session()
     claim(session)
-    thread = session._heartbeat
+    thread = session.heartbeat
     assert isinstance(thread, HeartbeatThread)
 
     def broken() -> Any:

@@ -1,10 +1,9 @@
 """A worker session: one process's lease on everything it has claimed.
 
-Who decides: the session's row. As long as its deadline is renewed, its messages are its
-own, however long they run; when the deadline passes, any other worker gives them back.
-Which time: the database's clock for the deadline, this machine's only for sleeping.
+As long as the deadline in the session's row is renewed, the session keeps its messages, however long they run.
+When the deadline has passed, by the database's clock, any other worker gives them back.
 
-Two threads write, each on a connection of its own. The driver (the worker's loop) claims and settles. The
+Two threads write, each over a connection of its own. The driver (the worker's loop) claims and settles. The
 heartbeat renews, does maintenance, and writes settlements that a blocked or stopped loop leaves behind.
 
     open ──> claims and settles ──> retired (settles only) ──> closed
@@ -22,9 +21,9 @@ import weakref
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from django_mq import __version__
+from django_mq import __version__, conf
 from django_mq.delivery.consumer import settlements
-from django_mq.delivery.consumer.heartbeat import Certainty, HeartbeatThread, now, revive
+from django_mq.delivery.consumer.heartbeat import Certainty, HeartbeatThread, now
 from django_mq.delivery.consumer.settlements import Settlements, SettlementWriter
 from django_mq.engine.verdict import ACCEPT, RELEASE, Verdict
 from django_mq.engine.worker_mode import WorkerMode
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_mq.delivery")
 
 _live: weakref.WeakSet[Session] = weakref.WeakSet()
-#: Alias and id of each session that ended while the database refused to close it. No other session opens on
-#: that alias before: a worker that connects again and again must not leave a row behind each time.
+#: Alias and id of sessions that the database refused to close. They are closed before another session opens, so
+#: that a worker that connects again and again does not leave a row behind each time.
 _unclosed: set[tuple[str, int]] = set()
 
 
@@ -63,18 +62,18 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """What a session asks and tells the loop that drives it. Called by the thread of the heartbeat."""
+    """The callbacks of the loop that drives a session. The heartbeat's thread calls them."""
 
-    #: The session's name; nothing for one made of host and process.
+    #: The session's name; empty for one made of host and process.
     name: Callable[[], str] = str
     #: All its queues, those included that it does not claim from at the moment.
     queues: Callable[[], tuple[str, ...]] = tuple
     describe: Callable[[], Workload] = Workload
-    #: Called when the session is told something else.
+    #: Called with an operator's new command.
     on_command: Callable[[WorkerCommand], object] = lambda told: told
-    #: Called when messages were given back to their places, the first of them for so many seconds.
+    #: Called when messages were given back to their places, the first of them delayed by so many seconds.
     came_back: Callable[[float], object] = lambda seconds: seconds
-    #: Called in each round of the heartbeat, for what the driver may be too busy to see to.
+    #: Called in each round of the heartbeat, for what the driver may be too busy to do.
     mind: Callable[[], object] = lambda: None
 
 
@@ -93,18 +92,19 @@ class Session:
         self.certainty = Certainty(self)
         self.lost = False
         self.retired = False
-        # Whether what was claimed last may keep messages of its queue from others until it is settled.
+        # Whether the last claimed messages may keep others of their queue from workers until they are settled.
         self._constrained = False
         # Claimed and not yet settled in the database.
         self._held: set[Receipt] = set()
-        self._heartbeat: HeartbeatThread | None = None
+        #: None before the session opens and after it closes.
+        self.heartbeat: HeartbeatThread | None = None
         self._writer = SettlementWriter(self)
         self._closing = threading.Lock()
         self._reviving = threading.Lock()
 
     @property
     def name(self) -> str:
-        """By which operators know it."""
+        """The name that operators see."""
         return self.driver.name() or f"{self.kind}@{socket.gethostname()}:{os.getpid()}"
 
     @property
@@ -115,10 +115,10 @@ class Session:
     # Claiming and settling, by the driver.
 
     def settle_and_claim(self, request: ClaimRequest | None) -> ClaimResult:
-        """Write what is waiting and claim, in one transaction.
+        """Write the waiting settlements and claim, in one transaction.
 
-        Raises SessionLost, or StoreUnavailable, after which it may simply be called again:
-        nothing that was settled is forgotten, nothing that was claimed is lost.
+        Raises SessionLost and StoreUnavailable. After StoreUnavailable, call it again: no settlement is
+        forgotten, and no claimed message is lost.
         """
         self._ensure_open()
         if request is not None:
@@ -134,7 +134,7 @@ class Session:
                 raise
             return self.settle_and_claim(request)
         except BaseException:
-            # A signal's handler may end the worker in the middle of this, too.
+            # BaseException: a signal's handler may end the worker in the middle of this.
             self.settlements.put_back(batch)
             self.certainty.miss_claim()
             self.store.close()
@@ -148,10 +148,9 @@ class Session:
         return result
 
     def _hold(self, claimed: Iterable[Claimed], revivals: int) -> bool:
-        """Hold what was claimed; False if the session was revived meanwhile, without these messages.
+        """Hold what was claimed; False if the session was revived meanwhile: other sessions may have the messages.
 
-        Others may have them: the session was reaped before or after it claimed them. A lost session holds them
-        until its owner gives them back.
+        A lost session holds them until its driver gives them back.
         """
         with self._reviving:
             if self.certainty.revivals != revivals and not self.lost:
@@ -171,7 +170,7 @@ class Session:
             self.subscribe(queue)
 
     def resync(self, store: Store) -> None:
-        """Give back what a round trip of unknown outcome may have claimed. Raises StoreError."""
+        """Give back the messages of a claim that got no answer. Raises StoreError."""
         due = self.certainty.resync_due()
         if due is None:
             return
@@ -181,7 +180,7 @@ class Session:
             logger.warning("Gave back %s messages whose claim never arrived", released)
 
     def settle(self, settlement: Settlement) -> None:
-        """Take a verdict; it is written soon. From any thread, never raising."""
+        """Take a verdict, to be written soon. Any thread may call this; it never raises."""
         self.settlements.add(settlement)
         if self.retired:
             self.flush()
@@ -198,30 +197,25 @@ class Session:
         """Settle a message whose time to live is over."""
         self.settle(Settlement(message.id, message.claim, Verdict.EXPIRE))
 
-    def let_go(self, message: Claimed) -> None:
-        """A message was settled elsewhere, behind the same fence: hold it no more."""
-        self._held.discard((message.id, message.claim))
-
-    def gave_back(self, batch: Iterable[Settlement]) -> None:
-        """Hold messages no more whose settlements could not be written."""
-        self.settlements.stop_failing()
-        self._held.difference_update((item.id, item.claim) for item in batch)
+    def let_go(self, *items: Claimed | Settlement) -> None:
+        """Hold these messages no more."""
+        self._held.difference_update((item.id, item.claim) for item in items)
 
     def flush(self) -> bool:
-        """Write what is waiting, without claiming; False if that must wait. Never raises a StoreError."""
+        """Write the waiting settlements, without claiming; False if that must wait. Never raises a StoreError."""
         return self._writer.flush()
 
     def written(self, batch: list[Settlement], void: frozenset[int]) -> None:
         """Take note that these settlements are in the database, all but the void ones."""
         if batch:
             self.settlements.stop_failing()
-        self._held.difference_update((item.id, item.claim) for item in batch)
+        self.let_go(*batch)
         given_back = [item.delay_seconds for item in batch if item.verdict is RELEASE and item.id not in void]
         if given_back:
             self.driver.came_back(min(given_back))
         if given_back or (batch and self._constrained):
             later = [seconds for seconds in given_back if seconds > 0]
-            # Where a queue has rules, each settlement may let others go on.
+            # In a queue with rules, each settlement may make another message ready.
             ready = len(batch) if self._constrained else len(given_back) - len(later)
             self._tell_others(News(ready, min(later, default=None), back=True))
         if void:
@@ -230,7 +224,7 @@ class Session:
             )
 
     def _tell_others(self, news: News) -> None:
-        """Announce in this session's queues what came back, or is due at another time, without a publisher."""
+        """Announce, in this session's queues, messages that came back."""
         notifier().announce(dict.fromkeys(self.queues, news))
 
     @property
@@ -240,20 +234,15 @@ class Session:
 
     @property
     def looked_at(self) -> float:
-        """When the heartbeat last looked for messages in vain, on the monotonic clock: the driver need not yet."""
-        heartbeat = self._heartbeat
+        """When the heartbeat last looked for messages in vain, on the monotonic clock."""
+        heartbeat = self.heartbeat
         return float("-inf") if heartbeat is None else heartbeat.looked_at
 
     @property
-    def heartbeat(self) -> HeartbeatThread | None:
-        """The heartbeat, None before the session opens and after it closes."""
-        return self._heartbeat
-
-    @property
     def hopeless(self) -> bool:
-        """Whether nothing is left but finished messages that can neither be settled nor given back from here.
+        """Whether only another worker, after the deadline, can give back what this session holds.
 
-        Then only another worker can give them back, after the deadline.
+        All of its messages are finished, and can neither be settled nor given back from here.
         """
         waiting = len(self.settlements)
         return 0 < self.held <= waiting and self.settlements.failing_seconds() >= settlements.GIVE_UP_SECONDS
@@ -262,20 +251,20 @@ class Session:
 
     @property
     def quiet(self) -> bool:
-        """Whether it is told to claim no more."""
+        """Whether an operator's command says to claim no more."""
         return self.command.mode is not WorkerMode.WORK
 
     def take_command(self, command: WorkerCommand) -> None:
-        """Take what a renewal says, and tell the driver if it is news."""
+        """Take the operator's command that a renewal brought, and pass a new one on to the driver."""
         if command != self.command:
             logger.info("%r is told: %s, credit %s", self.name, command.mode, command.credit or "its own")
             self.command = command
             self.driver.on_command(command)
-            self.renew_soon()  # the operator sees that it follows
+            self.renew_soon()  # shows the operator that the worker follows
 
     def renew_soon(self) -> None:
-        """Renew at once instead of in time: somebody has told us something."""
-        heartbeat = self._heartbeat
+        """Renew at once."""
+        heartbeat = self.heartbeat
         if heartbeat is not None:
             heartbeat.renew_soon()
 
@@ -287,7 +276,7 @@ class Session:
         self._close_former()
         self.certainty.confirmed_at = now()
         heartbeat = HeartbeatThread(self)
-        self.id, self._heartbeat = heartbeat.open(self._info()), heartbeat
+        self.id, self.heartbeat = heartbeat.open(self._info()), heartbeat
         heartbeat.start()
         _live.add(self)
 
@@ -303,9 +292,10 @@ class Session:
         )
 
     def revive(self, revivals: int) -> bool:
-        """Go on after the session was reaped; False if a message, or its place, is gone: the driver begins anew.
+        """Open the session again after it was reaped; False if it lost messages: then the driver begins anew.
 
-        ``revivals`` is from before the session was missed: another thread may have revived it. Raises StoreError.
+        ``revivals`` is ``certainty.revivals`` from before the session was missed: another thread may have
+        revived it. Raises StoreError.
         """
         with self._reviving:
             if self.certainty.revivals == revivals and not self.lost:
@@ -313,26 +303,34 @@ class Session:
         return not self.lost
 
     def _revive(self) -> None:
-        session_id, heartbeat, held = self._id(), self._heartbeat, set(self._held)
-        certainty = self.certainty
+        session_id, held, certainty = self._id(), set(self._held), self.certainty
+        store = self.store if self.heartbeat is None else self.heartbeat.store
         info = replace(self._info(), told=self.command)
         was_unanswered, certainty.revival_unanswered = certainty.revival_unanswered, True
-        gone = revive(self.store if heartbeat is None else heartbeat.store, session_id, info, held)
+        kept = store.revive(session_id, info, sorted(held), deadline_seconds=conf.load().SESSION_SECONDS)
         certainty.revival_unanswered = False
         certainty.revivals += 1
-        if gone is None and was_unanswered:
-            gone, self.lost = set(), True  # revived, with messages that are not known here
-        elif gone is None:
-            gone, self.id = held, None  # it names another session now
+        gone = {receipt for receipt in held if kept is None or receipt[0] not in kept}
+        logger.warning(
+            "Session %s was reaped: its process could not renew it in time. It keeps %s of its messages; %s were"
+            " given to others, or finished",
+            session_id,
+            len(held) - len(gone),
+            len(gone),
+        )
+        if kept is None and was_unanswered:
+            gone, self.lost = set(), True  # an earlier try revived it, with messages that are not known here
+        elif kept is None:
+            self.id = None  # it names another session now
         self._held -= gone
-        # Where a queue has rules, a consumer slot or a group may be another session's by now: what runs may be
-        # settled, and nothing begins any more.
+        # In a queue with rules, another session may have the slot or the group by now: what runs may be settled,
+        # and nothing else begins.
         self.lost = self.lost or bool(gone) or self.id is None or (self._constrained and bool(held))
         self.wake.set()
         self.renew_soon()
 
     def _close_former(self) -> None:
-        """Close sessions of this process that the database has refused to close. Raises StoreError."""
+        """Close the sessions of this process that the database has refused to close. Raises StoreError."""
         for alias, session_id in [former for former in _unclosed if former[0] == self.alias]:
             released = self.store.close_session(session_id)
             _unclosed.discard((alias, session_id))
@@ -341,7 +339,7 @@ class Session:
 
     @property
     def lease(self) -> Lease | None:
-        """In whose name messages are claimed now; None before the first claim and after the last."""
+        """The lease of the claimed messages; None before the first claim and after the last."""
         return None if self.id is None else Lease(self.alias, self.id)
 
     def _id(self) -> int:
@@ -350,12 +348,12 @@ class Session:
         return self.id
 
     def forget(self) -> None:
-        """Be nobody: in a forked child the session, its row and its thread are the parent's."""
+        """Leave the session to the parent, in a forked child."""
         self.lost = True
-        if self._heartbeat is not None:
-            self._heartbeat.abandon()
-        self.id = self._heartbeat = None
-        # A thread of the parent that held their locks does not exist here.
+        if self.heartbeat is not None:
+            self.heartbeat.abandon()
+        self.id = self.heartbeat = None
+        # A thread of the parent may have held the old locks.
         self._writer, self._closing, self._reviving = SettlementWriter(self), threading.Lock(), threading.Lock()
 
     @property
@@ -364,10 +362,7 @@ class Session:
         return self.retired and not self._held
 
     def retire(self, unstarted: Iterable[Claimed] = ()) -> None:
-        """Claim no more and give back what was not started; what is running may still settle.
-
-        The session is closed when its last message is settled.
-        """
+        """Claim no more and give back what was not started; close when the last message is settled."""
         self.retired = True
         for message in unstarted:
             self.settlements.add(Settlement(message.id, message.claim, RELEASE))
@@ -376,9 +371,9 @@ class Session:
             self.close()
 
     def close(self) -> None:
-        """Write what is waiting, give back everything else, forget the row. Never raises a StoreError."""
+        """Write the waiting settlements, give back everything else, delete the row. Never raises a StoreError."""
         with self._closing:
-            heartbeat, self._heartbeat = self._heartbeat, None
+            heartbeat, self.heartbeat = self.heartbeat, None
         if heartbeat is not None:
             heartbeat.stop()
         # Only now: settlements that the heartbeat was writing need the session's id.
@@ -390,7 +385,7 @@ class Session:
         else:
             self._close_row(session_id)
         if heartbeat is not None:
-            # Last: a session whose connection has ended is not given long.
+            # Last: other workers shorten the deadline of a session whose connection has ended.
             heartbeat.close()
 
     def _close_row(self, session_id: int) -> None:

@@ -1,4 +1,4 @@
-"""Outcomes gathered, to be written together: with the next claim, or by count and by time."""
+"""Gather the outcomes of messages, and write them together: with the next claim, or after a moment."""
 
 from __future__ import annotations
 
@@ -26,32 +26,29 @@ logger = logging.getLogger("django_mq.delivery")
 BATCH = 1000
 #: Settlements waiting for so long, in seconds, are written even if nothing is to be claimed.
 LINGER_SECONDS = 0.01
-#: So many waiting settlements are written at once.
+#: So many waiting settlements are written even if nothing is to be claimed.
 CROWD = 256
 #: Settlements that could not be written for so long, in seconds, are written over a new connection.
 RECONNECT_SECONDS = 2.0
-#: Messages whose settlements could not be written for so long, in seconds, not over new connections either,
-#: are given back.
+#: Messages whose settlements could not be written for so long, in seconds, are given back.
 GIVE_UP_SECONDS = 60.0
 #: Longest pause between two tries to write settlements, in seconds.
 PAUSE_SECONDS = 1.0
-#: How long a message is held back whose settlement the database has refused.
+#: Delay of a message whose settlement the database refuses, in seconds.
 REFUSED_DELAY_SECONDS = 60.0
-#: Longest wait of a closing session for settlements that another thread is writing.
+#: Longest wait of a closing session for settlements that another thread is writing, in seconds.
 FLUSH_SECONDS = 10.0
+#: Errors that do not blame a settlement: it is written later.
+PASSING = SessionLost, StoreUnavailable
 
 
 class Settlements:
-    """A queue of settlements. Any thread may add; adding never touches the database.
-
-    That is what makes acknowledging safe from pool threads and from signal handlers that
-    interrupt a claim: whoever is in the database takes the settlements along when done.
-    """
+    """A queue of settlements. Any thread may add one, and so may a signal handler: adding uses no database."""
 
     def __init__(self) -> None:
         self._waiting: deque[Settlement] = deque()
         self._since: float | None = None
-        # Since when every write has failed.
+        # When the first of an unbroken series of failed writes failed.
         self._failing_since: float | None = None
 
     def __len__(self) -> int:
@@ -73,11 +70,11 @@ class Settlements:
         return self.age_seconds() >= LINGER_SECONDS
 
     def pressing(self) -> bool:
-        """Whether they should be written now, on their own if need be."""
+        """Whether to write them now, without a claim if need be."""
         return len(self._waiting) >= CROWD or self.late()
 
     def take(self) -> list[Settlement]:
-        """Take a batch; whoever takes it writes it or puts it back."""
+        """Take a batch out; the caller writes it or puts it back."""
         batch: list[Settlement] = []
         self._since = None
         while self._waiting and len(batch) < BATCH:
@@ -87,16 +84,16 @@ class Settlements:
         return batch
 
     def put_back(self, batch: Sequence[Settlement]) -> None:
-        """Return a batch that could not be written, to its place."""
-        self._waiting.extendleft(reversed(batch))
+        """Put a batch that could not be written back in front of the others."""
         if not batch:
             return
+        self._waiting.extendleft(reversed(batch))
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         self._failing_since = now if self._failing_since is None else self._failing_since
 
     def stop_failing(self) -> None:
-        """Forget the failures: settlements were written, or what failed is gone."""
+        """Forget the failures: settlements were written, or given up."""
         self._failing_since = None
 
     def failing_seconds(self) -> float:
@@ -105,24 +102,12 @@ class Settlements:
         return 0.0 if since is None else time.monotonic() - since
 
     def stale(self, seconds: float) -> bool:
-        """Whether the oldest has waited for so long, or, where writing fails, for a pause that grows."""
+        """Whether the oldest has waited for so long; while writing fails, for a pause that grows."""
         return self.age_seconds() > max(seconds, min(self.failing_seconds() / 4, PAUSE_SECONDS))
 
 
-def without_details(settlement: Settlement) -> Settlement:
-    """The same verdict, without what the database may refuse to store."""
-    return replace(settlement, failure=None, reason="")
-
-
-def given_back(settlement: Settlement) -> Settlement:
-    """In place of a verdict that the database refuses: back to its place, counted, and not at once again."""
-    return Settlement(
-        settlement.id, settlement.claim, Verdict.RELEASE, counted=True, delay_seconds=REFUSED_DELAY_SECONDS
-    )
-
-
 class SettlementWriter:
-    """Writes what waits in ``session.settlements``, from any thread, one at a time."""
+    """Writes what waits in ``session.settlements``: from any thread, one thread at a time."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -132,8 +117,7 @@ class SettlementWriter:
     def flush(self) -> bool:
         """Write what is waiting, without claiming; False if that must wait. Never raises a StoreError.
 
-        Never waits for another flush either, which may be the very one that a signal's
-        handler has interrupted: what is added meanwhile is taken along by it, or by the heartbeat.
+        It does not wait for another flush, which this thread may run: a signal's handler may have interrupted it.
         """
         if not self._flushing.acquire(blocking=False):
             return False
@@ -154,23 +138,20 @@ class SettlementWriter:
         try:
             try:
                 self._write(batch)
-            except (SessionLost, StoreUnavailable):
+            except PASSING:
                 raise
             except StoreError:
-                # One that the database refuses for good must not keep the others waiting for ever.
+                # A settlement that the database refuses for good must not keep the others waiting.
                 while left:
                     self._write_or_give_back(left[0])
                     del left[0]
-        except StoreError as error:
-            if not self._gave_back(left, error):
+        except BaseException as error:
+            if not (isinstance(error, StoreError) and self._gave_back(left, error)):
                 self._session.settlements.put_back(left)
                 raise
-        except BaseException:
-            self._session.settlements.put_back(left)
-            raise
 
     def _gave_back(self, batch: list[Settlement], error: StoreError) -> bool:
-        """Give back messages that could not be settled for too long; others may be able to handle them."""
+        """Give back messages that could not be settled for too long: another worker may be able to settle them."""
         session = self._session
         session_id, seconds = session.id, session.settlements.failing_seconds()
         if session_id is None or seconds < GIVE_UP_SECONDS:
@@ -180,7 +161,8 @@ class SettlementWriter:
                 store.give_back(session_id, batch)
         except StoreError:
             return False
-        session.gave_back(batch)
+        session.settlements.stop_failing()
+        session.let_go(*batch)
         logger.error(
             "Gave back %s finished messages, they run again: no verdict could be written for %.0f s: %s",
             len(batch),
@@ -194,18 +176,20 @@ class SettlementWriter:
 
         Raises a StoreError where nothing can be written at all, or not now.
         """
-        attempts = (settlement, without_details(settlement), given_back(settlement))
-        for number, attempt in enumerate(attempts, start=1):
+        without_details = replace(settlement, failure=None, reason="")
+        back = Settlement(
+            settlement.id, settlement.claim, Verdict.RELEASE, counted=True, delay_seconds=REFUSED_DELAY_SECONDS
+        )
+        for form in (settlement, without_details):
             try:
-                self._write([attempt])
-            except (SessionLost, StoreUnavailable):
+                self._write([form])
+            except PASSING:
                 raise
             except StoreError as error:
-                if number == len(attempts):
-                    raise
                 logger.warning("The database refuses a settlement of message row %s: %s", settlement.id, error)
             else:
                 return
+        self._write([back])
 
     def _write(self, batch: list[Settlement]) -> None:
         session = self._session
@@ -216,7 +200,7 @@ class SettlementWriter:
         if session.settlements.failing_seconds() < RECONNECT_SECONDS:
             void = known.settle_and_claim(session_id, batch, None).void
         else:
-            # The connection may be at fault, and still good enough to keep the session meanwhile.
+            # The heartbeat's connection may be at fault here, and still good enough for renewals.
             with closing(private_store(session.alias)) as store:
                 void = store.settle_and_claim(session_id, batch, None).void
             known.close()
@@ -224,9 +208,9 @@ class SettlementWriter:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Wait for the thread that writes settlements: rows given back meanwhile would make these void.
+        """Keep other threads from writing settlements, for at most FLUSH_SECONDS: these would be void.
 
-        Not for a flush that a signal's handler, in this thread, has interrupted, and not for ever.
+        It does not wait for this thread's own flush, which a signal's handler may have interrupted.
         """
         mine = self._flusher == threading.get_ident()
         waited = not mine and self._flushing.acquire(timeout=FLUSH_SECONDS)
