@@ -1,9 +1,8 @@
-"""Maintenance: promote, reap, expire, trim, prune, sum up, take operations over.
+"""Maintenance: promote, reap, expire, trim, prune, sum up, continue stalled operations.
 
-It is done in every worker, and by ``mq_maintenance`` where none runs.
-
-Every duty is one or a few bounded statements that may run in many processes at once. They need not: the
-worker whose session is the leader does it for all. The others look once in a while, in case the leader cannot.
+Every worker can do it, and ``mq_maintenance`` where no worker runs. A duty is a few bounded statements, which many
+processes may run at once. The worker whose session is the leader does it for all; the others do a round once in a
+while, in case the leader cannot.
 """
 
 from __future__ import annotations
@@ -36,16 +35,15 @@ logger = logging.getLogger("django_mq.delivery")
 
 #: History is pruned once in so many rounds: it is never urgent.
 PRUNE_EVERY = 60
-#: So long after its end a minute is summed up; the stores leave it alone before.
+#: A minute is summed up so many seconds after its end; the stores do nothing before.
 MINUTE_SETTLES_SECONDS = 10
 #: A worker that is not the leader does one round in so many.
 LOOK_EVERY = 12
-#: Messages handled by one statement of maintenance, and rows of the past deleted by one round.
-CHUNK = 1000
-#: So many workers of a queue are woken at most when rows have changed hands.
+#: Messages changed by one statement, and rows of the history deleted by one round.
+CHUNK, PRUNE_CHUNK = 1000, 5000
+#: Workers of a queue that are woken at most when messages came back.
 CROWD = 100
-PRUNE_CHUNK = 5000
-#: Time until a session whose deadline was shortened has expired, if its worker does not come back.
+#: Seconds until a session whose deadline was shortened has expired, if its worker does not renew it.
 HASTENED_SECONDS = 2.6
 
 
@@ -59,7 +57,7 @@ def run_maintenance(
 ) -> dict[str, int]:
     """Run every duty once, reaping any session but ``spare``; return how many rows each changed.
 
-    ``take_over`` is called where an operation has stalled.
+    ``take_over`` is called if an operation has stalled.
     """
     done = {"shortened": 0, "reaped": 0, "released": 0}
     chores = store.chores()
@@ -80,27 +78,26 @@ def run_maintenance(
     done["pruned"] = store.prune() if prune else 0
     if chores.take_over and take_over is not None:
         take_over()
-    # A session that held nothing may have kept a group, or a consumer slot, from others.
-    # What has expired here may be ready elsewhere.
+    # A dead session may have held a group or a consumer slot. What expired may be ready in the expiry queue.
     if done["reaped"] or done["promoted"] or done["expired"]:
         _announce(store)
     return done
 
 
 def run_maintenance_to_the_end(store: Store) -> dict[str, int]:
-    """Run the duties until none of them leaves anything behind; return how many rows changed in all."""
+    """Run the duties until nothing is left to do; return how many rows each changed."""
     total: Counter[str] = Counter()
     while True:
         done = run_maintenance(store)
         total.update(done)
-        # A duty that stopped short of its chunk has found all there was.
+        # A duty that changed fewer rows than its chunk has found all.
         if max(done["promoted"], done["expired"], done["pruned"]) < CHUNK:
             store.roll_up()
             return dict(total)
 
 
 def _announce(store: Store) -> None:
-    """Announce every queue that has ready messages: rows changed hands without a publisher."""
+    """Announce every queue that has ready messages."""
     counted = store.counts(limit=CROWD)
     ready = {name: News(messages=counts.ready, back=True) for name, counts in counted.items() if counts.ready}
     if ready:
@@ -115,17 +112,17 @@ class Maintenance:
         self._every_seconds = every_seconds
         self._grace_seconds = grace_seconds
         self._rounds = 0
-        # The last minute that was looked after.
+        # The last minute that was summed up.
         self._minute = -1
         self._next_at = time.monotonic()
         self._reap_from = 0.0
         self._pruning = False
         self._take_over = TakeOver(store.alias)
-        #: Whether to do every round: nobody has said yet that somebody else does.
+        #: Whether to do every round. Until the first renewal answers, this session may be the leader.
         self.leader = True
 
     def stand(self, *, leader: bool) -> None:
-        """Become the leader, or cease to be it. A new leader begins at once: the one before it may be dead."""
+        """Become the leader, or stop being it. A new leader begins at once: the last one may be dead."""
         if leader and not self.leader:
             self._next_at = time.monotonic()
         self.leader = leader
@@ -134,11 +131,11 @@ class Maintenance:
         """Run a round if its time has come; it never reaps the session ``spare``. Raises StoreError."""
         now = time.monotonic()
         if self._pruning:
-            # Batch by batch, with the caller's own duties in between: a heartbeat cannot wait.
+            # One batch for each call: a heartbeat cannot wait.
             self._prune()
         if now < self._next_at:
             return
-        # Jitter spreads a fleet that was started together.
+        # Jitter spreads workers that were started together.
         self._next_at = now + self._every_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
         number, self._rounds = self._rounds, self._rounds + 1
         if number == 0:
@@ -149,12 +146,16 @@ class Maintenance:
             self._prune()
 
     def _run_round(self, now: float, spare: int) -> None:
-        take_over = self._take_over.begin if self.leader else None
         self._take_over.look_after()
-        reap = now >= self._reap_from
-        done = run_maintenance(self._store, reap=reap, prune=False, spare=spare, take_over=take_over)
+        done = run_maintenance(
+            self._store,
+            reap=now >= self._reap_from,
+            prune=False,
+            spare=spare,
+            take_over=self._take_over.begin if self.leader else None,
+        )
         if done["shortened"]:
-            # Counted from the end of the round: the deadline was set in the middle of it.
+            # From the end of the round: the deadline was set in the middle of it.
             self._next_at = min(self._next_at, time.monotonic() + HASTENED_SECONDS)
         if self.leader:
             self._roll_up()
@@ -163,27 +164,27 @@ class Maintenance:
         self._pruning = self._store.prune(PRUNE_CHUNK) >= PRUNE_CHUNK
 
     def _roll_up(self) -> None:
-        """Sum up the last minute once it is over; whoever comes first does it for all."""
+        """Sum up the last minute once it is over; the first worker does it for all."""
         minute = int((time.time() - MINUTE_SETTLES_SECONDS) // 60)
         if minute != self._minute:
             self._store.roll_up()
             self._minute = minute
 
     def pause_after_outage(self) -> None:
-        """Reap nobody for one deadline: while the database was away, or the machine stood, nobody could renew."""
+        """Reap no session for one deadline: while the database was away, none could be renewed."""
         self._reap_from = time.monotonic() + self._grace_seconds
 
     def close(self) -> None:
-        """End what was started beside."""
+        """End the process that continues an operation, after its batch."""
         self._take_over.close()
 
     def abandon(self) -> None:
-        """Leave what was started beside to the parent, in a forked child."""
+        """Leave that process to the parent, in a forked child."""
         self._take_over.abandon()
 
 
 def keep_up(store: Store, stopping: threading.Event) -> None:
-    """Do maintenance at a worker's pace until told to stop; an outage of the database is waited out."""
+    """Do maintenance at a worker's pace until ``stopping`` is set, also after an outage of the database."""
     settings = conf.load()
     maintenance = Maintenance(store, settings.MAINTENANCE_SECONDS, grace_seconds=settings.SESSION_SECONDS)
     while not stopping.is_set():
@@ -197,19 +198,16 @@ def keep_up(store: Store, stopping: threading.Event) -> None:
     maintenance.close()
 
 
-# Operations in the background: go on with one that has stalled.
-#
-# The maintenance leader has another process go on, ``mq_operations --take-over``. A process shares nothing with
-# the handlers: neither their slots, nor the lock of the interpreter, nor connections that a fork would carry over.
-# If it hangs, neither the heartbeat nor the maintenance waits. No message tells it what to do: the row of the
-# operation does, and names the user with whose permissions.
+# Another process, ``mq_operations --take-over``, continues a stalled operation: it shares neither slots nor
+# connections with the handlers, and nothing waits if it hangs. The operation's row says what to do, and with
+# the permissions of which user.
 
 #: The longest time until the next process where each one fails, in seconds.
 LONGEST_PAUSE_SECONDS: Final = 600.0
 
 
 class TakeOver:
-    """Has one other process at a time go on with the operations of a database that have stalled."""
+    """Starts one process at a time to continue stalled operations of a database."""
 
     def __init__(self, alias: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._alias = alias
@@ -219,7 +217,7 @@ class TakeOver:
         self._next_at = 0.0
 
     def begin(self) -> None:
-        """Start the process, unless one runs, or one was started within STALLED_SECONDS, or has failed lately."""
+        """Start the process, unless one runs, was started within STALLED_SECONDS, or has failed lately."""
         self.look_after()
         if self._process is not None or self._clock() < self._next_at:
             return
@@ -254,19 +252,18 @@ class TakeOver:
             self._postpone(f"process {pid} has ended with exit code {status}; its standard error says why")
 
     def _postpone(self, reason: str) -> None:
-        """Begin again later each time: what fails now will most likely fail in a minute."""
+        """Wait twice as long before the next process."""
         self._pause_seconds = min(self._pause_seconds * 2, LONGEST_PAUSE_SECONDS)
         self._next_at = self._clock() + self._pause_seconds
         logger.error("An operation of the admin has stalled, and %s", reason)
 
     def close(self) -> None:
-        """Have the process end after its batch."""
+        """End the process after its batch."""
         self.look_after()
         if self._process is not None:
             self._process.terminate()
 
     def abandon(self) -> None:
         """Leave the process to the parent, in a forked child."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.returncode = 0  # it is no child of this process: nothing to wait for
+        sidecar.disown(self._process)
+        self._process = None

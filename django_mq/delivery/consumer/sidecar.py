@@ -1,7 +1,7 @@
-"""The worker's end of its sidecar, a process that renews the session while work keeps the heartbeat from running.
+"""The worker's end of its sidecar, a process that renews the session while the heartbeat cannot run.
 
-C code that holds the interpreter's lock stops every thread of a process, so only another process can renew then.
-The worker tells it regularly, through a pipe, that its heartbeat runs. ``sidecar_process.py`` is the other end.
+C code that holds the interpreter's lock stops every thread of a process: only another process can renew then. The
+heartbeat writes to it regularly, through a pipe. ``sidecar_process.py`` is the other end.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from django_mq.errors import ConfigurationError
 logger = logging.getLogger("django_mq.delivery")
 
 MODULE = "django_mq.delivery.consumer.sidecar_process"
-#: The worker is heard so often in a deadline, at most.
+#: How often in a deadline the heartbeat writes to the pipe, at most.
 BEATS = 16
-#: How long the process is given to end by itself, in seconds; it holds nothing that a kill could harm.
+#: Time that the process has to end by itself, in seconds; then it is killed, which does no harm.
 ENDING_SECONDS = 0.5
 
 
@@ -33,7 +33,7 @@ class Sidecar:
     """Starts the process, tells it that the worker lives, and ends it. Only the constructor raises."""
 
     def __init__(self, alias: str) -> None:
-        """Prepare it for the sessions of an alias. Raises ConfigurationError."""
+        """Prepare a sidecar for the sessions of an alias. Raises ConfigurationError."""
         self._order = _order(alias)
         self._beat_seconds = conf.load().SESSION_SECONDS / BEATS
         self._restart_seconds = conf.load().SESSION_SECONDS
@@ -93,14 +93,14 @@ class Sidecar:
 
     def abandon(self) -> None:
         """Leave the process to the parent, in a forked child: it ends when no process has the pipe open."""
-        process, self._process = self._process, None
-        if process is not None and process.stdin is not None:
-            process.stdin.close()
-            process.returncode = 0  # it is no child of this process: nothing to wait for
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+        disown(self._process)
+        self._process = None
 
 
 def _order(alias: str) -> dict[str, Any]:
-    """Return what the process needs to renew sessions of an alias, as JSON has it. Raises ConfigurationError."""
+    """Return what the process needs to renew sessions of an alias, for JSON. Raises ConfigurationError."""
     settings = conf.load()
     database = {name: value for name, value in connections.settings[alias].items() if name != "TEST"}
     try:
@@ -121,18 +121,18 @@ def _order(alias: str) -> dict[str, Any]:
     }
 
 
-# Python in another process, beside this one: with the same modules, and without its signals.
+# Another process of Python, with the same modules, and without this one's signals.
 
 
 def start(*arguments: str, environment: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
-    """Start ``python -m`` with these arguments; the options are those of ``subprocess.Popen``. Raises OSError."""
+    """Start ``python -m`` with these arguments and the options of ``subprocess.Popen``. Raises OSError."""
     # The process's own path, which programs that embed Python may have changed.
     path = os.pathsep.join(filter(None, sys.path))
     return subprocess.Popen(  # noqa: S603 - nothing of it comes from outside
         [_interpreter(), "-P", "-m", *arguments],
         env={**os.environ, "PYTHONPATH": path, **(environment or {})},
         stdout=subprocess.DEVNULL,
-        # Signals to the worker's group, such as Ctrl-C, are the worker's, which may go on for long.
+        # Ctrl-C goes to the worker's group; the worker may go on for long after it.
         start_new_session=True,
         **options,
     )
@@ -146,3 +146,9 @@ def _interpreter() -> str:
     if sys.executable and Path(sys.executable).name.startswith(("python", "pypy", "graalpy")):
         return sys.executable
     return f"{sys.exec_prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def disown(process: subprocess.Popen[bytes] | None) -> None:
+    """Make a forked child forget a process of its parent: it has nothing to wait for."""
+    if process is not None:
+        process.returncode = 0

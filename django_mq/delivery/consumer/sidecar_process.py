@@ -1,14 +1,13 @@
-"""The sidecar: renews a session while the worker's process runs and its heartbeat does not.
+"""The sidecar: renew a session while the worker's process runs and its heartbeat does not.
 
     python -m django_mq.delivery.consumer.sidecar_process
 
-It reads one line of JSON from its standard input, then a byte for each sign of life, and ends with the input.
-While the worker is heard it has no connection. It never renews for a process that is stopped or dead, never for
-longer than ``SIDECAR_SECONDS``, and never a session whose deadline has passed: to revive that is up to the worker.
+It reads one line of JSON from its standard input, then a byte for each sign of life, and ends with the input. It
+connects to the database only while the worker is silent. It never renews for a process that is stopped or dead,
+never for longer than ``SIDECAR_SECONDS``, and never after the session's deadline: only the worker can revive that.
 
-It loads no app of the project: that would cost each worker the project's memory and start-up a second time, and
-repeat what its apps do when they are loaded. The database's settings come through the pipe, where no list of
-processes shows the password.
+It loads no app of the project, which would cost the project's memory and start-up a second time. The database's
+settings come through the pipe, so that no list of processes shows the password.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ logger = logging.getLogger("django_mq.delivery")
 
 INPUT = 0
 ALIAS = "default"
-#: How often a silent worker's session is renewed in a deadline, and how often a renewal that failed is tried.
+#: How often in a deadline a silent worker's session is renewed, and a failed renewal tried again.
 RENEWALS, TRIES = 3, 12
 
 
@@ -59,15 +58,16 @@ class Sidecar:
         self._session_id: int = order["session"]
         self._worker: int = order["worker"]
         self._deadline_seconds: float = order["settings"]["SESSION_SECONDS"]
+        self._silent_after = self._deadline_seconds * SILENT_SHARE
         self._most_seconds: float = order["most_seconds"]
         self._heard_at = now()
         self._renewing = False
-        #: Whether the database has refused: only the worker can say that there is a session again.
+        #: Whether the session is gone: nothing to renew until the worker is heard again.
         self._refused = False
 
     def run(self) -> None:
-        """Stand by until the worker closes the pipe, or has ended."""
-        wait = self._until_silent()
+        """Stand by until the worker closes the pipe, or ends."""
+        wait = self._silent_after
         while os.getppid() == self._worker:
             readable, _, _ = select.select([INPUT], [], [], wait)
             if not readable:
@@ -77,22 +77,19 @@ class Sidecar:
             else:
                 return
 
-    def _until_silent(self) -> float:
-        return self._deadline_seconds * SILENT_SHARE
-
     def _stand_down(self) -> float:
-        """Take note that the worker was heard; return how long to wait for the next sign, in seconds."""
+        """Note that the worker was heard; return how long to wait for the next sign, in seconds."""
         self._heard_at, self._refused = now(), False
         if self._renewing:
             self._renewing = False
             self._store.close()
-        return self._until_silent()
+        return self._silent_after
 
     def _stand_in(self) -> float:
-        """Renew if that is right; return in how many seconds to look again."""
+        """Renew if the worker is silent and alive; return in how many seconds to look again."""
         silent_seconds = now() - self._heard_at
         if not is_silent(silent_seconds, self._deadline_seconds):
-            return self._until_silent() - silent_seconds + 0.001
+            return self._silent_after - silent_seconds + 0.001
         if not self._refused and may_be_prolonged(
             silent_seconds,
             state_of(self._worker),
@@ -124,14 +121,12 @@ class Sidecar:
 def main() -> None:
     """Read the order and stand by."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # A worker that is told to end may work for long until it has; the sidecar ends with it.
+        # The worker may work for long after such a signal; the sidecar ends with it.
         signal.signal(number, signal.SIG_IGN)
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        byte = os.read(INPUT, 1)
-        if not byte:
-            return
-        line += byte
+    with open(INPUT, "rb", buffering=0, closefd=False) as stream:
+        line = stream.readline()
+    if not line.endswith(b"\n"):
+        return
     order = json.loads(line)
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     settings.configure(
