@@ -1,7 +1,6 @@
-"""One attempt, as a column of named steps: decode, call, judge.
+"""One delivery of a message to its handler: decode, call, judge.
 
-Whatever happens inside becomes a settlement: nothing that a handler raises or a message
-contains may stop the others.
+Every outcome becomes a settlement: neither an exception of a handler nor a broken message stops the worker.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from django.db import connections, transaction
@@ -32,49 +32,31 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_mq.delivery")
 
 
+@dataclass(slots=True, eq=False)
 class Attempt:
     """One delivery on its way through the handler."""
 
-    __slots__ = (
-        "abandoned",
-        "claimed",
-        "error",
-        "handler",
-        "lease",
-        "message",
-        "origin",
-        "policy",
-        "receipt",
-        "settled",
-    )
+    claimed: Claimed
+    handler: Handler
+    policy: Policy
+    #: The lease by which a transactional handler's acknowledgement is written.
+    lease: Lease | None = None
+    _: KW_ONLY
+    #: The worker's shift, and what the prefetch needs to take the attempt back.
+    origin: Any = None
+    receipt: Any = None
+    message: ReceivedMessage = field(init=False)
+    error: BaseException | None = field(default=None, init=False)
+    #: Whether the acknowledgement is already written.
+    settled: bool = field(default=False, init=False)
+    #: Whether the time limit was exceeded: the outcome of the call is ignored.
+    abandoned: bool = field(default=False, init=False)
 
-    def __init__(
-        self,
-        claimed: Claimed,
-        handler: Handler,
-        policy: Policy,
-        lease: Lease | None = None,
-        *,
-        origin: Any = None,
-        receipt: Any = None,
-    ) -> None:
-        self.claimed = claimed
-        self.handler = handler
-        self.policy = policy
-        self.message = ReceivedMessage(claimed)
-        #: In whose name a transactional handler's acknowledgement is written.
-        self.lease = lease
-        #: The acknowledgement is written already: nobody else is to write the verdict.
-        self.settled = False
-        self.error: BaseException | None = None
-        #: Settled by the time limit: the outcome that comes late is ignored.
-        self.abandoned = False
-        #: What it came from, and what the prefetch needs to take it back.
-        self.origin = origin
-        self.receipt = receipt
+    def __post_init__(self) -> None:
+        self.message = ReceivedMessage(self.claimed)
 
     def run(self) -> Settlement:
-        """Go through the steps; never raises."""
+        """Run the steps and return the outcome. Never raises."""
         if not (signals.is_wanted(signals.attempt_started) or signals.is_wanted(signals.attempt_finished)):
             return self._go()
         begin = time.monotonic()
@@ -102,7 +84,7 @@ class Attempt:
         try:
             return self.judge()
         except Exception as error:
-            # It counts as a failure: the message must neither stay with this worker nor come back for ever.
+            # A failure that counts: the message must not come back for ever.
             logger.exception("The outcome of message %s could not be judged", self.message.id)
             name = type(error).__name__
             decision = verdict(Ending.FAILED, self.message.attempt, self.policy, 0.0)
@@ -113,7 +95,7 @@ class Attempt:
         _ = self.message.headers, self.message.body
 
     def call(self) -> None:
-        """Give the message to the handler; a transactional one's writes and its acknowledgement are one."""
+        """Call the handler; a transactional one in the transaction that also accepts the message."""
         if self.handler.transactional and self.lease is not None:
             with transaction.atomic(using=self.lease.alias):
                 check_run(self.handler.function(self.message))
@@ -129,12 +111,12 @@ class Attempt:
             raise LeaseLost
 
     def tidy(self) -> None:
-        """Leave no broken or outdated connection, and no open transaction, to the thread's next attempt."""
+        """Leave no broken connection and no open transaction to the thread's next attempt."""
         if not has_connected():
             return
         for connection in connections.all(initialized_only=True):
             if connection.in_atomic_block or _left_open(connection):
-                # The wrapper remembers the block it was closed in: the next attempt gets a new one.
+                # A wrapper closed in an atomic block stays unusable: the next attempt gets a new one.
                 connection.close()
                 del connections[connection.alias]
             elif connection.errors_occurred or (connection.settings_dict["CONN_MAX_AGE"] or 0) > 0:
@@ -143,7 +125,7 @@ class Attempt:
     def judge(self) -> Settlement:
         """Turn what happened into a settlement."""
         error, number = self.error, self.message.attempt
-        if error is None:  # the way of nearly every message
+        if error is None:  # nearly every message
             return Settlement.of(self.claimed, verdict(RETURNED, number, self.policy))
         decision = verdict(ending_of(error), number, self.policy, _wished_delay(error))
         if not decision.counted:
@@ -156,12 +138,12 @@ class Attempt:
             return Settlement.of(self.claimed, decision, failure=_failure(error))
         said = _words_of(error)
         reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
-        # As Python would write them: what a publisher or an exception says must not forge lines of the log.
+        # %r: a text of a publisher or an exception must not forge lines of the log.
         logger.warning("Message %s of queue %r is dead: %r", self.message.id, self.message.queue, reason)
         return Settlement.of(self.claimed, decision, reason, _failure(error))
 
     def expire(self) -> Settlement:
-        """Judge a call that exceeded its time limit."""
+        """Judge a call that exceeds its time limit."""
         self.abandoned = True
         limit = self.handler.time_limit_seconds
         self.error = HandlerTimeout(f"{self.handler.name} ran longer than {limit} seconds.")
@@ -169,14 +151,14 @@ class Attempt:
 
 
 def _outcome(settlement: Settlement) -> str:
-    """Return how the attempt ended, in the words of the signals."""
+    """Return the outcome that the signal names."""
     if settlement.verdict is Verdict.RELEASE:
         return "retried" if settlement.counted else "released"
     return "dead" if settlement.verdict is Verdict.DEAD else "accepted"
 
 
 def _wished_delay(error: BaseException) -> float | None:
-    """Return the delay that a Retry asks for, in seconds; None where it asks for none, or for nonsense."""
+    """Return the delay that a Retry asks for, in seconds; None if it asks for none, or for an impossible one."""
     wish = error.delay_seconds if isinstance(error, Retry) else None
     if wish is None:
         return None
@@ -188,7 +170,7 @@ def _wished_delay(error: BaseException) -> float | None:
 
 
 def _left_open(connection: BaseDatabaseWrapper) -> bool:
-    """Whether autocommit is off, by the handler or by the settings: what is not committed would join the next."""
+    """Whether autocommit is off: uncommitted writes would join those of the next attempt."""
     return connection.connection is not None and not connection.autocommit
 
 
@@ -200,5 +182,5 @@ def _failure(error: BaseException) -> Failure:
 def _words_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - the error is the user's, and so is what its __str__ does
+    except Exception:  # noqa: BLE001 - the __str__ of the user's exception may raise anything
         return ""

@@ -1,4 +1,4 @@
-"""What the queues of one worker say, read again every few seconds; exclusive ones are asked for."""
+"""The options of a worker's queues, read again every few seconds, and its requests for exclusive queues."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.delivery")
 
-#: An edited queue is noticed by a running worker after so long, in seconds.
+#: A running worker notices changed options after so long, in seconds.
 REFRESH_SECONDS = 5.0
-#: Time between two requests for a queue that another worker has, in seconds.
-AGAIN_SECONDS = 5.0
-#: A worker that is still refused says so again after so long, in seconds.
-SAY_SECONDS = 60.0
+#: Time between two requests for an exclusive queue, and between two log entries of its refusal, in seconds.
+AGAIN_SECONDS, SAY_SECONDS = 5.0, 60.0
 
 
 class Policies:
@@ -36,7 +34,7 @@ class Policies:
         self._read_at: float | None = None
 
     def refresh_if_due(self, store: Store) -> None:
-        """Read the records; queues that do not exist are declared. Raises StoreError."""
+        """Read the records, declaring queues that do not exist. Raises StoreError."""
         now = time.monotonic()
         if self._read_at is not None and now - self._read_at < REFRESH_SECONDS:
             return
@@ -58,7 +56,7 @@ class Policies:
 
 
 class Admission:
-    """One session's requests for its exclusive queues. A claim brings nothing from one that was refused."""
+    """One session's requests for its exclusive queues. A claim brings nothing from a refused queue."""
 
     def __init__(self, session: Session, policies: Policies) -> None:
         self._session = session

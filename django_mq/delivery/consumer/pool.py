@@ -1,7 +1,6 @@
-"""Threads that pull attempts and run them; a thread that runs nothing is a free slot.
+"""Threads that pull attempts and run them. An idle thread is a free slot.
 
-Threads take their next message from the prefetch by themselves: a busy worker needs no
-hand-over between threads, and a message's turn is decided at the moment a slot is free.
+A thread takes its next message from the prefetch by itself: the most urgent one at the moment when it is free.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from django_mq.delivery.consumer.attempt import Attempt
     from django_mq.stores.records import Settlement
 
-#: Whoever is patient waits at most so long, in seconds, until a thread that was idle has taken a message.
+#: A patient caller of ``wake`` waits at most so long, in seconds, until an idle thread has taken a message.
 BEGIN_SECONDS = 0.005
 #: A pool is exhausted by as many abandoned threads as it has slots, and never by fewer than this.
 LEAST_ABANDONED = 4
@@ -39,9 +38,9 @@ class Pool:
         self._next_attempt = next_attempt
         self._on_done = on_done
         self._on_idle = on_idle
-        # By thread, with the time on the monotonic clock when the time limit is over.
+        # By thread, with the end of its time limit on the monotonic clock.
         self._running: dict[int, tuple[Attempt, float | None]] = {}
-        # Threads whose attempt was taken away and that still run it: each keeps its connections.
+        # Threads that still run an attempt that was taken away.
         self._abandoned: set[int] = set()
         self._news = 0
         self._changed = threading.Condition()
@@ -53,7 +52,7 @@ class Pool:
 
     @property
     def running(self) -> int:
-        """How many attempts have begun and not come to an end."""
+        """How many attempts run."""
         return len(self._running)
 
     @property
@@ -63,18 +62,18 @@ class Pool:
 
     @property
     def abandoned(self) -> int:
-        """How many threads still run an attempt that was given up; Python cannot end them."""
+        """How many threads still run an attempt that was given up. Python cannot end them."""
         return len(self._abandoned)
 
     @property
     def exhausted(self) -> bool:
-        """Whether so many threads are abandoned that no further one is replaced."""
+        """Whether too many threads are abandoned: no other one is replaced."""
         return self.abandoned >= max(self.slots, LEAST_ABANDONED)
 
     def wake(self, messages: int | None = None, *, patient: bool = False) -> None:
-        """Wake an idle thread for each of so many messages, or all; if ``patient``, let one of them begin first.
+        """Wake an idle thread for each of so many messages, or all; if ``patient``, wait until one of them begins.
 
-        Who goes on at once keeps the interpreter to itself while the message waits for it.
+        A caller that does not wait keeps the interpreter's lock from them.
         """
         with self._changed:
             self._news += 1
@@ -85,7 +84,7 @@ class Pool:
             self._begun.wait(BEGIN_SECONDS)
 
     def abandon_overdue(self) -> list[tuple[Attempt, Settlement]]:
-        """Give up the attempts whose time limit is over; until ``exhausted`` a new thread replaces each one's."""
+        """Give up the attempts whose time limit is over, and return them; new threads replace theirs."""
         now = time.monotonic()
         given_up = []
         for thread_id, (attempt, deadline) in list(self._running.items()):
@@ -94,13 +93,13 @@ class Pool:
         return given_up
 
     def disown(self) -> None:
-        """Forget what is running: it belongs to others now, and its outcome will be ignored."""
+        """Forget the running attempts: their outcomes are ignored."""
         for thread_id in list(self._running):
             self._abandon(thread_id)
 
     def _abandon(self, thread_id: int) -> bool:
         """Take a thread's attempt away and replace the thread; False if the attempt has just ended."""
-        self._abandoned.add(thread_id)  # first: the thread takes itself out when it notices
+        self._abandoned.add(thread_id)  # first: the thread removes itself when it notices
         if not self._take_away(thread_id):
             self._abandoned.discard(thread_id)
             return False
@@ -109,7 +108,7 @@ class Pool:
         return True
 
     def _take_away(self, thread_id: int) -> bool:
-        # Whoever removes the attempt settles it: the watch over time limits, or its thread.
+        # The caller that removes the attempt settles it.
         return self._running.pop(thread_id, None) is not None
 
     def stop(self) -> None:
@@ -125,11 +124,11 @@ class Pool:
         try:
             self._take_turns()
         finally:
-            connections.close_all()  # this thread's own, which nobody else could ever close
+            connections.close_all()  # this thread's own
 
     def _take_turns(self) -> None:
         while not self._stopping:
-            # Read before looking: messages offered after the look must not find this thread asleep.
+            # Before the look: messages offered after it must not find this thread asleep.
             news = self._news
             attempt = self._next_attempt()
             if not self._begun.is_set():
@@ -148,7 +147,7 @@ class Pool:
             self._parked -= 1
 
     def _run(self, attempt: Attempt) -> bool:
-        """Run an attempt; False if it was given up meanwhile, and another thread has taken this one's place."""
+        """Run an attempt; False if it was given up meanwhile, and another thread replaces this one."""
         me = threading.get_ident()
         limit = attempt.handler.time_limit_seconds
         self._running[me] = attempt, None if limit is None else time.monotonic() + limit

@@ -1,17 +1,16 @@
 """The consumer runtime: what mq_worker and Celery's transport have in common.
 
-It is a session, a wake, a listener for hints, and the decisions when to claim and how long to wait. A door drives
-it from one thread, turn by turn, and says how work is begun and ended:
+A runtime is a session, a wake, a listener for hints, and the decisions when to claim and how long to wait. It
+lives as long as its session. After ``SessionLost`` the caller retires it, and makes another. One thread calls it
+in a loop:
 
     claim ──> begin what was claimed ──> settle_down ──> wait ──> hear ──> poll ──> claim ...
 
-A runtime lives as long as its session. After ``SessionLost`` the door retires it, and makes another.
-
-The fetcher says when to claim, and how much: because of hints, of due times, and of credit that comes back. A
-session with credit and a free slot registers as idle before it sleeps: then it may be notified of news. A session
-that is notified claims. If it cannot (no credit, no slot, told to be quiet) or cannot take everything, it hands
-the notification on. A session at work is not registered: it would be notified in place of an idle one. The order
-keeps messages from being slept through: register, look once if news was missed, sleep.
+The fetcher decides when to claim, and how much: because of hints, of due times, and of credit that comes back. A
+session with credit and a free slot registers as idle before it waits, and is then notified of news. A notified
+session claims. If it cannot (no credit, no slot, told to be quiet), or cannot take everything, it hands the
+notification on. A session at work is not registered: an idle one is to be notified. The order matters: a session
+registers, looks once if it missed news, and only then waits.
 """
 
 from __future__ import annotations
@@ -62,41 +61,32 @@ class ConsumerRuntime:
             wake=self.wake,
             driver=replace(
                 driver,
-                queues=self._queues,
+                queues=lambda: self.fetcher.consumed,
                 describe=self._describe,
                 on_command=self._on_command,
-                came_back=self._came_back,
+                came_back=lambda seconds: self.fetcher.came_back(seconds),  # noqa: PLW0108 - made below
             ),
         )
         self.fetcher = Fetcher(self.session, queues, listed=listed)
         self._listener = notifier().listen(self.wake)
         self._registration = IdleRegistration(self._listener, self.fetcher, priority=self._priority)
-        self._polls = Polls()
+        # When the last look was, and a factor for the time until the next: many workers do not look in step.
+        self._looked_at, self._spread = time.monotonic(), 1.0
         self._marker: int | None = None
         # Whether the listener hears of more than durable queues.
         self._hears_others = False
 
-    # What the session asks and tells, some of it by the heartbeat's thread.
-
-    def _queues(self) -> tuple[str, ...]:
-        return self.fetcher.consumed
-
-    def _came_back(self, seconds: float) -> None:
-        self.fetcher.came_back(seconds)
+    # Called by the session, in part in the heartbeat's thread.
 
     def _describe(self) -> Workload:
         if self.session.retired:
             return Workload()  # its consumers and slots are those of the next session
-        load = self._driver.describe()
-        notified = self._registration.notified
-        state = "stopping" if self.session.quiet else "notified"
-        return replace(
-            load,
-            consumers=tuple(
-                replace(info, state=state) if self.session.quiet or info.queue_name in notified else info
-                for info in load.consumers
-            ),
+        load, quiet, notified = self._driver.describe(), self.session.quiet, self._registration.notified
+        state = "stopping" if quiet else "notified"
+        consumers = (
+            replace(info, state=state) if quiet or info.queue_name in notified else info for info in load.consumers
         )
+        return replace(load, consumers=tuple(consumers))
 
     def _on_command(self, told: WorkerCommand) -> None:
         self._driver.on_command(told)
@@ -122,10 +112,10 @@ class ConsumerRuntime:
     def claim(
         self, limits: Mapping[str, int], *, credit: int, slots: int, refill: int | Mapping[str, int]
     ) -> list[Claimed]:
-        """Claim, settle, or do nothing, as the fetcher decides.
+        """Claim, settle, or do nothing, as the fetcher decides; return the claimed messages in order.
 
-        ``limits`` names the queues to claim from now, and how much of each; an operator may have said to claim
-        nothing. Raises SessionLost and other StoreErrors.
+        ``limits`` names the queues to claim from now, and how much of each. Raises SessionLost and other
+        StoreErrors.
         """
         if self.session.quiet:
             limits, credit = {}, 0
@@ -135,10 +125,7 @@ class ConsumerRuntime:
     # Waiting.
 
     def settle_down(self, queues: Collection[str], *, able: bool) -> bool:
-        """Before waiting, say whether others may count on this session; False if it must claim first.
-
-        ``able``: what the next look brings could begin at once. A session that is to be quiet never is.
-        """
+        """Register as idle before waiting, if ``able`` to begin a message at once. Return False to claim first."""
         return self._registration.settle_down(tuple(queues), able=able and not self.session.quiet)
 
     def wait(self, seconds: float | None) -> None:
@@ -146,7 +133,7 @@ class ConsumerRuntime:
         self.wake.wait(seconds, clear=False)
 
     def hear(self) -> Set[str]:
-        """Take the wake-up; return the topics that it named."""
+        """Take the wake-up, and return its topics."""
         self.wake.clear()
         topics = self.wake.take_topics()
         if WORKERS_TOPIC in topics:
@@ -161,16 +148,18 @@ class ConsumerRuntime:
         self._marker = marker
         due = changed or self._seconds_until_look() <= 0
         if due:
-            self._polls.restart()
+            self._looked_at = time.monotonic()
+            self._spread = random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
             self.fetcher.look()
         return due
 
     def _seconds_until_look(self) -> float:
-        # The heartbeat looks at durable queues only, and a hint may have been missed where none is heard.
-        counts = self.hears and not self._hears_others
-        return self._polls.seconds(
-            poll_seconds(self.session.store, self._listener), self.session.looked_at if counts else 0.0
-        )
+        every_seconds = poll_seconds(self.session.store, self._listener) * self._spread
+        last = self._looked_at
+        if self.hears and not self._hears_others:
+            # The heartbeat looks, too, but at durable queues only; and without hints, one may have been missed.
+            last = max(last, self.session.looked_at)
+        return max(0.0, last + every_seconds - time.monotonic())
 
     @property
     def poll_interval_seconds(self) -> float:
@@ -179,14 +168,13 @@ class ConsumerRuntime:
 
     def wait_seconds(self) -> float:
         """Return how long to wait at most."""
-        due = self.seconds_until_due()
-        waits = [self._seconds_until_look(), *([] if due is None else [due])]
+        waits = [self._seconds_until_look(), self.seconds_until_due()]
         if self.session.store.features.notices_changes:
             waits.append(MARKER_SECONDS)
-        return min(waits)
+        return min(seconds for seconds in waits if seconds is not None)
 
     def seconds_until_due(self) -> float | None:
-        """Return when to claim, or to settle down again, although nothing happens; None if never."""
+        """Return in how many seconds to claim or settle down again, even if nothing happens; None for never."""
         times = [self.fetcher.seconds_until_due(), self._registration.seconds_until_question()]
         if self.session.settlements:
             times.append(LINGER_SECONDS)
@@ -199,18 +187,18 @@ class ConsumerRuntime:
 
     @property
     def at_work(self) -> bool:
-        """Whether others do not count on this session: with a free slot again, it should settle down."""
+        """Whether the session is not registered as idle: once it has a free slot, call ``settle_down``."""
         return self._registration.at_work
 
     # Ends.
 
     def leave(self) -> None:
-        """Hear no more hints, and hand on the notifications that this session did not claim for."""
+        """Hear no more hints, and hand on the notifications that no claim has followed."""
         self._registration.leave()
         self._listener.close()
 
     def retire(self, unstarted: Iterable[Claimed] = ()) -> None:
-        """Claim no more and give back what was not begun; the session lives on until what runs is settled."""
+        """Claim no more and give back what was not begun; the session closes when what runs is settled."""
         self.leave()
         self.session.retire(unstarted)
         self.wake.close()
@@ -226,12 +214,11 @@ NEVER = float("inf")
 
 
 class Fetcher:
-    """Decides for one session; the driver calls ``fetch`` whenever anything may have changed.
+    """Decides when one session claims; call ``fetch`` whenever anything may have changed.
 
-    A claim that came back short means the queues were empty at that moment: no second
-    claim follows until a hint, a due time or the safety poll says ``look``. A claim that
-    was cut by its limit leaves a ``backlog``, and returning credit continues by itself.
-    Reasons are kept for each queue: one that has no credit now keeps its own until it has.
+    A claim that brought less than its limit found the queues empty: no second claim follows until a hint, a due
+    time or the safety poll says ``look``. A claim that reached its limit leaves a ``backlog``: the next one
+    follows when credit is back. Each queue keeps its reason to claim until it has credit.
     """
 
     def __init__(self, session: Session, queues: tuple[str, ...] = (), *, listed: bool = False) -> None:
@@ -242,37 +229,34 @@ class Fetcher:
         self.queues: tuple[str, ...] = ()
         # How much of each queue may be claimed; empty for as much of each as of all.
         self._limits: Mapping[str, int] = {}
-        # Queues in which the last claim left something, and those that may have got something since.
+        # Queues in which the last claim left messages, and those that may have got some since.
         self._left: set[str] = set()
         self._news: set[str] = set(queues)
-        # Whether something came back, so that the next claim begins at the head.
+        # Whether messages came back, so that the next claim begins at the head of the queue.
         self._full_scan = True
-        #: Whether the last claim began there: what it did not find was not there.
+        #: Whether the last claim began at the head: what it did not find was not there.
         self.sure = False
-        # Whether something may be due now; the answer to each claim says when the next one is.
+        # Whether scheduled messages may be due now; the answer to each claim says when the next one is due.
         self._promote = True
         self._due_at = NEVER
         # The queue of the message claimed last.
         self._served = ""
-        # The last claim had no free slot to offer, which suspect messages wait for.
+        # Whether the last claim had no free slot to offer, which suspect messages wait for.
         self._slotless = False
         #: Whether the last claim was from queues with rules, where each settlement may make others ready.
         self.constrained = False
-        #: Whether that claim brought nothing: what is ready there may be for others.
+        #: Whether that claim brought nothing: other sessions may have the ready messages.
         self.found_none = False
-        # A claim that did not arrive in time is repeated with fewer bytes.
+        # A claim that timed out is repeated with fewer bytes.
         self._bytes = ClaimBytes()
 
     def came_back(self, seconds: float) -> None:
-        """A message of this session was given back: claim when it is due, which may be now.
-
-        It stands where this session has been, and the heartbeat, which may have written it, claims nothing.
-        """
+        """Claim, from the head of the queue, in so many seconds: a message of this session was given back."""
         self._full_scan = True
         self._due_at = min(self._due_at, time.monotonic() + seconds)
 
     def look(self, *, full_scan: bool = False) -> None:
-        """Claim at the next chance. With ``full_scan``, look even where this session has been."""
+        """Claim at the next chance. With ``full_scan``, begin at the head of the queue."""
         self._news.update(self.consumed, self.queues)
         self._full_scan = self._full_scan or full_scan
 
@@ -284,7 +268,7 @@ class Fetcher:
         self.look()
 
     def restrict(self, queues: tuple[str, ...], limits: Mapping[str, int] | None = None) -> None:
-        """Claim from these only, for now, at most so many of each; looks again when one comes back."""
+        """Claim from these only, for now, at most so many of each."""
         self._limits = limits or {}
         if queues == self.queues:
             return
@@ -292,25 +276,24 @@ class Fetcher:
         self.queues = queues
 
     def fetch(self, *, credit: int, slots: int, refill: int | Mapping[str, int] = 1) -> list[Claimed]:
-        """Claim if there is reason to, and write settlements that press; return the claimed, in order.
+        """Claim if there is a reason to, or write pressing settlements; return the claimed messages in order.
 
-        With no free slot a claim waits until ``refill`` credit has gathered, altogether or of a queue
-        that may have something: what is prefetched cannot start anyway, and one round trip then serves
-        several messages. Raises SessionLost and StoreUnavailable.
+        Without a free slot a claim waits until ``refill`` credit has gathered, altogether or in a queue that may
+        have messages: one round trip then brings several. Raises SessionLost and StoreUnavailable.
         """
         self._notice(slots)
         if self._wants_claim(credit, slots, refill):
             return self._claim(credit, slots)
-        # Where messages were left behind the next claim is near, and takes a crowd along.
+        # With a backlog the next claim is near, and takes the settlements along.
         settlements = self.session.settlements
         if settlements.late() if self.backlog else settlements.pressing():
             self.session.settle_and_claim(None)
         return []
 
     def _notice(self, slots: int) -> None:
-        """Turn what time and slots have brought into a reason to look."""
+        """Look if a message is due, a slot is free again, or a settlement may make messages ready."""
         if time.monotonic() >= self._due_at:
-            # Forgotten as a time: without credit it would make the driver turn without end.
+            # Without credit, a time that has passed would make the driver loop without end.
             self._promote, self._due_at = True, NEVER
             self.look()
         if self._slotless and slots > 0:
@@ -347,7 +330,7 @@ class Fetcher:
             max_bytes=self._bytes.amount,
             limits=self._limits,
         )
-        # Cleared before asking: a hint that arrives while the database answers must survive.
+        # Before the question: a hint that arrives during the claim is a reason for the next.
         self._news.difference_update(queues)
         self._full_scan = False
         begin = time.monotonic()
@@ -376,13 +359,13 @@ class Fetcher:
 
     @property
     def backlog(self) -> bool:
-        """Whether something was left in the queues to claim from now; with credit for none, in any."""
+        """Whether messages were left in the queues to claim from now; without such queues, in any."""
         return bool(self._left.intersection(self.queues) if self.queues else self._left)
 
     def _in_turn(self) -> tuple[str, ...]:
         """Return the queues, the one served last at the end.
 
-        The store breaks ties by the list: claims of one message would serve its first queue only.
+        The store breaks ties by this order: claims of one message would serve the first queue only.
         """
         if self.listed or self._served not in self.queues:
             return self.queues
@@ -405,7 +388,7 @@ class Fetcher:
         return None if self._due_at == NEVER else self._due_at
 
     def expect(self, seconds: float | None) -> None:
-        """Look in so many seconds because something is due then; None: another session does."""
+        """Look in so many seconds, when a message is due; None if another session does."""
         self._due_at = NEVER if seconds is None else time.monotonic() + seconds
 
     def seconds_until_due(self) -> float | None:
@@ -418,7 +401,7 @@ MARKER_SECONDS = 0.02
 
 
 def poll_seconds(store: Store, listener: Listener | None) -> float:
-    """Return the time between two looks: seldom where hints or a change marker tell, often where nothing does."""
+    """Return the time between two looks: long where hints arrive or the store notices changes, short elsewhere."""
     settings = conf.load()
     hears = listener is not None and listener.connected and notifier().reaches_others
     if not hears and not store.features.notices_changes:
@@ -429,55 +412,37 @@ def poll_seconds(store: Store, listener: Listener | None) -> float:
     return settings.SAFETY_POLL_SECONDS
 
 
-class Polls:
-    """When a driver's next look is due; jitter keeps a fleet from looking in step."""
-
-    def __init__(self) -> None:
-        self._polled_at = time.monotonic()
-        self._spread = 1.0
-
-    def restart(self) -> None:
-        """Begin the time until the next look anew: there has been one."""
-        self._polled_at = time.monotonic()
-        self._spread = random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
-
-    def seconds(self, every_seconds: float, looked_at: float = 0.0) -> float:
-        """Return how long until the next look; another thread has made one at ``looked_at`` (monotonic)."""
-        since = max(self._polled_at, looked_at)
-        return max(0.0, since + every_seconds * self._spread - time.monotonic())
-
-
-#: How late another session may be with a due message before this one asks what became of it, in seconds.
+#: How late another session may claim a due message before this one registers again to see, in seconds.
 GRACE_SECONDS = 0.2
-#: Times closer together than this, in seconds, are one: a wait ends a little late, never early.
+#: Due times that differ by less, in seconds, are the same.
 SAME_SECONDS = 0.001
 
 
 class IdleRegistration:
-    """The registration of one session as idle, with which it may be notified of news."""
+    """The registration of one session as idle: registered sessions are notified of news."""
 
     def __init__(self, listener: Listener, fetcher: Fetcher, *, priority: Callable[[], int] = int) -> None:
         self._listener = listener
         self._fetcher = fetcher
         self._priority = priority
-        # The queues of the registration, and the due time given with it; none while the session is at work.
+        # The queues of the registration, none while the session is at work; and the due time given with it.
         self._queues: tuple[str, ...] = ()
         self._due_at: float | None = None
         self._renew_at = 0.0
-        # When to ask whether another session has seen to what was due.
+        # When to register again, to see whether another session has claimed what was due.
         self._ask_at: float | None = None
-        # Queues of whose news the session was notified, and which it has neither claimed from nor handed on.
-        self._notified: set[str] = set()
-        # Queues in which other sessions leave it to this one to look when something is due.
+        #: Queues for which the session was notified, and has neither claimed nor handed the notification on.
+        self.notified: set[str] = set()
+        # Queues in which other sessions rely on this one to look when a message is due.
         self._armed: tuple[str, ...] = ()
 
     def hear(self, topics: Collection[str]) -> None:
         """Take the topics of the wake: remember notifications, and look if there may be something."""
         notifications = [topic for topic in topics if topic[:2] in {"n:", "b:"}]
         if notifications or ANY in topics:
-            self._queues = ()  # notified once, or cut off: no longer registered
-        self._notified.update(map(queue_of, notifications))
-        # What came back, or was steered by hand, may stand where this session has been.
+            self._queues = ()  # a notification, and a lost connection, end the registration
+        self.notified.update(map(queue_of, notifications))
+        # Messages that came back, or were changed by an operator, may stand before the cursor.
         full_scan = ANY in topics or any(topic[:2] in {"b:", "q:"} for topic in topics)
         if notifications or full_scan or LOOK in topics:
             self._fetcher.look(full_scan=full_scan)
@@ -485,13 +450,13 @@ class IdleRegistration:
     def settle_down(self, queues: tuple[str, ...], *, able: bool) -> bool:
         """Register before the driver waits, if ``able`` to claim at once. Return False if it must look first."""
         able = able and bool(queues) and not self._fetcher.session.retired
-        if self._notified and (self._fetcher.backlog or self._fetcher.looking):
-            self._hand_on(self._notified)
-        if self._notified and self._fetcher.found_none:
-            self._pass_on(self._notified)
+        if self.notified and (self._fetcher.backlog or self._fetcher.looking):
+            self._hand_on(self.notified)
+        if self.notified and self._fetcher.found_none:
+            self._pass_on(self.notified)
         if self._is_late() and not able:
             self._hand_on(self._armed)
-            self._armed = ()  # they know now; notified at each turn, they would be woken in vain
+            self._armed = ()  # once is enough
         if not able:
             self._be_at_work()
         elif self._needs_saying(queues):
@@ -499,41 +464,36 @@ class IdleRegistration:
         return not (able and self._fetcher.looking)
 
     @property
-    def notified(self) -> Set[str]:
-        """Queues of whose news this session was notified, and from which it has not claimed yet."""
-        return self._notified
-
-    @property
     def at_work(self) -> bool:
-        """Whether the session is not registered: once it has a free slot, it should settle down again."""
+        """Whether the session is not registered."""
         return not self._queues
 
     def _is_late(self) -> bool:
-        """Whether a message is due that other sessions leave to this one."""
+        """Whether a message is due for which other sessions rely on this one."""
         return bool(self._armed) and self._fetcher.looking and self._fetcher.due_at is None
 
     def _hand_on(self, queues: Collection[str]) -> None:
-        """Notify other sessions of messages that this one could not claim, or not alone."""
+        """Notify other sessions of messages that this one cannot claim, or not all of them."""
         self._be_at_work()
         notifier().announce(dict.fromkeys(queues, News(messages=1)))
 
     def _pass_on(self, queues: Collection[str]) -> None:
-        """Wake all sessions for messages that the queue's rules keep from this one: any of them may claim them."""
+        """Wake all sessions for messages that the queue's rules keep from this one."""
         notifier().send(map(queue_topic, queues))
-        self._notified = set()
+        self.notified = set()
 
     def _be_at_work(self) -> None:
-        if self._queues or self._notified:
-            self._listener.withdraw(self._notified)
-        self._queues, self._notified, self._ask_at = (), set(), None
+        if self._queues or self.notified:
+            self._listener.withdraw(self.notified)
+        self._queues, self.notified, self._ask_at = (), set(), None
 
     def _needs_saying(self, queues: tuple[str, ...]) -> bool:
-        if queues != self._queues or self._notified:
+        if queues != self._queues or self.notified:
             return True
-        now = time.monotonic()
-        if now >= self._renew_at or (self._ask_at is not None and now >= self._ask_at):
+        if self.seconds_until_question() == 0.0:
             return True
-        return not _same(self._fetcher.due_at, self._due_at)
+        one, other = self._fetcher.due_at, self._due_at
+        return one is not other if one is None or other is None else abs(one - other) >= SAME_SECONDS
 
     def _register(self, queues: tuple[str, ...]) -> None:
         following = self._ask_at is not None and self._fetcher.due_at is None
@@ -543,14 +503,14 @@ class IdleRegistration:
             following=following,
             priority=self._priority(),
         )
-        self._queues, self._notified = queues, set()
+        self._queues, self.notified = queues, set()
         self._renew_at = time.monotonic() + conf.load().SAFETY_POLL_SECONDS
         self._wait_for_due(registered)
         if registered.missed:
             self._fetcher.look()
 
     def _wait_for_due(self, registered: Registration) -> None:
-        """Arm for what is due next, or leave it to the session that does."""
+        """Look when the next message is due, or leave that to another session."""
         self._armed = () if registered.due_seconds is None else self._queues
         if registered.due_seconds is None:
             self._fetcher.expect(None)
@@ -561,20 +521,14 @@ class IdleRegistration:
         self._ask_at = None if ask is None else time.monotonic() + ask + GRACE_SECONDS
 
     def seconds_until_question(self) -> float | None:
-        """Return when ``settle_down`` must be called again although nothing happens, None if never."""
+        """Return in how many seconds to call ``settle_down`` again even if nothing happens, None for never."""
         if self.at_work:
             return None
         asks = self._renew_at if self._ask_at is None else min(self._ask_at, self._renew_at)
         return max(0.0, asks - time.monotonic())
 
     def leave(self) -> None:
-        """Unregister, and hand on the notifications that this session did not claim for."""
-        if self._notified:
-            self._hand_on(self._notified)
+        """Unregister, and hand on the notifications that no claim has followed."""
+        if self.notified:
+            self._hand_on(self.notified)
         self._be_at_work()
-
-
-def _same(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return abs(one - other) < SAME_SECONDS

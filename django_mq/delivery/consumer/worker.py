@@ -1,8 +1,8 @@
-"""The native worker: consumer runtime, prefetch and pool, driven by one thread.
+"""The worker of mq_worker: consumer runtime, prefetch and pool, driven by one thread.
 
-Start: declare queues, open the session, listen. Each turn: settle and
-claim, offer, wait. Stop: no more claims, give back what was not started, wait for what runs, write the
-last settlements, close the session.
+Each turn of its loop settles and claims, offers what was claimed to the pool, and waits. To stop, it claims no
+more, gives back what was not started, waits for running handlers, writes the last settlements and closes the
+session.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WATCH_SECONDS = 0.25
 
 
 class Shift:
-    """One session of a worker, and what was prefetched for it."""
+    """One session of a worker, and what it has prefetched."""
 
     def __init__(self, runtime: ConsumerRuntime, handlers: list[Handler], policies: Policies) -> None:
         self.runtime = runtime
@@ -70,12 +70,12 @@ class Worker:
         self._stopping = False
         self._leaving = False
         self._waiting = False
-        # Set when the worker ends because of handlers that do not end.
+        # The error that ends the worker: too many handlers do not end.
         self._exhausted: HandlersHang | None = None
-        # Queues in which a Celery task was found, to say so once.
+        # Queues in which a Celery task was found: each is logged once.
         self._queues_with_tasks: set[str] = set()
         self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
-        # Lost sessions of which something still runs.
+        # Lost sessions with running handlers.
         self._late: list[Session] = []
         self._shift = self._new_shift()
         self._pool = Pool(
@@ -86,7 +86,7 @@ class Worker:
         )
 
     def _new_shift(self) -> Shift:
-        """Return a new session with nothing prefetched: at first, and after a session was lost."""
+        """Return a new session with nothing prefetched."""
         runtime = ConsumerRuntime(
             self._alias,
             kind="native",
@@ -97,7 +97,7 @@ class Worker:
 
     @property
     def runtime(self) -> ConsumerRuntime:
-        """What claims for the worker; another one after a session was lost."""
+        """The consumer runtime; another one after a session was lost."""
         return self._shift.runtime
 
     @property
@@ -107,11 +107,11 @@ class Worker:
 
     @property
     def wake(self) -> Wake:
-        """What wakes the worker's loop."""
+        """The wake of the worker's loop."""
         return self._shift.runtime.wake
 
     def _describe(self) -> Workload:
-        """What the operator sees of the handlers."""
+        """Return what the operator sees of the handlers."""
         dispatcher = self._shift.dispatcher
         return Workload(
             consumers=dispatcher.describe(),
@@ -121,15 +121,14 @@ class Worker:
         )
 
     def _on_command(self, told: WorkerCommand) -> None:
-        """Take what an operator says, in the heartbeat's thread; being quiet is seen to at each claim."""
+        """Follow an operator's command, in the heartbeat's thread; being quiet is up to the runtime."""
         self._shift.dispatcher.resize(told.credit)
         if told.mode is WorkerMode.STOP:
             self.stop()
         self._pool.wake()
 
     def _next_attempt(self) -> Attempt | None:
-        # Asked anew each time: a lost session is replaced together with what was prefetched for it.
-        shift = self._shift
+        shift = self._shift  # replaced together with its prefetch when a session is lost
         if shift.session.lost or not shift.session.certainty.holds:
             return None  # the heartbeat confirms the lease, and then wakes the pool
         return shift.dispatcher.next_attempt()
@@ -141,10 +140,11 @@ class Worker:
             shift.session.let_go(attempt.claimed)
         else:
             shift.session.settle(settlement)
-        # Waking costs a system call: only a driver that sleeps needs it, and only for a batch.
-        # Of a group, or where few may be in flight, the next one waits for this very settlement.
+        # Waking costs a system call: only a waiting loop needs it, and only for enough credit.
+        # In a queue with rules, the next message may wait for this settlement.
         if self._waiting and (
-            self.runtime.fetcher.constrained or len(self.session.settlements) >= self._refill_of(attempt)
+            self.runtime.fetcher.constrained
+            or len(self.session.settlements) >= self._shift.dispatcher.refill_of(attempt.claimed.queue_name)
         ):
             self.wake.set(CREDIT)
 
@@ -154,9 +154,9 @@ class Worker:
             runtime.wake.set(CREDIT)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Ask the worker to stop; from a signal handler or another thread.
+        """Ask the worker to stop; a signal's handler or any thread may call this.
 
-        It waits for what is running, unless ``at_once``: then that, too, is given back.
+        It waits for running handlers, unless ``at_once``: then it gives their messages back, too.
         """
         self._leaving = self._leaving or at_once
         self._stopping = True
@@ -164,7 +164,7 @@ class Worker:
 
     @property
     def unfinished(self) -> int:
-        """How many messages are being handled, or about to be."""
+        """How many messages are handled, or about to be."""
         sessions = [*self._late, self.session]
         return sum(session.held - len(session.settlements) for session in sessions)
 
@@ -173,9 +173,9 @@ class Worker:
     def run(self, *, until_empty: bool = False) -> None:
         """Work until ``stop`` is called, or, with ``until_empty``, until nothing is ready and nothing runs.
 
-        Raises a StoreError that will not go away by itself if that is the first answer of the database:
-        the site is not set up. Later the worker says so, and tries again after a pause. Raises HandlersHang,
-        in the end, if too many handlers still run after they were given up.
+        Raises a StoreError other than StoreUnavailable if the database answers so at first: the site is not set
+        up. Later the worker logs such an error, and tries again. Raises HandlersHang if too many abandoned
+        handlers run.
         """
         self.runtime.subscribe(self.session.queues)
         pause, has_worked = FIRST_PAUSE_SECONDS, False
@@ -204,12 +204,12 @@ class Worker:
             raise self._exhausted
 
     def _recover(self, error: StoreError, pause_seconds: float) -> None:
-        """Say what is wrong, once, and wait; whatever wakes the worker meanwhile does not hurry it."""
+        """Log the error, and wait for the whole pause, whether something wakes the worker or not."""
         if isinstance(error, StoreUnavailable):
             logger.warning("The database is away, trying again in %.1f s: %s", pause_seconds, error)
         else:
             logger.error("The database refuses, trying again in %.1f s: %s", pause_seconds, error)
-            self.session.flush()  # finds the settlement that it is about, if it is about one
+            self.session.flush()  # finds the refused settlement, if the error is about one
         self.session.store.close()  # the next statement opens a new connection
         end = time.monotonic() + pause_seconds
         while not self._stopping and (left := end - time.monotonic()) > 0:
@@ -227,12 +227,9 @@ class Worker:
         return self._claim() > 0
 
     def _give_up_overdue(self) -> None:
+        """Settle attempts that exceed their time limit; stop the worker if the pool is exhausted."""
         for attempt, settlement in self._pool.abandon_overdue():
             self._on_done(attempt, settlement)
-        self._end_if_exhausted()
-
-    def _end_if_exhausted(self) -> None:
-        """Stop where more abandoned threads would only take more memory and connections."""
         if self._pool.exhausted and self._exhausted is None:
             self._exhausted = HandlersHang(
                 f"{self._pool.abandoned} handlers still run after they were given up, and Python cannot end their"
@@ -248,12 +245,12 @@ class Worker:
         )
         dispatcher.offer(message for message in claimed if self._is_for_a_handler(message))
         if claimed:
-            # With more to claim, the driver is in as much of a hurry as the threads.
+            # With more to claim, this thread does not wait for another.
             self._pool.wake(len(claimed), patient=not self.runtime.fetcher.backlog)
         return len(claimed)
 
     def _is_for_a_handler(self, message: Claimed) -> bool:
-        """Return whether a handler is to get the message; settle it if not."""
+        """Return whether a handler gets the message; settle it if not."""
         if carries_task(message):
             self._leave_to_celery(message)
         elif is_over(message):
@@ -263,7 +260,7 @@ class Worker:
         return False
 
     def _leave_to_celery(self, message: Claimed) -> None:
-        """Give a Celery task back, uncounted, for a while in which a Celery worker may claim it."""
+        """Give a Celery task back, uncounted and delayed, so that a Celery worker can claim it."""
         self.session.release(message, delay_seconds=pause_seconds(message, datetime.now(UTC)))
         if message.queue_name not in self._queues_with_tasks:
             self._queues_with_tasks.add(message.queue_name)
@@ -281,25 +278,22 @@ class Worker:
     def _buffered(self) -> int:
         return max(0, self.session.held - self._pool.running - len(self.session.settlements))
 
-    def _refill_of(self, attempt: Attempt) -> int:
-        return self._shift.dispatcher.refill_of(attempt.claimed.queue_name)
-
     # Waiting.
 
     def _wait(self) -> None:
         self._waiting = True
-        # Asked only now: a thread that finished before saw no driver to wake.
-        if not self._may_claim() and self._settle_down():
-            self.runtime.wait(self._wait_seconds())
+        # After the assignment: a thread that finished before did not wake this loop.
+        if not self._may_claim() and self.runtime.settle_down(
+            self._shift.dispatcher.hungry(), able=self._slots() > 0
+        ):
+            seconds = self.runtime.wait_seconds()
+            self.runtime.wait(min(seconds, WATCH_SECONDS) if self._timed else seconds)
         self._waiting = False
         self.runtime.hear()
         self.runtime.poll()
 
-    def _settle_down(self) -> bool:
-        return self.runtime.settle_down(self._shift.dispatcher.hungry(), able=self._slots() > 0)
-
     def _may_claim(self) -> bool:
-        """Whether messages were left behind, and the credit for them is back."""
+        """Whether there is a backlog, and credit for it."""
         fetcher, dispatcher = self.runtime.fetcher, self._shift.dispatcher
         if not fetcher.backlog or self.session.quiet:
             return False
@@ -309,17 +303,13 @@ class Worker:
             return True
         return not (self._pool.running or self._buffered())
 
-    def _wait_seconds(self) -> float:
-        seconds = self.runtime.wait_seconds()
-        return min(seconds, WATCH_SECONDS) if self._timed else seconds
-
     def _idle(self) -> bool:
         return not self._pool.running and not self._buffered() and not self.session.settlements
 
     # Ends.
 
     def _begin_anew(self) -> None:
-        """Open another session; the lost one gives back what was not begun, and settles what still runs."""
+        """Open a new session; the lost one gives back what was not begun, and settles what still runs."""
         lost = self._shift
         unstarted = lost.dispatcher.empty()
         self._shift = self._new_shift()
