@@ -1,8 +1,4 @@
-"""Messages that differ in nothing but bodies, ids and times, checked once and written together.
-
-Most messages of a load of millions are alike. What is true of all of them is said, checked
-and encoded once, and not once for each message.
-"""
+"""Publish many messages that differ only in body, id and times: options are checked and encoded once for all."""
 
 from __future__ import annotations
 
@@ -34,11 +30,10 @@ def publish_alike(
     times: Times | None = None,
     using: str | None = None,
 ) -> None:
-    """Publish a message like ``outgoing`` for each body. Publish all or, raising as ``publish`` does, none.
+    """Publish a message like ``outgoing`` for each body, which is not checked. Raises as ``publish`` does.
 
-    The bodies are of the content type of ``outgoing``; they are not checked. Ids are 16 bytes each; a
-    message that is given none gets a new one. In a queue whose rules look at each message, and where
-    signals are listened to, this is ``publish_many``.
+    An id has 16 bytes; None means a new one. For a queue with rules, and where signals have receivers, this calls
+    ``publish_many``.
     """
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
@@ -49,7 +44,8 @@ def publish_alike(
         publish_many(_each(outgoing, bodies, message_ids, times), using=alias)
         return
     validation.check_size(max(bodies, key=len))
-    ids = _complete(message_ids, len(bodies))
+    new = new_message_ids(len(bodies))
+    ids = new if message_ids is None else [id_ or made for id_, made in zip(message_ids, new, strict=True)]
     declaring(store, [like.queue_name], partial(store.append_alike, like, ids, bodies, times))
     hints.announce_alike(like, len(bodies), store, times)
 
@@ -60,7 +56,6 @@ def _each(
     message_ids: Sequence[bytes | None] | None,
     times: Times | None,
 ) -> Iterator[OutgoingMessage]:
-    """Yield an outgoing message for each body."""
     ids = message_ids or [None] * len(bodies)
     moments = repeat((outgoing.deliver_at, outgoing.expires_at), len(bodies)) if times is None else times.moments()
     for body, id_, (due, end) in zip(bodies, ids, moments, strict=True):
@@ -68,14 +63,8 @@ def _each(
         yield replace(outgoing, body=body, message_id=known, deliver_at=due, expires_at=end)
 
 
-def _complete(given: Sequence[bytes | None] | None, count: int) -> list[bytes]:
-    """Return an id for each message: its own, or a new one."""
-    new = new_message_ids(count)
-    return new if given is None else [id_ or made for id_, made in zip(given, new, strict=True)]
-
-
 def _is_looked_at(outgoing: OutgoingMessage, store: Store) -> bool:
-    """Whether somebody wants to see, or decide about, each message by itself."""
+    """Return whether receivers of signals, or the rules of the queue, need each message."""
     own = outgoing.exchange is not None or outgoing.message_id is not None or outgoing.dedup_id is not None
     if own or is_watched():
         return True

@@ -1,7 +1,7 @@
-"""What a message carries, as bytes and text, and back: its id, its body, its headers.
+"""Make message ids, write bodies and headers as bytes and text, and read them again.
 
-Bodies are JSON or plain bytes; nothing that could run code when read. Ids are UUIDs of version 7 (RFC 9562), so
-that the index on them grows at one end.
+Bodies are JSON, text or plain bytes; reading them runs no code. Ids are UUIDs of version 7 (RFC 9562), so that the
+index on them grows at one end.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-#: What stands at fixed places, and where it does not.
+#: The fixed bits of an id, and a mask for the others.
 VERSION_AND_VARIANT = 0x7 << 76 | 0x2 << 62
 FREE_BITS = (2**128 - 1) & ~(0xF << 76 | 0x3 << 62)
 
 
-#: What becomes of a random byte where the version, and where the variant stands.
+#: Tables that put the version, and the variant, into a random byte.
 VERSIONED = bytes(byte & 0x0F | 0x70 for byte in range(256))
 VARIED = bytes(byte & 0x3F | 0x80 for byte in range(256))
 
 
 def new_message_ids(count: int) -> list[bytes]:
-    """Return so many new ids at once, 16 bytes each."""
+    """Return so many new ids, 16 bytes each."""
     milliseconds = (time.time_ns() // 1_000_000).to_bytes(6, "big")
     dice = os.urandom(10 * count)
     ids = bytearray(16 * count)
@@ -56,14 +56,14 @@ def new_message_id() -> UUID:
 
 
 def new_uuids(count: int) -> Iterator[UUID]:
-    """Yield so many new ids, made when the first is asked for: one by one, the system would be asked each time."""
+    """Yield so many new ids, made together when the first is needed."""
     yield from map(from_value, map(int.from_bytes, new_message_ids(count)))
 
 
 def from_value(value: int) -> UUID:
-    """Return ``UUID(int=value)`` for a value in range, without its checks: they take as long as all the rest."""
+    """Return ``UUID(int=value)`` without its checks, which take as long as all the rest."""
     made = object.__new__(UUID)
-    # Its own __setattr__ refuses whoever comes: a UUID does not change.
+    # UUID.__setattr__ raises: a UUID does not change.
     object.__setattr__(made, "int", value)
     object.__setattr__(made, "is_safe", SafeUUID.unknown)
     return made
@@ -72,19 +72,18 @@ def from_value(value: int) -> UUID:
 JSON = "application/json"
 BINARY = "application/octet-stream"
 TEXT = "text/plain"
-#: The codecs that a body may be read with. Python has others, of which some take quadratic time.
+#: The codecs by which a body may be read. Some others of Python's take quadratic time.
 CODECS = {"utf_8", "utf_16", "utf_32", "ascii", "latin_1"}
 
 
 def _encoder() -> Callable[[Any], str]:
-    """Return what writes compact JSON, made once: to make an encoder takes as long as to encode a small body.
+    """Return a function that writes compact JSON. A circle ends with a RecursionError.
 
-    The standard library's ``encode`` makes its encoder in C anew for each value. Where there is
-    none (another Python), ``encode`` it is. A circle ends with a RecursionError.
+    The standard library's ``encode`` makes its C encoder anew for each value, which takes as long as a small body.
     """
     ours = DjangoJSONEncoder(separators=(",", ":"), allow_nan=False)
     make: Any = getattr(encoder, "c_make_encoder", None)
-    if make is None:
+    if make is None:  # another Python
         return ours.encode
     pieces = make(None, ours.default, encoder.encode_basestring_ascii, None, ":", ",", False, False, False)
     return lambda value: "".join(pieces(value, 0))
@@ -96,8 +95,8 @@ _encode = _encoder()
 def encode_body(body: Any, content_type: str | None = None) -> tuple[bytes, str]:
     """Return the body as bytes with its content type.
 
-    Bytes stay as they are; everything else becomes JSON, with Django's encoder for dates,
-    decimals and UUIDs. Raises BodyNotSerialisable.
+    Bytes stay as they are; everything else becomes JSON, as Django's encoder writes it. Raises
+    BodyNotSerialisable.
     """
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body), content_type or BINARY
@@ -124,7 +123,7 @@ def encode_json(value: Any, what: str) -> str:
 
 
 def codec_of(content_encoding: str) -> str | None:
-    """Return the codec that reads a body of this encoding; None if no body is read with it."""
+    """Return the codec that reads a body of this encoding; None if none may."""
     if content_encoding == "binary":
         return "utf_8"
     name = normalize_encoding(content_encoding).lower()
@@ -133,7 +132,7 @@ def codec_of(content_encoding: str) -> str | None:
 
 
 def decode_body(body: bytes, content_type: str, content_encoding: str = "utf-8") -> Any:
-    """Return what was published: JSON decoded, text as str, anything else as bytes. Raises CorruptMessage."""
+    """Return JSON decoded, text as str, and anything else as bytes. Raises CorruptMessage."""
     if content_type not in (JSON, TEXT):
         return bytes(body)
     codec = codec_of(content_encoding)
@@ -147,7 +146,7 @@ def decode_body(body: bytes, content_type: str, content_encoding: str = "utf-8")
 
 
 def decode_headers(text: str | None) -> dict[str, Any]:
-    """Return the headers of a row. Raises CorruptMessage when they are not a JSON object."""
+    """Return the headers of a row. Raises CorruptMessage unless they are a JSON object."""
     if not text or text == "{}":
         return {}
     try:

@@ -1,12 +1,8 @@
-"""Following a queue: every message that arrives is shown once, and none is missed.
+"""Follow a queue: show every message that arrives once, and miss none.
 
-Arrival numbers are given before transactions commit, so a lower one may come to light after a
-higher one. The follower therefore keeps a floor, and reads again from there at each look:
-
-    floor ── read again, what was shown is skipped ──> the last number given
-
-The floor rises to a number when everybody who may have been given one up to it has finished, and
-one more look has been taken.
+Arrival numbers are given before transactions commit, so a lower number may appear after a higher one. The follower
+therefore keeps a floor, and reads again from there at each look, skipping what it has shown. The floor rises to a
+number when all transactions that may have been given a number up to it have ended, and after one more look.
 """
 
 from __future__ import annotations
@@ -15,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.consumer.runtime import MARKER_SECONDS, poll_seconds
+from django_mq.delivery.queues import record_of
 from django_mq.notifications.base import Wake, queue_topic
 from django_mq.notifications.registry import notifier
-from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
@@ -31,28 +27,28 @@ PAGE = 200
 
 
 class Follower:
-    """One reader's way along the arrivals of a queue."""
+    """How far one reader has seen the arrivals of a queue."""
 
     def __init__(self, store: Store, queue: str) -> None:
         self._store = store
         self._queue = queue
-        #: Everything up to here was shown.
+        # Everything up to here was shown; and what was shown beyond it.
         self._floor = 0
-        # What was shown beyond the floor.
         self._shown: set[int] = set()
-        # Where the floor may rise to, and who must finish first.
+        # Where the floor may rise to, and the transactions that must end first.
         self._aim: int | None = None
         self._open: frozenset[str] = frozenset()
 
     def look(self) -> Iterator[Browsed]:
-        """Yield what has arrived, and was never shown, in the order of arrival as far as it can be seen."""
+        """Yield what has arrived and was never shown, in the order of arrival as far as it is committed."""
         if self._aim is not None:
             self._open = self._store.unfinished(self._open, after=self._floor, last=self._aim)
         yield from self._unseen()
         if self._aim is not None and not self._open:
-            self._rise(self._aim)
+            self._floor, self._aim = self._aim, None
+            self._shown = {number for number in self._shown if number > self._floor}
         if self._aim is None:
-            # The number first: whoever takes one later gets a later one.
+            # The number first: a transaction that begins later gets a higher one.
             self._aim = self._store.last_arrival()
             self._open = self._store.unfinished(None, after=self._floor, last=self._aim)
 
@@ -65,22 +61,17 @@ class Follower:
                     yield message
             after = page[-1].id
 
-    def _rise(self, floor: int) -> None:
-        self._floor, self._aim = floor, None
-        self._shown = {number for number in self._shown if number > floor}
-
 
 def follow(queue: str, *, using: str | None = None) -> Iterator[Browsed]:
-    """Yield what is in the queue and whatever arrives, each once, without end. Raises UnknownQueue and StoreError.
+    """Yield the messages of the queue and those that arrive, once each, without end.
 
-    It has a connection of its own, until it is closed.
+    It has a connection of its own until it is closed. Raises UnknownQueue and StoreError.
     """
     store = private_store(using or conf.load().DATABASE)
     wake = Wake()
     listener = notifier().listen(wake)
     try:
-        if store.queue(queue) is None:
-            raise no_such_queue(queue)
+        record_of(store, queue)
         listener.subscribe([queue_topic(queue)])
         follower = Follower(store, queue)
         while True:

@@ -1,7 +1,6 @@
-"""Many messages from JSON lines: each line is a body, or an object with the arguments of ``publish``.
+"""Publish JSON lines: each line is a body, or an object with the arguments of ``publish``.
 
-A file may be longer than memory, so it is published batch by batch, each in a transaction
-of its own; a line that cannot be published stops there, and says where there is.
+A file may be larger than memory: each batch has a transaction of its own. Publishing stops at a wrong line.
 """
 
 from __future__ import annotations
@@ -20,17 +19,16 @@ if TYPE_CHECKING:
 
 #: Messages published by one transaction.
 BATCH = 1000
-#: The names that such an object may have.
+#: The arguments that a line may give, and those of them that are times.
 FIELDS = frozenset(field.name for field in fields(OutgoingMessage))
-#: Among them, times.
 TIMES = ("deliver_at", "expires_at")
 
 
 def publish_lines(lines: Iterable[bytes], template: OutgoingMessage, *, whole: bool = False, using: str) -> int:
     """Publish a message for each line that is not blank, in order; return how many.
 
-    ``template`` holds what the lines do not give. A line is a body; with ``whole`` it is an object.
-    Raises PublishingStopped, having published every batch before the line it names, or before it was interrupted.
+    ``template`` holds the arguments that the lines do not give. A line is a body, or with ``whole`` an object.
+    Raises PublishingStopped at a wrong line, or if interrupted: earlier batches are published.
     """
     published = 0
     try:
@@ -71,7 +69,7 @@ def _read(
 
 
 def _where(batch: Sequence[tuple[int, OutgoingMessage]]) -> str:
-    """Name the line that is at fault, or, where no line is by itself, those that went together."""
+    """Name the wrong line, or all lines of the batch if each alone is right."""
     for number, outgoing in batch:
         try:
             check(outgoing)

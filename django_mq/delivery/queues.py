@@ -1,4 +1,4 @@
-"""Queues: created when the settings or a caller ask, paused and resumed."""
+"""Create, find, pause and resume queues."""
 
 from __future__ import annotations
 
@@ -10,21 +10,29 @@ from django_mq import conf, signals
 from django_mq.delivery import hints, validation
 from django_mq.engine.options import QueueOptions
 from django_mq.errors import ConfigurationError, InvalidMessage
+from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django_mq.stores.base import Store
+    from django_mq.stores.records import QueueRecord
+
+
+def record_of(store: Store, name: str) -> QueueRecord:
+    """Return the record of a queue. Raises UnknownQueue."""
+    record = store.queue(name)
+    if record is None:
+        raise no_such_queue(name)
+    return record
 
 
 def declare(store: Store, name: str, rules: Mapping[str, Any] | None = None) -> bool:
-    """Create the queue with the options its settings give, or with the defaults; True if it was created.
+    """Create the queue, with the options of the settings or the defaults; return whether it is new.
 
-    ``rules`` are options that whoever asks for it has a say in. Raises ConfigurationError if they
-    cannot be, and InvalidMessage for a name that no queue can have.
-
-    Its dead-letter and expiry queues are created first, so that nothing on its way there finds them missing.
+    ``rules`` are options that replace these. The queue's dead-letter and expiry queues are created first. Raises
+    ConfigurationError for impossible options, and InvalidMessage for a name that no queue can have.
     """
     return _declare(store, name, {name}, rules)
 
@@ -53,23 +61,19 @@ def declare_all(store: Store) -> list[str]:
 
 
 def may_declare(name: str) -> bool:
-    """Whether a native publish may bring this queue into being."""
+    """Return whether a native publish may create this queue."""
     settings = conf.load()
-    return settings.AUTO_DECLARE or name in _declared_names(settings)
-
-
-def _declared_names(settings: conf.Settings) -> set[str]:
-    links = [(queue.dead_letter_queue, queue.expiry_queue) for queue in settings.QUEUES.values()]
-    return set(settings.QUEUES) | {name for names in links for name in names if name}
-
-
-# A queue stops, and goes on: the row says so, then the listeners are told.
+    return (
+        settings.AUTO_DECLARE
+        or name in settings.QUEUES
+        or any(name in (queue.dead_letter_queue, queue.expiry_queue) for queue in settings.QUEUES.values())
+    )
 
 
 def pause(queue: str, *, reason: str = "", seconds: float | None = None, using: str | None = None) -> None:
-    """Deliver nothing from the queue, for so long or until ``resume``; publishing goes on.
+    """Deliver nothing from the queue for so many seconds, or until ``resume``; publishing goes on.
 
-    Raises UnknownQueue, and InvalidMessage for a time or a reason that is none.
+    Raises UnknownQueue, and InvalidMessage for a wrong time or reason.
     """
     queue = validation.existing(queue)
     if not isinstance(reason, str):
@@ -84,7 +88,7 @@ def pause(queue: str, *, reason: str = "", seconds: float | None = None, using: 
 
 
 def resume(queue: str, *, using: str | None = None) -> None:
-    """Deliver again, at once. Raises UnknownQueue."""
+    """Deliver from the queue again. Raises UnknownQueue."""
     queue = validation.existing(queue)
     alias = using or conf.load().DATABASE
     store = shared_store(alias)

@@ -1,4 +1,4 @@
-"""The checks of every door: a clear error that names what to do, before anything is written."""
+"""Check what a caller gives, before anything is written. The errors say what to do."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name
 from django_mq.engine.options import LONGEST_SECONDS
 from django_mq.errors import BodyTooLarge, InvalidMessage, UnknownQueue
 
-#: Longest type, correlation id and group key, in characters; the columns' length.
+#: Longest type, correlation id and group key, in characters: the length of the columns.
 TEXT_LENGTH = 255
-#: Times before and after these are not taken: in some time zone they are beyond the calendar.
+#: Earliest and latest time: beyond these, some time zone has no date.
 EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
-#: How JSON spells a null character or a surrogate; whole pairs of those are fine.
+#: A null character or a surrogate in JSON. Pairs of surrogates are allowed.
 UNSTORABLE_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def plain(value: Any) -> Any:
-    """Return a text as nothing but a text: a member of an enumeration is written otherwise by some drivers."""
+    """Return a text as a plain str: some drivers write a member of an enumeration in another way."""
     return str.__str__(value) if type(value) is not str and isinstance(value, str) else value
 
 
 def check_target(queue: Any, exchange: Any) -> str:
-    """Return the name of the queue, or of the exchange, that a message goes to: to one of them."""
+    """Return the name of the queue, or of the exchange, to which a message goes."""
     target = exchange if exchange is not None else queue
     if not isinstance(target, str) or not target:
         raise InvalidMessage("Name the queue to publish to, or an exchange.")
@@ -48,7 +48,7 @@ def queue_name(value: Any) -> str:
 
 
 def existing(queue: Any) -> str:
-    """Return the name of a queue that somebody asks for. Raises UnknownQueue for what is no queue's name."""
+    """Return the name of a queue that should exist. Raises UnknownQueue if no queue can have it."""
     if not is_name(queue):
         raise UnknownQueue(f"There is no queue {queue!r}: {WHAT_A_NAME_IS}.", queue=str(queue))
     name: str = plain(queue)
@@ -93,7 +93,7 @@ def seconds(value: Any, name: str) -> float:
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidMessage(f"{name} must be a timedelta or a number of seconds, not {value!r}.")
-    # The upper bound keeps sums with the clock inside what databases can store.
+    # Databases can store the sum with the current time.
     if not 0 <= value < LONGEST_SECONDS:
         raise InvalidMessage(f"{name} is {value}; use 0 or more seconds, less than a century.")
     return float(value)
@@ -119,7 +119,7 @@ def message_id(value: Any) -> UUID | None:
 
 
 def text(value: Any, name: str, *, limit: int = TEXT_LENGTH) -> str:
-    """Return a short text that every database can store; None becomes empty."""
+    """Return a short text that every database can store; empty for None."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -141,18 +141,18 @@ def _check_storable(value: str, name: str) -> None:
 
 
 def check_json(encoded: str, what: str) -> None:
-    """Refuse what JSON can spell and a database's JSON column cannot hold."""
+    """Refuse null characters and halves of surrogate pairs, which JSON columns cannot store."""
     if may_be_unstorable(encoded):
         _check_storable(_joined(json.loads(encoded)), what)
 
 
 def may_be_unstorable(encoded: str) -> bool:
-    """Whether JSON in ASCII spells a null or a surrogate: quick where it does not."""
+    """Return whether JSON in ASCII has a null character or a surrogate."""
     return "\\u" in encoded and UNSTORABLE_ESCAPE.search(encoded) is not None
 
 
 def _joined(value: Any) -> str:
-    """Return all texts inside a JSON value, one after the other."""
+    """Return all texts of a JSON value, joined."""
     if isinstance(value, dict):
         return "\n".join([*value, *map(_joined, value.values())])
     if isinstance(value, list):
@@ -170,14 +170,8 @@ def check_size(encoded: bytes | str, what: str = "body") -> None:
         )
 
 
-# A time written as text: one rule for command lines and files of lines.
-
-
 def read_time(text: str, name: str) -> datetime:
-    """Return the time in UTC; without an offset it is in the site's time zone, as in the forms of the admin.
-
-    A time that has passed is as good as any: it means at once. Raises InvalidMessage, which names ``name``.
-    """
+    """Return the time in UTC; without an offset it is in the site's time zone. Raises InvalidMessage."""
     try:
         time = parse_datetime(text)
     except ValueError as error:

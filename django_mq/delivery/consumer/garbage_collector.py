@@ -1,8 +1,7 @@
-"""A worker's process and Python's collector of cycles.
+"""Let Python's garbage collector run less often in a worker.
 
-Claimed messages are thousands of small objects that live for a moment and form no cycles. By
-default the collector begins every few hundred of them, and every so often looks at everything that
-the process has imported as well.
+Claimed messages are thousands of small objects that live for a moment and form no cycles. By default the collector
+runs after every few hundred objects, and at times over everything that the process has imported.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ NEW_OBJECTS = 20_000
 
 
 def spare_the_collector() -> None:
-    """Let the collector begin less often, and leave out what is there already.
+    """Let the collector run less often, and skip the objects that exist now.
 
-    For a process that does nothing but work on messages, once it has imported what it needs. Cycles
-    are collected as before, only later; a larger number that the project has set stays.
+    Call this in a process that only works on messages, once it has imported what it needs. A higher threshold that
+    the project has set stays.
     """
     gc.collect()
     gc.freeze()

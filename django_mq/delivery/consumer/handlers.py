@@ -1,6 +1,6 @@
-"""Handlers: the users' functions, each a consumer of one queue; what can be one, and what it is given.
+"""Handlers: the users' functions that consume queues, and the messages that they are given.
 
-A worker without Celery neither runs messages of Celery tasks nor judges them, wherever they lie.
+A worker without Celery neither runs nor settles the messages of Celery tasks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PRIORITIES = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
-    """A registered function and how it wants to be fed."""
+    """A registered function and the options of its decorator."""
 
     queue: str
     function: Callable[[ReceivedMessage], Any]
@@ -48,12 +48,12 @@ class Handler:
     time_limit_seconds: float | None
     transactional: bool = False
     priority: int = 0
-    #: Whether the queue may have other handlers, too.
+    #: Whether the queue may have other handlers.
     shared: bool = False
 
     @property
     def name(self) -> str:
-        """The function's dotted name, as shown to the operator."""
+        """The function's dotted name, for the operator."""
         return ".".join(_place_of(self.function))
 
     def credit_with(self, threads: int) -> int:
@@ -75,28 +75,24 @@ def consumer(
 ) -> Callable[[Callable[[ReceivedMessage], Any]], Callable[[ReceivedMessage], Any]]:
     """Make a function a handler of a queue; put it into an app's ``consumers.py``.
 
-    It is called with one message, in some thread. Returning accepts the message; raising
-    counts a failed attempt, which is repeated after the queue's backoff until its maximum
-    is reached; ``errors.Reject``, ``Release`` and ``Retry`` choose an outcome. ``credit``
-    is how many messages one worker holds for it at a time: by default four for each of the worker's threads, and
-    at least 20. A call that exceeds
-    ``time_limit_seconds`` counts as failed; its thread is given up, since Python cannot
-    stop it.
+    It is called with one message, in some thread. Returning accepts the message. Raising counts a failed
+    attempt, which is repeated after the queue's backoff up to its maximum; ``errors.Reject``, ``Release`` and
+    ``Retry`` choose an outcome. ``credit`` is how many messages one worker holds for the handler at a time: by
+    default four for each of the worker's threads, and at least 20. A call that exceeds ``time_limit_seconds``
+    counts as failed; its thread is given up, since Python cannot stop it.
 
-    With ``transactional``, the call runs in a transaction on the queues' own database, which
-    also accepts the message: what the handler writes there and its acknowledgement exist
-    together or not at all, so each effect happens exactly once. If the message was given
-    to another worker meanwhile, everything is rolled back.
+    With ``transactional``, the call runs in a transaction on the queues' database, which also accepts the
+    message: the handler's writes there and the acknowledgement commit together or not at all, so each effect
+    happens exactly once. If another worker has the message by then, everything is rolled back.
 
-    Where several workers consume the queue, one whose handler has a higher ``priority`` is
-    served first, as long as it has credit; the others get what it has no credit for.
+    Workers whose handler has a higher ``priority`` are served first, as long as they have credit.
 
-    A queue has one handler, unless each of its handlers is ``shared``: then each message goes to
-    one of them, by priority, and to those of equal priority in turn. ``mq_worker`` runs them.
+    A queue has one handler, unless each of its handlers is ``shared``: then each message goes to one of them, by
+    priority, and to those of equal priority in turn. Only ``mq_worker`` runs shared handlers.
 
-    Raises ConfigurationError for options that make no sense, for a second handler of the same
-    queue that is not shared, and for a function that does not run when it is called with one message: a coroutine
-    function, a generator function, one that takes another number of arguments.
+    Raises ConfigurationError for impossible options, for a second handler of the queue that is not shared, and
+    for a function that does not run when it is called with one message, such as a coroutine function or a
+    generator.
     """
     if not is_name(queue):
         raise ConfigurationError(f"@consumer wants the name of a queue, as in @consumer('orders'), not {queue!r}.")
@@ -139,31 +135,33 @@ def consumer(
 def check_transactions(handlers: Iterable[Handler], alias: str) -> None:
     """Raise ConfigurationError for a transactional handler where Django commits no transactions."""
     for handler in handlers:
-        if handler.transactional and alias != MEMORY and not connections[alias].settings_dict["AUTOCOMMIT"]:
-            raise ConfigurationError(
-                f"{handler.name} is transactional, but AUTOCOMMIT is False in DATABASES[{alias!r}], and Django"
-                " would not commit its transaction; leave AUTOCOMMIT out."
-            )
-        if handler.transactional and alias == MEMORY:
+        if not handler.transactional:
+            continue
+        if alias == MEMORY:
             raise ConfigurationError(
                 f"{handler.name} is transactional, but its queue is in memory, where there are no transactions;"
                 " use a database."
             )
+        if not connections[alias].settings_dict["AUTOCOMMIT"]:
+            raise ConfigurationError(
+                f"{handler.name} is transactional, but AUTOCOMMIT is False in DATABASES[{alias!r}], and Django"
+                " would not commit its transaction; leave AUTOCOMMIT out."
+            )
 
 
 def _same(known: Callable[..., Any], function: Callable[..., Any]) -> bool:
-    """A module that is imported twice registers the same function again."""
+    """Return whether both are one function: a module that is imported twice registers its handlers again."""
     return known is function or (_place_of(known) == _place_of(function) and hasattr(known, "__qualname__"))
 
 
 def _place_of(function: Callable[..., Any]) -> tuple[str, str]:
-    """Return where the function stands; a partial or a callable object stands where its class does."""
+    """Return the module and name of a function; those of its class for a partial or a callable object."""
     named = function if hasattr(function, "__qualname__") else type(function)
     return named.__module__, named.__qualname__
 
 
 def discover() -> dict[str, list[Handler]]:
-    """Import every installed app's ``consumers`` module and return the handlers by queue."""
+    """Import the ``consumers`` module of every installed app; return the handlers by queue."""
     autodiscover_modules("consumers")
     return {queue: list(handlers) for queue, handlers in _handlers.items()}
 
@@ -181,7 +179,7 @@ def sole_handlers() -> dict[str, Handler]:
 
 
 def handler_of(queue: str) -> Handler:
-    """Return the handler of a queue, the first one where it has several. Raises NoHandler."""
+    """Return the first handler of a queue. Raises NoHandler."""
     try:
         return _handlers[queue][0]
     except KeyError:
@@ -189,11 +187,11 @@ def handler_of(queue: str) -> Handler:
 
 
 def forget(queue: str) -> None:
-    """Take the handlers of a queue back; for tests."""
+    """Remove the handlers of a queue; for tests."""
     _handlers.pop(queue, None)
 
 
-#: Functions whose call returns before their body has run, with the word for them.
+#: Functions whose call returns before their body has run, and their names.
 NOT_RUN_BY_A_CALL = (
     (iscoroutinefunction, "a coroutine function"),
     (inspect.isasyncgenfunction, "an asynchronous generator function"),
@@ -202,7 +200,7 @@ NOT_RUN_BY_A_CALL = (
 
 
 def unfit(function: Any) -> str | None:
-    """Return why a callable cannot be a handler, as the end of a sentence; None if it can."""
+    """Return why this cannot be a handler, as the end of a sentence; None if it can."""
     if not callable(function):
         return "cannot be called; decorate a function"
     for is_such, word in NOT_RUN_BY_A_CALL:
@@ -214,18 +212,18 @@ def unfit(function: Any) -> str | None:
 
 
 def check_run(result: Any) -> None:
-    """Raise HandlerNotRun if what a handler has returned shows that its work is still to be run."""
+    """Raise HandlerNotRun if a handler has returned work that is still to be run."""
     if not (inspect.isawaitable(result) or isinstance(result, Generator | AsyncGenerator)):
         return
     if inspect.iscoroutine(result):
-        result.close()  # otherwise Python warns of it wherever the garbage is collected
+        result.close()  # otherwise Python warns that it was never awaited
     raise HandlerNotRun(
         f"The handler returned a {type(result).__name__}, so its work did not run; run the work in the handler."
     )
 
 
 def _call_of(function: Any) -> Any:
-    """Return the ``__call__`` of a callable object, also of one inside of partials."""
+    """Return the ``__call__`` of a callable object, which may be inside partials."""
     while isinstance(function, partial):
         function = function.func
     return None if isinstance(function, type) else getattr(type(function), "__call__", None)  # noqa: B004 - not whether, but which
@@ -233,7 +231,7 @@ def _call_of(function: Any) -> Any:
 
 def _takes_one(function: Callable[..., Any]) -> bool:
     try:
-        # A wrapper is called with its own arguments, not with those that it gives to the wrapped function.
+        # The arguments of a wrapper count, not those of the wrapped function.
         inspect.signature(function, follow_wrapped=False).bind(None)
     except ValueError:
         return True  # some built-in callables have no signature
@@ -242,7 +240,7 @@ def _takes_one(function: Callable[..., Any]) -> bool:
     return True
 
 
-#: Stands for a body that nobody has asked for; None is a body like any other.
+#: Stands for a body that is not decoded yet; None is a body.
 UNREAD = object()
 
 
@@ -257,9 +255,9 @@ class ReceivedMessage:
         self.queue: str = claimed.queue_name
         #: 0 to 9, 9 first.
         self.priority: int = claimed.priority
-        #: 1 for the first delivery; what was given back unstarted is not counted.
+        #: 1 for the first; a delivery that was given back before it began is not counted.
         self.attempt: int = claimed.attempts + 1
-        #: Whether somebody was given it before.
+        #: Whether it was delivered before.
         self.redelivered: bool = claimed.redelivered
         self.type: str = claimed.type
         self.correlation_id: str | None = claimed.correlation_id
@@ -269,7 +267,7 @@ class ReceivedMessage:
 
     @property
     def body(self) -> Any:
-        """What was published: decoded JSON or text, or bytes."""
+        """The body that was published: decoded JSON or text, or bytes."""
         if self._body is UNREAD:
             claimed = self._claimed
             self._body = decode_body(claimed.body, claimed.content_type, claimed.content_encoding)
@@ -287,21 +285,21 @@ class ReceivedMessage:
 
 
 TASK = "task"
-#: Headers that Celery's second protocol gives to every task. Other publishers may use one or two of the names.
+#: The headers of every task in Celery's second protocol. Other publishers may use one or two of them.
 TASK_HEADERS = frozenset({"lang", TASK, "retries", "timelimit"})
-#: A worker that cannot run a task leaves it to others for as long as the task is old, within these bounds.
+#: Bounds of the delay with which a worker leaves a task to others: the age of the task.
 SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=5)
 
 
 def is_task(headers: Mapping[str, Any]) -> bool:
-    """Return whether headers are those of a Celery task, its id aside."""
+    """Return whether these are the headers of a Celery task."""
     return headers.keys() >= TASK_HEADERS
 
 
 def carries_task(claimed: Claimed) -> bool:
-    """Return whether a message is a Celery task's; False for one whose headers cannot be read."""
+    """Return whether a message is a Celery task; False if its headers cannot be read."""
     if f'"{TASK}"' not in (claimed.headers or ""):
-        return False  # nearly every native message: its headers need not be decoded here
+        return False  # nearly every native message, without decoding its headers
     try:
         return is_task(decode_headers(claimed.headers))
     except CorruptMessage:
@@ -309,11 +307,11 @@ def carries_task(claimed: Claimed) -> bool:
 
 
 def is_over(claimed: Claimed) -> bool:
-    """Whether a message has expired and is not to be handled; a Celery task is, for its worker to revoke it."""
+    """Return whether a message has expired. A Celery task never has: Celery revokes it."""
     return claimed.expired and not carries_task(claimed)
 
 
 def pause_seconds(claimed: Claimed, now: datetime) -> float:
-    """Return for how long to leave a task to other workers: twice as long each time, so that many cost little."""
+    """Return for how long to leave a task to other workers: about twice as long each time."""
     age = now - claimed.published_at
     return min(max(age, SHORTEST_PAUSE), LONGEST_PAUSE).total_seconds()

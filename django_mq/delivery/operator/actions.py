@@ -1,7 +1,7 @@
-"""What an operator does to single messages: the store does it, then the consumers it may concern are woken.
+"""What an operator does to selected messages: the store changes them, then the queues' consumers are woken.
 
-An action leaves messages alone that are in another state than it is for. Every function returns how many messages
-it changed, and raises MQError.
+Messages in another state than the action is for stay unchanged. Every function returns how many messages it
+changed, and raises MQError.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Messages changed by one statement, so that no transaction grows with the selection.
 CHUNK = 1000
 
-#: The states that each action is for. A letter of another queue stands ready in the dead-letter queue.
+#: The states that each action is for. In a dead-letter queue, the dead letters of other queues are ready.
 STATES: Mapping[str, frozenset[State]] = {
     "retry": frozenset({READY, DEAD}),
     "deliver_now": frozenset({SCHEDULED}),
@@ -38,7 +38,7 @@ STATES: Mapping[str, frozenset[State]] = {
 
 
 class Row(NamedTuple):
-    """As much of a message as an action needs."""
+    """What an action needs of a message."""
 
     id: int
     message_id: UUID
@@ -53,27 +53,27 @@ COLUMNS = ("pk", "message_id", "queue__name", "state", "level", "place")
 
 
 def rows_of(found: QuerySet[Any]) -> list[Row]:
-    """Return as much of these messages as an action needs, in their order."""
+    """Return what an action needs of these messages, in their order."""
     return [Row(*row) for row in found.values_list(*COLUMNS)]
 
 
 def in_delivery_order(rows: Iterable[Row]) -> list[Row]:
-    """Return them in the order in which one queue would deliver them."""
+    """Return the rows in the order in which one queue would deliver them."""
     return sorted(rows, key=lambda row: order_of(row.level, row.place, row.id))
 
 
 def release(rows: Sequence[Row], *, using: str) -> int:
-    """Take claimed messages from their workers; what these report later is ignored."""
+    """Take claimed messages from their workers, whose later settlements are void."""
     return _changed(shared_store(using).release_held, rows, wake=_queues(rows), using=using)
 
 
 def move(rows: Sequence[Row], target: str, *, using: str) -> int:
-    """Move messages that nobody holds to the tail of another queue; their attempts start again."""
+    """Move messages that no worker holds to the tail of another queue; their attempts restart."""
     return _changed(partial(shared_store(using).move, target=target), rows, wake=[target], using=using)
 
 
 def cancel(rows: Sequence[Row], *, using: str) -> int:
-    """Remove messages that nobody holds."""
+    """Remove messages that no worker holds."""
     return _changed(shared_store(using).cancel, rows, wake=(), using=using)
 
 
@@ -83,7 +83,7 @@ def deliver_now(rows: Sequence[Row], *, using: str) -> int:
 
 
 def reschedule(rows: Sequence[Row], deliver_at: datetime, *, using: str) -> int:
-    """Give scheduled or ready messages another time; one that has passed means at once."""
+    """Give scheduled or ready messages another time of delivery; a past one means at once."""
     act = partial(shared_store(using).reschedule, deliver_at=deliver_at)
     return _changed(act, rows, wake=_queues(rows), using=using)
 
@@ -95,7 +95,7 @@ def prioritise(rows: Sequence[Row], priority: int, *, using: str) -> int:
 
 
 def retry(rows: Sequence[Row], *, using: str) -> int:
-    """Make dead messages ready in their old place, and send those of dead-letter queues where they came from."""
+    """Make dead messages ready in their old place, and send those of dead-letter queues back to their origin."""
     return redrives.send_back([row.id for row in rows], using=using).total
 
 

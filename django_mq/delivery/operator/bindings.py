@@ -1,28 +1,23 @@
-"""Bindings made and undone by an operator: checked as the admin's form checks them."""
+"""Bind queues to exchanges, with the checks of the admin's form."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from django_mq.engine.names import NAME_LENGTH, is_name, is_storable
 from django_mq.errors import ConfigurationError
 from django_mq.models import Binding
 from django_mq.stores.registry import shared_store
 
-if TYPE_CHECKING:
-    from django_mq.stores.base import Store
-
 TYPES = tuple(Binding.ExchangeType.values)
 
 
 def bind(exchange: str, queue: str, *, exchange_type: str | None = None, pattern: str = "", using: str) -> bool:
-    """Bind a queue to an exchange; return whether that is new. Without a type it is the exchange's own, or direct.
+    """Bind a queue to an exchange; return whether that is new. The type is by default the exchange's, or direct.
 
-    Raises UnknownQueue, and ConfigurationError for a name that cannot be stored or a second type.
+    Raises UnknownQueue, and ConfigurationError for a name that cannot be stored or another type.
     """
     store = shared_store(using)
     with store.transaction():
-        known = _type_of(store, exchange)
+        known = next((kind for kind, _, _ in store.bindings(exchange)), None)
         given = exchange_type or known or "direct"
         _check(exchange, given, known, pattern)
         pattern = "" if given == Binding.ExchangeType.FANOUT else pattern
@@ -32,18 +27,14 @@ def bind(exchange: str, queue: str, *, exchange_type: str | None = None, pattern
 
 
 def unbind(exchange: str, queue: str, *, pattern: str = "", using: str) -> bool:
-    """Remove a binding; return whether there was one."""
+    """Remove a binding; return whether it existed."""
     return shared_store(using).unbind(exchange=exchange, pattern=pattern, queue=queue)
 
 
 def is_bound(exchange: str, queue: str, *, pattern: str = "", using: str) -> bool:
-    """Return whether there is this binding."""
+    """Return whether this binding exists."""
     bound = shared_store(using).bindings(exchange)
     return any((has, name) == (pattern, queue) for _, has, name in bound)
-
-
-def _type_of(store: Store, exchange: str) -> str | None:
-    return next((kind for kind, _, _ in store.bindings(exchange)), None)
 
 
 def _check(exchange: str, given: str, known: str | None, pattern: str) -> None:

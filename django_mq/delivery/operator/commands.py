@@ -1,4 +1,4 @@
-"""A worker is told what to do: its session's row says so, then a hint makes it renew at once and read it."""
+"""Send a command to a worker: write it into the session's row, then hint, so that the worker reads it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from django_mq.engine.worker_mode import WorkerMode
 
-#: Most credit that can be given.
+#: The largest credit.
 MOST_CREDIT = 1_000_000
 
 
 def send_command(
     session_id: int, *, mode: WorkerMode | None = None, credit: int | None = None, using: str | None = None
 ) -> bool:
-    """Tell a worker session to work, to be quiet or to stop, or give each of its consumers this credit.
+    """Tell a session to work, to be quiet or to stop, or give each of its consumers this credit, 0 for their own.
 
-    ``credit`` 0 gives them their own again. It follows at once where hints reach it, otherwise with its next
-    heartbeat, and as long as the session lasts. Returns whether there is such a session. Raises OutOfRange.
+    The worker follows at once if hints reach it, otherwise with its next heartbeat, as long as the session lasts.
+    Return whether there is such a session. Raises OutOfRange.
     """
     if credit is not None and not 0 <= credit <= MOST_CREDIT:
         raise OutOfRange(f"The credit is {credit}; give 0 to {MOST_CREDIT:,}, 0 for the consumers' own.")

@@ -1,4 +1,4 @@
-"""Many messages from one queue to another, batch by batch, so that no transaction grows with the backlog."""
+"""Move many messages from one queue to another, in batches: no transaction grows with the backlog."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from django_mq import conf
 from django_mq.delivery.hints import hint
+from django_mq.delivery.queues import record_of
 from django_mq.engine.states import State
 from django_mq.errors import InvalidMessage, QueueFull
 from django_mq.models import Message
-from django_mq.stores.errors import no_such_queue
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: Messages moved by one transaction.
 BATCH = 500
-#: The order in which messages leave: that of delivery, as far as an index serves it.
+#: The order of a move: that of delivery, as far as an index serves it.
 ORDER = {
     State.READY: ("-level", "place", "id"),
     State.SCHEDULED: ("deliver_at", "id"),
@@ -28,11 +28,11 @@ ORDER = {
 def move_all(
     source: str, target: str, *, state: State = State.DEAD, limit: int | None = None, using: str | None = None
 ) -> int:
-    """Move the messages of one state, at most ``limit``, to the tail of another queue; return how many went.
+    """Move the messages of one state, at most ``limit``, to the tail of another queue; return how many were moved.
 
-    Messages that arrive meanwhile stay; so do those that are in the target already.
-    So do those that find no room in the target. Raises UnknownQueue, QueueClosed, QueueFull if there is no
-    room at all, and InvalidMessage when both are one queue.
+    Messages that arrive meanwhile stay, and so do duplicates of the target's, and those for which the target has
+    no capacity. Raises UnknownQueue, QueueClosed, QueueFull if none can be moved, and InvalidMessage for one
+    queue.
     """
     alias = using or conf.load().DATABASE
     waiting = _messages(source, target, state, alias)
@@ -53,14 +53,14 @@ def move_all(
             raise
         moved += changed
         if changed < len(ids):
-            # Duplicates of the target's, or taken by somebody meanwhile: they must not be tried for ever.
+            # Duplicates of the target's, or claimed meanwhile: not tried again.
             stayed.update(waiting.filter(id__in=ids).values_list("id", flat=True))
         hint([target], using=alias)
     return moved
 
 
 def count_movable(source: str, target: str, *, state: State, limit: int, using: str | None = None) -> int:
-    """Return how many messages ``move_all`` would try, counting up to ``limit``. Raises as it does."""
+    """Return how many messages ``move_all`` would try, counting up to ``limit``. Raises as ``move_all`` does."""
     alias = using or conf.load().DATABASE
     return _messages(source, target, state, alias)[:limit].count()
 
@@ -69,9 +69,5 @@ def _messages(source: str, target: str, state: State, alias: str) -> QuerySet[Me
     if source == target:
         raise InvalidMessage(f"Queue {source!r} is both source and target.")
     store = shared_store(alias)
-    if store.queue(target) is None:
-        raise no_such_queue(target)
-    record = store.queue(source)
-    if record is None:
-        raise no_such_queue(source)
-    return Message.objects.using(alias).filter(queue_id=record.id, state=state.value)
+    record_of(store, target)
+    return Message.objects.using(alias).filter(queue_id=record_of(store, source).id, state=state.value)

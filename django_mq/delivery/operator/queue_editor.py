@@ -1,4 +1,4 @@
-"""Queues created and edited by an operator: every option is checked before anything is written."""
+"""Create queues and change their options, checking every option before anything is written."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: What an operator may set: the options of a declared queue, and whether it takes messages.
+#: What an operator may set: the options of a queue, and whether it refuses new messages.
 EDITABLE = (*OPTIONS, "closed")
 
 
 def create_queue(name: str, options: Mapping[str, Any], *, using: str) -> None:
-    """Create a queue. Raises ConfigurationError, also when the name is taken, and UnknownQueue."""
+    """Create a queue. Raises ConfigurationError, also if the queue exists, and UnknownQueue."""
     store = shared_store(using)
     given = asdict(QueueOptions()) | {key: value for key, value in options.items() if key != "closed"}
     _check(Queue(name=name), options, using=using)
@@ -36,7 +36,7 @@ def create_queue(name: str, options: Mapping[str, Any], *, using: str) -> None:
 def edit_queue(name: str, changes: Mapping[str, Any], *, using: str) -> None:
     """Change options of a queue. Raises UnknownQueue and ConfigurationError.
 
-    Running workers notice within a few seconds. Messages that are there keep their level.
+    Running workers notice within a few seconds. Messages in the queue keep their level.
     """
     if not changes:
         raise ConfigurationError("Name at least one option to change.")
@@ -56,7 +56,7 @@ def queue_named(name: str, *, using: str) -> Queue:
 
 
 def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]:
-    """Apply the changes to the row and check the whole of it; return the changed columns."""
+    """Apply the changes to the row and check it; return the changed columns."""
     unknown = sorted(set(changes) - set(EDITABLE))
     if unknown:
         raise ConfigurationError(f"Unknown options: {', '.join(unknown)}.")
@@ -65,19 +65,18 @@ def _check(queue: Queue, changes: Mapping[str, Any], *, using: str) -> list[str]
             setattr(queue, option, None if value is None else queue_named(value, using=using))
         else:
             setattr(queue, option, value)
-    # As given: a queue reads an option without a column that cannot be as the default.
+    # The values as given: the row would read an impossible option without a column as its default.
     settings = replace(queue.options, **{name: value for name, value in changes.items() if name in OPTIONS})
-    # What is out of range is not asked whether it makes sense as well.
     problems = [*settings.problems(), *_broken_columns(queue), *_lead_back(queue, using=using)]
     problems = problems or list(settings.contradictions())
     if problems:
         raise ConfigurationError("; ".join(problems) + ".")
-    queue.counted_at = None  # limits may be new: what was known of the room is not
+    queue.counted_at = None  # with new limits, the messages are counted again
     return [*changes, "counted_at"]
 
 
 def _broken_columns(queue: Queue) -> list[str]:
-    """Return what the model says of columns that are no options. The store says whether the name is taken."""
+    """Return the model's errors for columns that are no options."""
     try:
         queue.full_clean(exclude=set(OPTIONS), validate_unique=False, validate_constraints=False)
     except ValidationError as error:
@@ -87,7 +86,7 @@ def _broken_columns(queue: Queue) -> list[str]:
 
 
 def _lead_back(queue: Queue, *, using: str) -> list[str]:
-    """Refuse a chain of dead-letter queues that leads back: dead letters would travel for ever."""
+    """Return what is wrong if a chain of dead-letter queues leads back to the queue."""
     if queue.expiry_queue is not None and queue.expiry_queue.name == queue.name:
         return ["it cannot be its own expiry queue"]
     target = queue.dead_letter_queue
@@ -97,16 +96,13 @@ def _lead_back(queue: Queue, *, using: str) -> list[str]:
 
 
 def stop_operation(pk: int, *, using: str) -> bool:
-    """Stop an operation in the background after the batch that runs; return whether it was running."""
+    """Stop a background operation after its current batch; return whether it was running."""
     running = Operation.objects.using(using).filter(pk=pk, status=Operation.Status.RUNNING)
     return bool(running.update(status=Operation.Status.STOPPED, runner=None))
 
 
 def leads_back(name: str, target: str | None, *, using: str) -> bool:
-    """Return whether dead letters of a queue, if they went to ``target``, would come back to it.
-
-    A circle that is there already and does not pass through the queue is not its business.
-    """
+    """Return whether dead letters of a queue, if they went to ``target``, would come back to it."""
     linked = Queue.objects.using(using).exclude(dead_letter_queue=None)
     following = dict(linked.values_list("name", "dead_letter_queue__name"))
     seen: set[str] = set()

@@ -1,7 +1,7 @@
-"""Dead letters go back to the queues they came from, batch by batch.
+"""Send dead letters back to the queues they came from, in batches.
 
-A dead letter stands in its own queue as ``dead``, or in a dead-letter queue with its origin
-in the header ``x-origin-queue``. Both are meant here.
+A dead letter is a dead message in its own queue, or a ready one in a dead-letter queue, with its origin in the
+header ``x-origin-queue``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from django.db.models.fields.json import KeyTextTransform
 
 from django_mq import conf
 from django_mq.delivery.hints import hint
+from django_mq.delivery.queues import record_of
 from django_mq.engine.afterlife import ORIGIN_QUEUE
 from django_mq.engine.states import State
 from django_mq.errors import QueueClosed, QueueFull, UnknownQueue
 from django_mq.models import Message
 from django_mq.models.message import ReadableHeaders, having
-from django_mq.stores.errors import closed, no_such_queue
+from django_mq.stores.errors import closed
 from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ BATCH = 500
 
 @dataclass(slots=True)
 class Redriven:
-    """What a redrive did: messages back in each queue, and those that could not go."""
+    """What a redrive did: how many messages went back to each queue, and how many stayed."""
 
     back: dict[str, int] = field(default_factory=dict)
-    #: Their queue is gone, unknown, holds a copy of them already, or somebody holds them.
+    #: The queue is gone, closed, full or unknown, or has a copy of the message; or a worker holds the message.
     stayed: int = 0
 
     @property
@@ -49,20 +50,17 @@ class Redriven:
 
 
 def redrive(queue: str, *, to: str | None = None, limit: int | None = None, using: str | None = None) -> Redriven:
-    """Send the queue's dead letters back to where they came from, or to the queue ``to``.
+    """Send the queue's dead letters back to the queues they came from, or to the queue ``to``.
 
-    Dead messages become ready in their old place, ready ones with an origin move to its
-    tail; attempts restart. What arrives meanwhile stays, and what finds its queue closed or full.
+    Dead messages become ready in their old place; ready ones with an origin move to its tail. Attempts restart.
+    Messages that arrive meanwhile stay, and so do those whose queue is closed or full.
     Raises UnknownQueue, and QueueClosed for ``to``.
     """
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
-    for name in filter(None, (queue, to)):
-        found = store.queue(name)
-        if found is None:
-            raise no_such_queue(name)
-        if name == to and found.closed:
-            raise closed(name)
+    record_of(store, queue)
+    if to and record_of(store, to).closed:
+        raise closed(to)
     done = Redriven()
     for rows in batches(_dead_letters(queue, alias).values_list("pk"), limit):
         _send_all([pk for (pk,) in rows], to, done, alias)
@@ -70,7 +68,7 @@ def redrive(queue: str, *, to: str | None = None, limit: int | None = None, usin
 
 
 def send_back(ids: Sequence[int], *, using: str) -> Redriven:
-    """Do the same with these rows: dead letters in whatever queues they are; others stay."""
+    """Send these rows back, of any queue; rows that are no dead letters stay."""
     done = Redriven()
     for start in range(0, len(ids), BATCH):
         _send_all(ids[start : start + BATCH], None, done, using)
@@ -96,8 +94,7 @@ def origin_of(queue: str, headers: Any) -> str:
 def count_redrivable(queue: str, *, limit: int, using: str | None = None) -> int:
     """Return how many messages ``redrive`` would try, counting up to ``limit``. Raises UnknownQueue."""
     alias = using or conf.load().DATABASE
-    if shared_store(alias).queue(queue) is None:
-        raise no_such_queue(queue)
+    record_of(shared_store(alias), queue)
     return _dead_letters(queue, alias)[:limit].count()
 
 
@@ -111,7 +108,7 @@ def dead_letters() -> Q:
 
 
 def batches(found: QuerySet[Any], limit: int | None) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the messages that are there now, by arrival, each once; of each the values, the primary key first."""
+    """Yield the rows that are there now, once each, by arrival. The primary key is the first value of a row."""
     newest = found.order_by("-pk").values_list("pk", flat=True).first()
     last, left = 0, limit
     while newest is not None and left != 0:
@@ -135,8 +132,8 @@ def _send_all(ids: Sequence[int], to: str | None, done: Redriven, alias: str) ->
 
 
 def _by_way(ids: Sequence[int], to: str | None, alias: str) -> dict[tuple[str, str], list[int]]:
-    """Return the rows by where they are and where they go."""
-    # Read by the database: headers that are no JSON, or no text, must not keep the others here.
+    """Return the rows by source and target."""
+    # The database reads the headers: those that are not JSON must not keep the other rows here.
     origins = KeyTextTransform(ORIGIN_QUEUE, ReadableHeaders())
     rows = Message.objects.using(alias).filter(id__in=ids).order_by("id")
     found = rows.values_list("id", "state", "queue__name", origins)
@@ -148,12 +145,11 @@ def _by_way(ids: Sequence[int], to: str | None, alias: str) -> dict[tuple[str, s
 
 
 def send(store: Store, ids: Sequence[int], source: str, target: str) -> int:
-    """Send rows of one queue back to another, or to the line of their own; return how many went."""
+    """Move rows to another queue, or make them ready again in their own; return how many went."""
     if target == source:
         return store.retry_dead(ids)
     try:
         return store.move(ids, target)
     except (UnknownQueue, QueueClosed, QueueFull):
-        # One queue that is full or gone must not keep the others' letters here. A header may
-        # name a queue that is no more, or, as anything a publisher writes, no queue at all.
+        # The other rows can go. A publisher may have written any name into the header.
         return 0
