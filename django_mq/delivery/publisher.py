@@ -163,7 +163,7 @@ def publish(
 
 
 #: The defaults of the options of ``publish``, ``using`` last.
-DEFAULTS = tuple(publish.__kwdefaults__.values())
+DEFAULTS = tuple((publish.__kwdefaults__ or {}).values())
 
 
 def is_watched() -> bool:

@@ -58,7 +58,7 @@ class Sidecar:
         self._session_id: int = order["session"]
         self._worker: int = order["worker"]
         self._deadline_seconds: float = order["settings"]["SESSION_SECONDS"]
-        self._silent_after = self._deadline_seconds * SILENT_SHARE
+        self._silent_after: float = self._deadline_seconds * SILENT_SHARE
         self._most_seconds: float = order["most_seconds"]
         self._heard_at = now()
         self._renewing = False
