@@ -17,7 +17,7 @@ from django.db import connections
 
 from django_mq import conf, errors
 from django_mq.delivery.codecs import decode_body
-from django_mq.delivery.redriving import origin_of
+from django_mq.delivery.operator.redrives import origin_of
 from django_mq.errors import CorruptMessage, MessageRemoved, UnknownTask
 from django_mq.integrations.tasks import compat
 from django_mq.integrations.tasks.envelope import is_envelope, time_of, unpack
