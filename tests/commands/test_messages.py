@@ -178,7 +178,7 @@ def test_messages_are_moved_by_id_or_all_that_match(database: str, run: Run) -> 
 def test_what_was_moved_before_the_target_was_full_is_said(
     database: str, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(redriving, "BATCH", 2)
+    monkeypatch.setattr(redrives, "BATCH", 2)
     edit_queue("mails", {"max_messages": 2, "overflow": "reject"}, using=database)
     publish_many([("orders", number) for number in range(5)])
     out = io.StringIO()
@@ -212,7 +212,7 @@ def test_the_two_forms_of_a_move_are_told_apart(database: str, run: Run, argumen
 def test_all_that_match_are_cancelled_batch_by_batch(
     database: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redriving, "BATCH", 2)
+    monkeypatch.setattr(redrives, "BATCH", 2)
     kept = publish("orders", headers={"tenant": "south"})
     publish_many([OutgoingMessage(queue="orders", headers={"tenant": "west"})] * 5)
     wanted = ["--match", "tenant:west", "--yes"]

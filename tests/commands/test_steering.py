@@ -85,7 +85,7 @@ def test_a_purge_asks(database: str, run: Run, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_dead_letters_are_moved_in_batches(database: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "BATCH", 2)
+    monkeypatch.setattr(moves, "BATCH", 2)
     publish_many([("here", number) for number in range(5)])
     Message.objects.using(database).update(state=STATUS.DEAD, attempts=3)
     publish("here", "alive")
@@ -100,7 +100,7 @@ def test_dead_letters_are_moved_in_batches(database: str, run: Run, monkeypatch:
 def test_ready_messages_are_moved_in_delivery_order(
     database: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moving, "BATCH", 2)
+    monkeypatch.setattr(moves, "BATCH", 2)
     run("mq_queue", "edit", "there", "--kind=fifo")
     for priority in (1, 9, 5, 9):
         publish("here", priority, priority=priority)
@@ -120,7 +120,7 @@ def test_no_more_are_moved_than_asked_for(database: str, run: Run) -> None:
 
 
 def test_what_is_in_the_target_already_stays(database: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "BATCH", 1)
+    monkeypatch.setattr(moves, "BATCH", 1)
     same = publish("here", "first")
     publish("here", "second")
     publish("there", "second", message_id=same)
