@@ -10,7 +10,7 @@ from django.core import checks
 from django.db import connections
 
 from django_mq.api import publish
-from django_mq.checks import check_database, check_settings
+from django_mq.checks import check_broker_url, check_database, check_settings
 from django_mq.errors import DriverMissing
 from django_mq.stores import registry
 from tests.conftest import ALIASES
@@ -48,6 +48,35 @@ def test_wrong_settings_are_an_error_with_a_hint(settings: Settings, given: Any,
 
     assert ids(found) == [code]
     assert found[0].hint
+
+
+@pytest.mark.parametrize(
+    "url", ["django_mq://", "djangomq://", "django-mq:/", "Django-MQ://", "django-mq:default", "django-mq"]
+)
+def test_a_broker_url_that_is_nearly_right_is_an_error_that_says_what_to_write(
+    settings: Settings, url: str
+) -> None:
+    settings.CELERY_BROKER_URL = url
+
+    [found] = check_broker_url()
+
+    assert found.id == "django_mq.E010"
+    assert "CELERY_BROKER_URL" in found.msg
+    assert "django-mq://" in str(found.hint)
+
+
+def test_each_of_several_broker_urls_is_checked(settings: Settings) -> None:
+    settings.CELERY_BROKER_URL = "django-mq://;django_mq:///other"
+    settings.OTHER_BROKER_URL = ["djangomq://", "redis://"]
+
+    assert len(check_broker_url()) == 2
+
+
+@pytest.mark.parametrize("url", ["django-mq://", "django-mq:///other?queue_order=listed", "redis://", "", None])
+def test_a_broker_url_of_ours_or_of_another_broker_passes(settings: Settings, url: str | None) -> None:
+    settings.CELERY_BROKER_URL = url
+
+    assert check_broker_url() == []
 
 
 def test_right_settings_pass(settings: Settings) -> None:
