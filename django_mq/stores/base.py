@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         SessionInfo,
         Space,
         Times,
-        WaitingMessage,
     )
 
 
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
 class Features:
     """Code asks a flag and never the vendor's name."""
 
-    #: May several sessions claim at the same moment without waiting for each other?
-    concurrent_claims: bool
     #: Does a message survive the process?
     durable: bool = True
     #: Can the database notice at once that a worker's connection has ended? (see Store.hold_liveness_lock)
@@ -333,7 +330,7 @@ class Store(Protocol):
     def cancel(self, ids: Sequence[int]) -> int:
         """Remove messages that no session holds."""
 
-    def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:
+    def correlated(self, ids: Sequence[str]) -> list[Browsed]:
         """Return the waiting messages whose correlation id, or whose message id, is one of these."""
 
     def release_held(self, ids: Sequence[int]) -> int:

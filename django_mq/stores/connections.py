@@ -1,12 +1,10 @@
-"""A worker's own connections, and every connection's errors in our words.
+"""The private connections of workers, and the translation of database errors.
 
 A private connection is never in ``django.db.connections`` and never shared over a fork. Celery's Django fixup
 closes every registered connection around each task, and prefork children are forked again and again while the
 parent holds its sockets. A child must neither use nor close them: a driver's goodbye would end the parent's
-session. Each private connection has a lock that its store holds during an operation: a heartbeat and a driver may
-share a store, and a fork waits until no thread is inside a file-based database.
-
-A driver's error is translated once, at the boundary; the original stays as the cause.
+session. The store holds the lock of a private connection during each operation, because several threads may share
+the store, and a fork waits until no thread is inside a file-based database.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
 _open: WeakKeyDictionary[BaseDatabaseWrapper, threading.RLock] = WeakKeyDictionary()
-#: Those whose open handle must not cross a fork.
+#: Connections that are closed before a fork.
 _closed_at_forks: WeakKeyDictionary[BaseDatabaseWrapper, None] = WeakKeyDictionary()
 #: Locks held while this process forks.
 _held: list[threading.RLock] = []
@@ -42,8 +40,8 @@ _inherited: list[Any] = []
 def private_connection(alias: str) -> BaseDatabaseWrapper:
     """Return a new connection wrapper of its own, usable from any one thread at a time.
 
-    It opens lazily, and again by itself after ``close()``. It commits each statement, whatever the project's
-    ``AUTOCOMMIT`` says.
+    It opens lazily, and again by itself after ``close()``. It commits each statement, even where the project's
+    ``AUTOCOMMIT`` is off.
     """
     connection = connections.create_connection(alias)
     connection.settings_dict = {**connection.settings_dict, "AUTOCOMMIT": True}
@@ -62,9 +60,8 @@ def close_at_forks(connection: BaseDatabaseWrapper) -> None:
 
 
 def _close_before_fork() -> None:
-    # An open SQLite handle must not cross a fork at all: the child's locks would be the
-    # parent's. The wrapper opens a new one at its next statement. A thread inside the
-    # handle is waited for; what it waits for itself is bounded by the busy timeout.
+    # The child's locks in SQLite would be the parent's. The wrapper opens a new handle with its next statement.
+    # The fork waits for a thread inside the handle, whose own wait is bounded by the busy timeout.
     for connection in [reference() for reference in _closed_at_forks.keyrefs()]:
         if connection is not None:
             lock = _open[connection]
@@ -112,7 +109,7 @@ os.register_at_fork(
 MISSING_IN_POSTGRESQL = ("does not exist",)
 #: How SQLite says it, as an operational error.
 MISSING_IN_SQLITE = ("no such table", "no such column", "has no column named")
-#: How SQLite says that a statement makes no sense to it: trying again would not help.
+#: How SQLite reports a statement that it cannot parse: trying again would not help.
 SENSELESS = "syntax error"
 #: SQLSTATE of a server that takes no writes: a standby, as after a failover.
 READ_ONLY = "25006"
@@ -181,8 +178,7 @@ def _line(error: Exception) -> str:
 
 # Threads that use the database for event loops: Django refuses its connections to a thread that runs one.
 
-#: Most threads of a pool, each with a database connection of its own. They are started one by one, when
-#: those that are there are busy.
+#: Most threads of a pool, each with a database connection of its own. A thread starts when all others are busy.
 MOST_THREADS = 8
 
 _this_thread = threading.local()
@@ -200,12 +196,8 @@ class ApartThreads:
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        self._executor = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix=self._name, initializer=_enter)
-
-    @property
-    def executor(self) -> ThreadPoolExecutor:
-        """The pool of this process."""
-        return self._executor
+        #: The pool of this process.
+        self.executor = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix=self._name, initializer=_enter)
 
 
 def _enter() -> None:
@@ -213,12 +205,12 @@ def _enter() -> None:
 
 
 def works_for_event_loop() -> bool:
-    """Return whether this thread is of such a pool: an event loop, or its coroutines, wait for the thread."""
+    """Whether this thread is of such a pool: an event loop waits for it."""
     return getattr(_this_thread, "apart", False)
 
 
 def has_connected() -> bool:
-    """Whether a connection of Django's was ever opened in this thread: if not, there is none to put in order.
+    """Whether Django ever opened a connection in this thread.
 
     Looking through Django's connections takes longer than all the rest of a short attempt.
     """
@@ -235,12 +227,9 @@ def _prepare(connection: BaseDatabaseWrapper, **_: Any) -> None:
 connection_created.connect(_prepare, dispatch_uid="django_mq.stores.connections")
 
 
-# Work that an event loop's thread must not do itself.
-#
-# Django refuses its connections to a thread with a running loop. ``.delay()`` in an async
-# view blocks the loop for one INSERT, as it does with every broker; only the INSERT is
-# made by another thread, on that thread's own connection, in autocommit. The INSERT does not
-# wait until a full queue has room: the loop would stand still meanwhile.
+# Django refuses its connections to a thread with a running loop. ``.delay()`` in an async view blocks the loop
+# for one INSERT, as it does with every broker. Another thread makes the INSERT on its own connection, in
+# autocommit. It does not wait until a full queue has room: the loop would stand still meanwhile.
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -253,13 +242,9 @@ def apart_from_event_loops(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
-        if not _under_event_loop():
+        # Not get_running_loop(): every publish would raise and catch an error that says "none".
+        if asyncio._get_running_loop() is None:  # noqa: SLF001 - named in its documentation
             return function(*args, **options)
         return threads.executor.submit(function, *args, **options).result()
 
     return call
-
-
-def _under_event_loop() -> bool:
-    # Not get_running_loop(): every publish would raise and catch what says "none".
-    return asyncio._get_running_loop() is not None  # noqa: SLF001 - named in its documentation

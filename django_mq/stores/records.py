@@ -389,6 +389,8 @@ class Browsed:
     #: Where it stands; the next page begins beyond it, whether or not it is still there.
     level: int = 0
     place: int = 0
+    #: Stored JSON text, as ``headers``; None where it was not read.
+    properties: str | None = None
 
     def as_message(self) -> Message:
         """The message as the engine's selectors read it; the body is left out."""
@@ -418,20 +420,6 @@ class Chores:
     trim: bool = True
     #: Operations of the admin that make no progress are to be taken over.
     take_over: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingMessage:
-    """A message that waits, as it was published; ``headers`` and ``properties`` are the stored JSON text."""
-
-    id: int
-    queue_name: str
-    message_id: UUID
-    content_type: str
-    content_encoding: str
-    headers: str
-    properties: str | None
-    body: bytes
 
 
 #: Bytes that are worth rebuilding a table for.

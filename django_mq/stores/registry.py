@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from django_mq.stores.base import Store
-    from django_mq.stores.memory.store import MemoryStore
     from django_mq.stores.sql import SQLStore
 
 #: Stands in the place of a database alias for the queues of this process, in memory.
@@ -56,26 +55,25 @@ def _kind(vendor: str) -> type[SQLStore]:
     return kind
 
 
-@cache
-def _memory() -> type[MemoryStore]:
-    """Return the store in memory; it brings the whole engine along, which a probe and most commands never use."""
-    from django_mq.stores.memory.store import MemoryStore  # noqa: PLC0415 - see above
-
-    return MemoryStore
-
-
 def has_store(alias: str) -> bool:
     """Whether queues can be under this name: a database alias, or ``MEMORY``."""
     return alias == MEMORY or alias in connections
 
 
+def _in_memory(alias: str, *, private: bool = False) -> Store:
+    # It brings the whole engine along, which a probe and most commands never use.
+    from django_mq.stores.memory.store import MemoryStore  # noqa: PLC0415 - see above
+
+    return MemoryStore(alias, private=private)
+
+
 def shared_store(alias: str) -> Store:
     """Return a store over this thread's Django connection, joining its transaction."""
-    return _memory()(alias) if alias == MEMORY else store_for(connections[alias])
+    return _in_memory(alias) if alias == MEMORY else store_for(connections[alias])
 
 
 def private_store(alias: str) -> Store:
     """Return a store over a connection of its own: a worker's, never the caller's transaction."""
     if alias == MEMORY:
-        return _memory()(alias, private=True)
+        return _in_memory(alias, private=True)
     return store_for(private_connection(alias), private=True)

@@ -1,6 +1,6 @@
 """Times and texts that any database can store.
 
-An exception may speak of a file whose name is no text, or quote a body with a zero byte in it. PostgreSQL
+An exception may name a file with a name that is no text, or quote a body with a zero byte in it. PostgreSQL
 refuses both, and a verdict that cannot be written would be tried for ever.
 """
 
@@ -29,7 +29,7 @@ def time_or_none(value: Any) -> datetime | None:
 
 
 def headers_in(text: str) -> Mapping[str, object]:
-    """Return the headers that a stored text of JSON spells; none where it spells no object."""
+    """Return the headers in a stored text of JSON; none where the text is no JSON object."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -46,7 +46,7 @@ def later(now: datetime, seconds: float) -> datetime:
 
 
 def storable(text: str, limit: int | None = None) -> str:
-    """Return the text with whatever no database takes written as an escape, cut to the limit."""
+    """Return the text, cut to the limit, with escapes for characters that a database refuses."""
     plain = text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
     return plain[:limit]
 
@@ -56,17 +56,16 @@ LONGEST = 20_000
 
 
 def told(text: str) -> str:
-    """Return what an exception says, or its traceback, as any database can store it and any page can show it."""
-    return both_ends(storable(text), LONGEST)
+    """Return what an exception says, or its traceback, as any database can store it and any page can show it.
 
-
-def both_ends(text: str, limit: int) -> str:
-    """Return a text in at most so many characters: of a longer one both ends, as tracebacks say why at theirs."""
-    if len(text) <= limit:
-        return text
-    gap = f"\n[{len(text) - limit:,} characters left out]\n"
-    half = max(0, limit - len(gap)) // 2
-    return f"{text[:half]}{gap}{text[-half:]}"
+    Of a longer text than ``LONGEST`` both ends are kept, as tracebacks say why at theirs.
+    """
+    plain = storable(text)
+    if len(plain) <= LONGEST:
+        return plain
+    gap = f"\n[{len(plain) - LONGEST:,} characters left out]\n"
+    half = (LONGEST - len(gap)) // 2
+    return f"{plain[:half]}{gap}{plain[-half:]}"
 
 
 def uuid_of(text: str) -> UUID | None:

@@ -28,7 +28,7 @@ from django_mq.integrations.celery.native import DELIVER
 from django_mq.stores.registry import private_store
 
 if TYPE_CHECKING:
-    from django_mq.stores.records import WaitingMessage
+    from django_mq.stores.records import Browsed
 
 logger = logging.getLogger("django_mq.celery")
 COMMAND = "revoke"
@@ -49,7 +49,7 @@ def install(alias: str) -> None:
     Panel.data[COMMAND] = revoke
 
 
-def remove_waiting(alias: str, task_ids: list[str]) -> list[WaitingMessage]:
+def remove_waiting(alias: str, task_ids: list[str]) -> list[Browsed]:
     """Cancel the waiting messages of tasks and handlers, by Celery's ids; return those that were removed.
 
     It uses a connection of its own: the command may run in a green thread beside the worker's loop.
@@ -68,7 +68,7 @@ def remove_waiting(alias: str, task_ids: list[str]) -> list[WaitingMessage]:
     return went
 
 
-def _announce(waiting: WaitingMessage, state: Any) -> None:
+def _announce(waiting: Browsed, state: Any) -> None:
     """Let Celery report and record that a task was revoked, as if this worker had received its message."""
     try:
         message, given = _received(waiting, state.app)
@@ -88,7 +88,7 @@ def _announce(waiting: WaitingMessage, state: Any) -> None:
         logger.exception("Message %s was revoked and removed; this was not reported", waiting.message_id)
 
 
-def _received(waiting: WaitingMessage, app: Any) -> tuple[Message, dict[str, Any]]:
+def _received(waiting: Browsed, app: Any) -> tuple[Message, dict[str, Any]]:
     """Return what Celery would have received, and what it would have made of a message of its first protocol."""
     headers = decode_headers(waiting.headers)
     body = waiting.body, waiting.content_type, waiting.content_encoding
@@ -105,7 +105,7 @@ def _received(waiting: WaitingMessage, app: Any) -> tuple[Message, dict[str, Any
     return message, {"body": body, "headers": headers, "decoded": decoded, "utc": utc}
 
 
-def _message(waiting: WaitingMessage, headers: dict[str, Any], content: Any, app: Any) -> Message:
+def _message(waiting: Browsed, headers: dict[str, Any], content: Any, app: Any) -> Message:
     properties = decode_properties(waiting.properties)
     info = {"exchange": "", "routing_key": waiting.queue_name, **properties.pop("delivery_info", {})}
     body, content_type, content_encoding = content

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django_mq.stores.memory.broker import BrokerQueue
     from django_mq.stores.memory.row import Row
     from django_mq.stores.memory.sessions import WorkerSession
-    from django_mq.stores.records import Browsed, WaitingMessage
+    from django_mq.stores.records import Browsed
 
 Item = TypeVar("Item")
 
@@ -84,11 +84,11 @@ class Browser(Part):
     def last_arrival(self) -> int:
         return max(self.broker.rows, default=0)
 
-    def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:
+    def correlated(self, ids: Sequence[str]) -> list[Browsed]:
         wanted = {*ids, *(made for given in ids if (made := uuid_of(given)) is not None)}
         waiting = [row for row in self.broker.rows.values() if row.entry.state in (SCHEDULED, READY)]
         return [
-            row.waiting()
+            row.browsed()
             for row in waiting
             if row.message.correlation_id in wanted or row.message.message_id in wanted
         ]

@@ -15,7 +15,7 @@ from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.message import Message
 from django_mq.engine.states import CLAIMED
 from django_mq.models import History
-from django_mq.stores.records import EPOCH, Browsed, Claimed, NewMessage, WaitingMessage
+from django_mq.stores.records import EPOCH, Browsed, Claimed, NewMessage
 from django_mq.stores.values import LAST, headers_in, later
 
 if TYPE_CHECKING:
@@ -111,9 +111,6 @@ class Row:
         entry, expired = self.entry, is_expired(self.entry, now.timestamp())
         return self._told(Claimed, claim=entry.claim_number, attempts=entry.attempts - 1, expired=expired)
 
-    def waiting(self) -> WaitingMessage:
-        return self._told(WaitingMessage)
-
     def browsed(self) -> Browsed:
         reason = BY_LATER_VALUE if self.entry.replaced else self.entry.cause
         return self._told(Browsed, state=self.state.value, dead_reason=reason)
@@ -155,7 +152,7 @@ def _sources(names: list[str]) -> tuple[list[str], attrgetter[tuple[Any, ...]]]:
 
 #: Of each kind of record, what reads its fields from a row.
 SOURCES: dict[type, tuple[list[str], attrgetter[tuple[Any, ...]]]] = {
-    **{kind: _sources([each.name for each in fields(kind)]) for kind in (Claimed, WaitingMessage, Browsed)},
+    **{kind: _sources([each.name for each in fields(kind)]) for kind in (Claimed, Browsed)},
     SimpleNamespace: _sources([each.name for each in History._meta.concrete_fields]),
 }
 

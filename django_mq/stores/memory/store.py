@@ -27,7 +27,7 @@ class MemoryStore(Store):
     """A handle of the broker of its name; any thread may use it."""
 
     # No other process commits here, and hints reach every thread of this one.
-    features = Features(durable=False, concurrent_claims=True, serves_consumers=True)
+    features = Features(durable=False, serves_consumers=True)
 
     def __init__(self, name: str, *, private: bool = False) -> None:
         self.alias = name

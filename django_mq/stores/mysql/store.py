@@ -15,7 +15,6 @@ from django_mq.engine.claim import fitting, limit_of, merged, next_batch
 from django_mq.engine.worker_mode import WorkerMode
 from django_mq.errors import StoreError
 from django_mq.stores.base import Features
-from django_mq.stores.errors import no_such_queue
 from django_mq.stores.mysql.database import MySQLDatabase, parameters, problems, retried
 from django_mq.stores.records import Claimed, Space
 from django_mq.stores.sql import SQLStore
@@ -25,10 +24,9 @@ from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import Messages, Settlements, first_of
 from django_mq.stores.sql.operations import DELETION_WAIT_SECONDS, Operations
 from django_mq.stores.sql.publications import NEW_MESSAGE_FIELDS, Publications
-from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.volatile import VolatileMessages
-from django_mq.stores.values import storable, time_or_none
+from django_mq.stores.values import time_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -98,16 +96,10 @@ class MySQLMessages(Messages):
             if found := first_of(self._locked(ids, WAITING)):
                 super().set_expired_aside(found)
 
-    def promote_due(self, queues: Sequence[str], limit: int) -> None:
-        self._promote(list(queues), limit, every=False)
-
-    def promote_all(self, limit: int) -> int:
-        return self._promote([], limit, every=True)
-
-    def _promote(self, queues: list[str], limit: int, *, every: bool) -> int:
+    def promote(self, limit: int, queues: Sequence[str] | None = None) -> int:
         promoted = 0
         with self.database.transaction():
-            for (queue_id,) in self.rows("due_queues", queues=queues, every=every):
+            for (queue_id,) in self.rows("due_queues", queues=list(queues or ()), every=queues is None):
                 due = self.rows("lock_due", queue_id=queue_id, limit=limit)
                 if due:
                     self.rows("promote", ids=first_of(due))
@@ -135,13 +127,6 @@ class MySQLMessages(Messages):
         with self.database.transaction():
             for id_, counted, failure in failed:
                 self.rows("record_attempts", worker=worker, id=id_, counted=counted, **failure.storable())
-
-
-class MySQLQueues(Queues):
-    def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
-        given = {"paused": paused, "reason": storable(reason, 200), "seconds": seconds}
-        if not self.rows("set_paused", queue_id=self.existing(name).id, **given):
-            raise no_such_queue(name)
 
 
 class MySQLOperations(Operations):
@@ -326,12 +311,11 @@ def _object(message: NewMessage, queue_id: int) -> dict[str, Any]:
 class MySQLStore(SQLStore):
     """The store for MariaDB 10.11, MySQL 8.4 and later, through mysqlclient."""
 
-    features = Features(concurrent_claims=True)
+    features = Features()
 
     kind = MySQLDatabase
     database: MySQLDatabase
 
-    queues = cached_property(MySQLQueues)
     messages = cached_property(MySQLMessages)
     publications = cached_property(MySQLPublications)
     operations = cached_property(MySQLOperations)

@@ -144,12 +144,7 @@ class PostgreSQLMaintenance(Maintenance):
 class PostgreSQLStore(SQLStore):
     """The store for PostgreSQL through psycopg 3."""
 
-    features = Features(
-        concurrent_claims=True,
-        has_table_settings=True,
-        notices_ends=True,
-        looks_when_renewed=True,
-    )
+    features = Features(has_table_settings=True, notices_ends=True, looks_when_renewed=True)
     kind = PostgreSQLDatabase
     database: PostgreSQLDatabase
 

@@ -1,13 +1,13 @@
-"""Which messages come into a queue with rules: limits, duplicate ids, last values.
+"""The rules for what enters a queue: limits, duplicate ids, last values.
 
-Publishers lock the row of a limited queue, one after the other, and keep on it what they know of
-its contents: at most so much. Consumers only take away, and so need not write there. Only when
-that figure says full, or is old, does a publisher count anew.
+Publishers lock the row of a limited queue, one after the other, and keep an upper bound of its contents there.
+Consumers only remove messages, so they do not write to the row. A publisher counts the messages only if the bound
+says that the queue is full, or if the bound is old.
 
-A duplicate id is written in the transaction that publishes. A unique constraint decides between two
-that publish at the same moment: the second waits, and is a duplicate if the first commits.
+The transaction that publishes writes the duplicate id. A unique constraint decides between two transactions that
+publish the same id: the second one waits, and its message is a duplicate if the first one commits.
 
-Of last values, a newer message takes the place of the older one with its key, in one transaction.
+A newer message of a last-value queue replaces the older one with its key, in one transaction.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.database import Rows
 
 
-#: Messages driven out of a ring by one statement; so far beyond its limit a queue is counted.
+#: Messages that one statement removes from a ring; a queue is counted up to so many beyond its limit.
 EVICTION_CHUNK = 1000
 HIGHEST_LEVEL = 9
 
 
 class Capacity(Part):
     def of(self, names: Iterable[str], *, wait: bool = True) -> dict[str, QueueCapacity]:
-        """Lock those of the queues that have rules, in the order of their names, and return their capacities.
+        """Lock the queues that have rules, in the order of their names, and return their capacities.
 
         With ``wait=False`` a queue that another transaction has locked is left out.
         """
@@ -68,7 +68,7 @@ class Capacity(Part):
         capacity.exact = True
 
     def is_exceeded(self, capacity: QueueCapacity, messages: int = 0, size_bytes: int = 0) -> bool:
-        """Whether it would really hold too much: an estimate that says so is replaced by a count."""
+        """Whether the queue would hold too much; an estimate that says so is replaced by a count."""
         if capacity.is_exceeded(messages, size_bytes) and not capacity.exact:
             self._count_anew(capacity)
         return capacity.is_exceeded(messages, size_bytes)
@@ -85,29 +85,22 @@ class Capacity(Part):
         return kept
 
     def settle_in(self, capacity: QueueCapacity, messages: int, size_bytes: int, *, newest: int) -> int:
-        """So much has come to a queue: do what its limits say; return how many messages that has replaced."""
+        """Count what has come to a queue and apply its limits; return how many messages were replaced."""
         evicted = 0
         if capacity.is_limited:
             capacity.add(messages, size_bytes)
             if capacity.is_ring:
                 evicted = self._evict(capacity, spared=newest)
-            self._note(capacity)
+            # Only a limit of bytes has them counted.
+            size_bytes = None if capacity.limits.size_bytes is None else capacity.size_bytes
+            held = {"messages": capacity.messages, "size_bytes": size_bytes, "exact": capacity.exact}
+            self.rows("note_held", queue_id=capacity.queue_id, **held)
         return evicted
 
-    def _note(self, capacity: QueueCapacity) -> None:
-        self.rows(
-            "note_held",
-            queue_id=capacity.queue_id,
-            messages=capacity.messages,
-            # Only a limit of bytes has them counted.
-            size_bytes=None if capacity.limits.size_bytes is None else capacity.size_bytes,
-            exact=capacity.exact,
-        )
-
     def _evict(self, capacity: QueueCapacity, *, spared: int) -> int:
-        """Replace ready messages, the first of the lowest level first, until the ring is not too full.
+        """Replace ready messages, the first of the lowest level first, until the limits hold; return how many.
 
-        What others hold, or have locked, stays: the ring may be too full for a while. Returns how many went.
+        Messages that sessions hold, or transactions have locked, stay: the ring may be too full for a while.
         """
         level = evicted = 0
         while level <= HIGHEST_LEVEL and self.is_exceeded(capacity):
@@ -134,10 +127,10 @@ class Capacity(Part):
 
 
 class LastValues(Part):
-    """Keep one message per key, and what is held until it is settled."""
+    """Keep one message of each key, besides those that sessions hold."""
 
     def replace(self, capacity: QueueCapacity, keys: Mapping[int, str]) -> None:
-        """Note the keys of new rows, given in the order of their arrival, and replace what was there."""
+        """Write the keys of new rows, given in the order of their arrival, and replace older rows."""
         for id_, key in keys.items():
             self.rows("set_value_key", id=id_, key=key)
         latest = {key: id_ for id_, key in keys.items()}
@@ -146,14 +139,14 @@ class LastValues(Part):
                 capacity.exact = False  # there is more room than was counted
 
     def _replace_older(self, queue_id: int, key: str, newest: int) -> int:
-        """Replace what else is there with the key; return how many messages went at once."""
+        """Replace the other messages with the key; return how many were removed at once."""
         gone, held = replaced(self._others(queue_id, key, newest))
         if held:
             self.rows("mark_replaced", ids=held, replaced=BY_LATER_VALUE)
         return len(self.store.messages.remove(gone, REPLACED)) if gone else 0
 
     def keep_latest(self, queue_id: int, key: str, id_: int) -> None:
-        """A message is ready again: let it replace older ones, or be replaced if there is a later one."""
+        """Let a message that is ready again replace older ones, or be replaced by a later one."""
         if is_outdone(id_, [other for other, _ in self._others(queue_id, key, id_)]):
             self.store.messages.remove([id_], REPLACED)
         else:
@@ -193,7 +186,7 @@ class DuplicateIds(Part):
         return bool(found) and UUID(str(found[0][1])) == message.message_id
 
     def take_back(self, queue_id: int, messages: Sequence[NewMessage]) -> None:
-        """Forget the ids of messages that were dropped: they are as good as new."""
+        """Forget the ids of messages that were dropped."""
         ids = [message.dedup_id for message in messages if message.dedup_id is not None]
         if ids:
             self.rows("take_back_duplicates", queue_id=queue_id, dedup_ids=ids)
@@ -205,7 +198,7 @@ AT_LEAST_FOR_BYTES = 10
 
 @dataclass(slots=True)
 class QueueCapacity:
-    """One queue's limits, and its contents as far as they are known: at most so much."""
+    """The limits of one queue, and an upper bound of its contents."""
 
     queue_id: int
     name: str
@@ -214,7 +207,7 @@ class QueueCapacity:
     last_value_key: str
     messages: int
     size_bytes: int
-    #: Whether what it holds was counted just now, and is no estimate.
+    #: Whether the contents were counted just now.
     exact: bool = False
 
     @property
@@ -232,18 +225,17 @@ class QueueCapacity:
 
     @property
     def excess(self) -> int:
-        """How many messages may have to go, as far as that can be told: bytes do not say."""
+        """How many messages may have to go; from bytes alone that cannot be told."""
         most = self.limits.messages
         messages = 1 if most is None else max(1, self.messages - most)
         return messages if self.limits.size_bytes is None else max(messages, AT_LEAST_FOR_BYTES)
 
     def add(self, messages: int, size_bytes: int) -> None:
-        """So much more is in the queue, or, if negative, less."""
         self.messages += messages
         self.size_bytes += size_bytes
 
     def admit(self, messages: Sequence[NewMessage]) -> list[NewMessage]:
-        """Return those of the messages that come into a queue that is no ring. Raises QueueFull."""
+        """Return the messages that a queue takes which is no ring. Raises QueueFull."""
         sizes, drops = [len(message.body) for message in messages], self.overflow is Overflow.DROP
         fitting = self.limits.admit(self.name, sizes, self.messages, self.size_bytes, drops=drops)
         return [message for message, fits in zip(messages, fitting, strict=True) if fits]
@@ -254,10 +246,7 @@ def size_of(messages: Sequence[NewMessage]) -> int:
 
 
 def value_key(message: NewMessage, header: str) -> str | None:
-    """Return the header's text, None without one: such a message replaces nothing.
-
-    Raises InvalidMessage for what cannot be a value.
-    """
+    """Return the header's text, None without one. Raises InvalidMessage for what cannot be a value."""
     key = key_in(message.headers, header)
     if key is not None:
         is_later = message.deliver_at is not None or bool(message.delay_seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_mq.stores.records import Browsed, WaitingMessage
+from django_mq.stores.records import Browsed
 from django_mq.stores.sql.database import Part
 from django_mq.stores.values import time_or_none, uuid_of
 
@@ -37,16 +37,15 @@ class Browser(Part):
     def finishing(self, known: frozenset[str] | None, *, after: int, last: int) -> frozenset[str]:
         return self._uncommitted("finishing", known, after, last)
 
-    def _uncommitted(self, statement: str, known: frozenset[str] | None, after: int, last: int) -> frozenset[str]:
-        """Name the open transactions, of those ``known``, that may still commit a number that is asked for."""
-        raise NotImplementedError
+    def _uncommitted(self, statement: str, known: frozenset[str] | None, after: int, last: int) -> frozenset[str]:  # noqa: ARG002 - of subclasses
+        """Name the open transactions, of those ``known``, that may still commit such a number."""
+        return frozenset()
 
-    def correlated(self, ids: Sequence[str]) -> list[WaitingMessage]:
+    def correlated(self, ids: Sequence[str]) -> list[Browsed]:
         hexes = [made.hex for given in ids if (made := uuid_of(given)) is not None]
         found = self.rows("find_correlated", correlation_ids=list(ids)) if ids else []
         found += self.rows("find_identified", message_ids=hexes) if hexes else []
-        by_id = {id_: (queue, UUID(str(made)), *rest) for id_, queue, made, *rest in found}
-        return [WaitingMessage(id_, *rest) for id_, rest in by_id.items()]
+        return [self._browsed(row) for row in {row[0]: row for row in found}.values()]
 
     def _browsed(self, row: tuple[Any, ...]) -> Browsed:
         id_, message_id, *middle = row

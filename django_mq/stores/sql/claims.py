@@ -80,7 +80,7 @@ class Claims(Part):
             if not self.rows("session_alive", session=session_id):
                 raise SessionLost
             if request.promote:
-                self.store.messages.promote_due(request.queues, PROMOTE_LIMIT)
+                self.store.messages.promote(PROMOTE_LIMIT, request.queues)
             rows = self._claim_rows(session_id, request)
             due = self.rows("next_due", queues=list(request.queues))[0][0]
         return self._result_of(rows, request, due)
@@ -184,7 +184,7 @@ class Claims(Part):
         sizes = {name: self.store.queues.page_size(name, limit_of(request, name)) for name in names}
         facts = self._facts(ask, session_id, sizes)
         if request.promote and not self.promotes_at_once and any(each.is_due for each in facts.values()):
-            self.store.messages.promote_due(names, PROMOTE_LIMIT)
+            self.store.messages.promote(PROMOTE_LIMIT, names)
             facts = self._facts(ask, session_id, sizes)
         heads: list[Chosen] = []
         for name, each in facts.items():

@@ -37,7 +37,7 @@ class Maintenance(Part):
         return Chores(*map(bool, found))
 
     def promote(self, limit: int = 1000) -> int:
-        return self.store.messages.promote_all(limit)
+        return self.store.messages.promote(limit)
 
     def reap(self, *, spare: int = 0) -> list[Reaped]:
         with self.database.transaction():

@@ -50,7 +50,7 @@ class Messages(Part):
         return first_of(self.rows("remove", ids=list(ids), outcome=outcome, reason=reason))
 
     def drop_replaced(self, ids: Sequence[int]) -> list[int]:
-        """Remove those that came back although a later value has replaced them; return their ids."""
+        """Remove those that came back although a later value has replaced them."""
         return self.remove(ids, REPLACED, reason=BY_LATER_VALUE) if ids else []
 
     def move_rows(self, ids: Sequence[int], target: str) -> int:
@@ -70,11 +70,11 @@ class Messages(Part):
         """Make expired messages dead, on their way to an expiry queue or out."""
         self.rows("set_expired_aside", ids=list(ids), reason=BY_EXPIRY, replaced=BY_LATER_VALUE)
 
-    def promote_due(self, queues: Sequence[str], limit: int) -> None:
-        self.rows("promote_due", queues=list(queues), limit=limit)
-
-    def promote_all(self, limit: int) -> int:
-        return len(self.rows("promote_all", limit=limit))
+    def promote(self, limit: int, queues: Sequence[str] | None = None) -> int:
+        """Make due messages ready, of these queues or of all; return how many."""
+        if queues is None:
+            return len(self.rows("promote_all", limit=limit))
+        return len(self.rows("promote_due", limit=limit, queues=list(queues)))
 
     # What sessions hold.
 

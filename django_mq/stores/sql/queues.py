@@ -73,7 +73,7 @@ class Queues(Part):
 
     def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
         given = {"paused": paused, "reason": storable(reason, 200), "seconds": seconds}
-        if not self.rows("set_paused", queue=name, **given):
+        if not self.rows("set_paused", queue_id=self.existing(name).id, **given):
             raise no_such_queue(name)
 
     # What was last read of each queue.

@@ -15,7 +15,7 @@ from django_mq.stores.sql.messages import first_of
 from django_mq.stores.values import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from django_mq.stores.records import Heartbeat, Receipt, SessionInfo
     from django_mq.stores.sql.store import SQLStore
@@ -54,41 +54,37 @@ class Sessions(Part):
             return frozenset(self.store.messages.retake(session_id, held)) if held else frozenset()
 
     def _insert(self, session_id: int, info: SessionInfo, deadline_seconds: float) -> bool:
-        return bool(
-            self.database.insert(
-                "open_session",
-                session=session_id,
-                name=storable(info.name, 255),
-                kind=info.kind,
-                host=storable(info.host, 255),
-                pid=info.pid,
-                version=info.version,
-                queues=json.dumps(list(info.queues)),
-                credit=info.credit,
-                deadline_seconds=deadline_seconds,
-                conduct=info.told.mode.value,
-                given_credit=info.told.credit,
-            )
-        )
+        given = asdict(info) | {
+            "session": session_id,
+            "name": storable(info.name, 255),
+            "host": storable(info.host, 255),
+            "queues": json.dumps(info.queues),
+            "deadline_seconds": deadline_seconds,
+            "conduct": info.told.mode.value,
+            "given_credit": info.told.credit,
+        }
+        del given["told"]
+        return bool(self.database.insert("open_session", **given))
 
     def renew(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
-        shown = (session_id, heartbeat.consumers)
-        if shown == self._shown:
+        shows = (session_id, heartbeat.consumers)
+        if shows == self._shown:
             return self._renewal(session_id, heartbeat)
         with self.database.transaction():
             renewal = self._renewal(session_id, heartbeat)
             if renewal is not None:
-                self._show_consumers(session_id, heartbeat.consumers)
-        self._shown = None if renewal is None else shown
+                self.rows("drop_consumers", sessions=[session_id])
+                for consumer in heartbeat.consumers:
+                    shown = asdict(consumer) | {"handler": storable(consumer.handler, 255)}
+                    self.rows("add_consumer", session=session_id, **shown)
+        self._shown = None if renewal is None else shows
         return renewal
 
     def prolong(self, session_id: int, *, deadline_seconds: float) -> bool:
         return bool(self.rows("prolong", session=session_id, deadline_seconds=deadline_seconds))
 
     def _renewal(self, session_id: int, heartbeat: Heartbeat) -> Renewal | None:
-        given = {name: getattr(heartbeat, name) for name in RENEWED} | {
-            "queues": json.dumps(list(heartbeat.queues))
-        }
+        given = {name: getattr(heartbeat, name) for name in RENEWED} | {"queues": json.dumps(heartbeat.queues)}
         renewed = self.rows("renew", session=session_id, **given)
         return self._answer(session_id, heartbeat, renewed[0]) if renewed else None
 
@@ -110,12 +106,6 @@ class Sessions(Part):
     def send_command(self, session_id: int, *, mode: WorkerMode | None = None, credit: int | None = None) -> bool:
         word = None if mode is None else mode.value
         return bool(self.rows("send_command", session=session_id, conduct=word, credit=credit))
-
-    def _show_consumers(self, session_id: int, consumers: Iterable[ConsumerInfo]) -> None:
-        self.rows("drop_consumers", sessions=[session_id])
-        for consumer in consumers:
-            shown = asdict(consumer) | {"handler": storable(consumer.handler, 255)}
-            self.rows("add_consumer", session=session_id, **shown)
 
     def close_session(self, session_id: int) -> int:
         with self.database.transaction():

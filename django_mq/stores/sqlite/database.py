@@ -30,6 +30,18 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.database import Rows
 
 
+#: What takes several statements here, in this order and in one transaction, where PostgreSQL has one statement.
+#: The rows are those of the statement with the name.
+STEPS = {
+    "remove": ("remember_removed", "remove"),
+    "settle_finished": ("remember_finished", "settle_finished"),
+    "move": ("move", "mark_tail"),
+    "move_dead": ("move_dead", "mark_tail"),
+    "prioritise": ("prioritise", "mark_tail"),
+    "release_held_by_expired": ("release_held_by_expired", "give_back_held_by_expired"),
+}
+
+
 class SQLiteDatabase(Database):
     package = "django_mq.stores.sqlite"
     # A transaction that reads first and asks for the write lock later may be refused it for good.
@@ -52,16 +64,13 @@ class SQLiteDatabase(Database):
     def fitted(self, params: dict[str, Any]) -> dict[str, Any]:
         return parameters(params, self.moment())
 
-    def rows_of_each(self, *names: str, **params: Any) -> list[Rows]:
-        """Run statements with the same parameters in one transaction; return the rows of each.
-
-        What PostgreSQL does in one statement with data-modifying parts takes several here, inside one write
-        transaction, where no other process can come in between.
-        """
+    def rows(self, name: str, /, **params: Any) -> Rows:
+        if name not in STEPS:
+            return super().rows(name, **params)
         with self.transaction():
             # Fitted once: writing a thousand ids as text costs a third of what finding them does.
             fitted = self.fitted(params)
-            return [self.run(name, fitted) for name in names]
+            return {step: self.run(step, fitted) for step in STEPS[name]}[name]
 
     def run_at_once(self, name: str, fitted: dict[str, Any]) -> Rows:
         """Run a statement past Django's cursor, which makes the text anew each time, for its parameters' names."""

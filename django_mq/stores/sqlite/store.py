@@ -16,10 +16,9 @@ from django_mq.stores.base import Features, assembled
 from django_mq.stores.connections import translating
 from django_mq.stores.records import Claimed, Space
 from django_mq.stores.sql import SQLStore
-from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import SEEN_COLUMN, Claims
 from django_mq.stores.sql.maintenance import Maintenance
-from django_mq.stores.sql.messages import Messages, Settlements, first_of
+from django_mq.stores.sql.messages import first_of
 from django_mq.stores.sql.publications import Publications, is_ready_at_once, parameters_of
 from django_mq.stores.sql.volatile import VolatileMessages
 from django_mq.stores.sqlite.database import SQLiteDatabase, at_once, parameters, problems
@@ -36,29 +35,6 @@ if TYPE_CHECKING:
 SUSPECT_COLUMN, BODY_COLUMN = (
     [field.name for field in fields(Claimed)].index(name) for name in ("suspect", "body")
 )
-
-
-class SQLiteMessages(Messages):
-    """Two statements each, in this order; one of them answers."""
-
-    database: SQLiteDatabase
-
-    def remove(self, ids: Sequence[int], outcome: int, *, reason: str | None = None) -> list[int]:
-        given = {"ids": list(ids), "outcome": outcome, "reason": reason}
-        return first_of(self.database.rows_of_each("remember_removed", "remove", **given)[1])
-
-    def move_rows(self, ids: Sequence[int], target: str) -> int:
-        return len(self.database.rows_of_each("move", "mark_tail", ids=list(ids), target=target)[0])
-
-    def move_dead(self, ids: Sequence[int], *, expired: bool) -> int:
-        return len(self.database.rows_of_each("move_dead", "mark_tail", ids=list(ids), expired=expired)[0])
-
-    def prioritise_rows(self, ids: Sequence[int], priority: int) -> int:
-        return len(self.database.rows_of_each("prioritise", "mark_tail", ids=list(ids), priority=priority)[0])
-
-    def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
-        steps = ("release_held_by_expired", "give_back_held_by_expired")
-        return self.database.rows_of_each(*steps, sessions=list(sessions))[0]
 
 
 class SQLitePublications(Publications):
@@ -146,15 +122,6 @@ def _chosen(rows: Rows, slots: int, max_bytes: int) -> Rows:
     return [(*row, len(rows)) for row in rows[:1][:end]] + rows[1:end]
 
 
-class SQLiteSettlements(Settlements):
-    database: SQLiteDatabase
-
-    def _write(self, name: str, **fenced: Any) -> list[int]:
-        if name != "settle_finished":
-            return super()._write(name, **fenced)
-        return first_of(self.database.rows_of_each("remember_finished", name, **fenced)[1])
-
-
 class SQLiteMaintenance(Maintenance):
     #: A wait for the write lock that is an outage, in seconds: sessions could not be renewed meanwhile.
     outage_seconds: float = 1.0
@@ -168,12 +135,6 @@ class SQLiteMaintenance(Maintenance):
                     f"Another program kept the database locked for {waited:.1f} seconds or more."
                 )
             return super().reap(spare=spare)
-
-
-class SQLiteBrowser(Browser):
-    def _uncommitted(self, *_: object) -> frozenset[str]:
-        """Name none: there is one writer, and no number of an unfinished transaction can be seen."""
-        return frozenset()
 
 
 class SQLiteVolatileMessages(VolatileMessages):
@@ -215,20 +176,13 @@ def untended(spaces: Sequence[Space]) -> Iterator[tuple[str, str]]:
 class SQLiteStore(SQLStore):
     """The store for SQLite 3.35 and later."""
 
-    features = Features(
-        concurrent_claims=False,
-        notices_changes=True,
-        concurrent_writers=False,
-    )
+    features = Features(notices_changes=True, concurrent_writers=False)
     kind = SQLiteDatabase
     database: SQLiteDatabase
 
-    messages = cached_property(SQLiteMessages)
     publications = cached_property(SQLitePublications)
     claims = cached_property(SQLiteClaims)
-    settlements = cached_property(SQLiteSettlements)
     maintenance = cached_property(SQLiteMaintenance)
-    browser = cached_property(SQLiteBrowser)
     volatile = cached_property(SQLiteVolatileMessages)
 
     def now_skew_seconds(self) -> float:

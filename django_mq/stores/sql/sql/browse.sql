@@ -1,6 +1,7 @@
 -- name: _browsed. The columns of Browsed.
 m.id, m.message_id, q.name, m.state, m.priority, m.attempts, m.published_at, m.deliver_at, m.expires_at, m.type,
-    m.correlation_id, m.content_type, m.content_encoding, m.headers{as:text}, m.body, m.dead_reason, m.level, m.place
+    m.correlation_id, m.content_type, m.content_encoding, m.headers{as:text}, m.body, m.dead_reason, m.level, m.place,
+    m.properties{as:text}
 -- name: _beyond
 (%(after)s{as:bigint} IS NULL OR (m.level <= %(level)s{as:int} AND (
         m.level < %(level)s{as:int} OR (m.place, m.id) > (%(place)s{as:bigint}, %(after)s{as:bigint}))))
@@ -40,16 +41,16 @@ WHERE m.id > %(after)s AND m.queue_id + 0 = q.id
 ORDER BY m.id LIMIT %(limit)s
 
 -- name: _waiting_message
-SELECT m.id, q.name, m.message_id, m.content_type, m.content_encoding, m.headers{as:text}, m.properties{as:text}, m.body
+SELECT {browsed}
 FROM django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
 
 -- name: find_correlated. Reads the waiting messages, scheduled or ready, that carry one of some correlation ids.
--- Locks: nothing. Index: django_mq_message_corr. Returns: the columns of WaitingMessage.
+-- Locks: nothing. Index: django_mq_message_corr. Returns: the columns of Browsed.
 {waiting_message} WHERE m.correlation_id {in_texts:correlation_ids} AND m.state IN (0, 1)
 
 -- name: find_identified. Reads the waiting messages, scheduled or ready, of some message ids, given as hex digits.
--- Locks: nothing. Index: django_mq_message_once. Returns: the columns of WaitingMessage.
+-- Locks: nothing. Index: django_mq_message_once. Returns: the columns of Browsed.
 {waiting_message} WHERE m.message_id {in_uuids:message_ids} AND m.state IN (0, 1)
 
 -- name: counts. Counts each state of each queue, every count stopping at the limit.

@@ -31,10 +31,11 @@ DELETE FROM django_mq_turn WHERE queue_id = (SELECT id FROM django_mq_queue WHER
 DELETE FROM django_mq_queue WHERE name = %(queue)s {returning:id}
 
 -- name: set_paused. Pauses or resumes a queue.
--- Locks: the queue's row. Index: its unique name. Returns: one row if the queue exists.
+-- Locks: the queue's row, and on MariaDB not its entry in the index of names, where open publishes are. Index: the
+-- primary key. Returns: one row if the queue exists.
 UPDATE django_mq_queue SET paused = %(paused)s, paused_reason = %(reason)s, paused_until = {ahead:seconds}
-WHERE name = %(queue)s
-RETURNING id
+WHERE id = %(queue_id)s
+{returning:id}
 
 -- name: _paused
 (q.paused AND coalesce(q.paused_until > {now}, true))
