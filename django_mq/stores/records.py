@@ -28,9 +28,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class NewMessage:
-    """A checked and encoded message on its way into one queue, which nobody changes.
+    """A checked and encoded message on its way into one queue. Do not change it.
 
-    It is not frozen, because to make a frozen one takes three times as long.
+    It is not frozen, because a frozen one takes three times as long to make.
 
     ``deliver_at`` and ``delay_seconds`` exclude each other, as do ``expires_at`` and
     ``ttl_seconds``; the relative ones are added to the database's clock on insert.
@@ -91,7 +91,7 @@ class QueueRecord(QueueOptions):
 
     @property
     def has_rules(self) -> bool:
-        """Whether a claim must ask who else is there."""
+        """Whether a claim depends on other sessions."""
         return self.is_constrained or self.priorities_differ
 
 
@@ -99,8 +99,8 @@ class QueueRecord(QueueOptions):
 class Claimed:
     """A message this session holds: the receipt (id and claim) and all that was stored.
 
-    ``headers`` and ``properties`` are the stored JSON text: decoding belongs to whoever
-    delivers, so that one corrupt row cannot stop a batch.
+    ``headers`` and ``properties`` are the stored JSON text. The delivery decodes them, so that one corrupt row
+    cannot stop a batch.
     """
 
     id: int
@@ -127,7 +127,7 @@ class Claimed:
     body: bytes
 
 
-#: What names one claim of one message: the row's id and the claim's token.
+#: One claim of one message: the row's id and the claim token.
 Receipt: TypeAlias = tuple[int, int]
 
 
@@ -141,11 +141,11 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """Return what went wrong, without a traceback: that would be django_mq's own."""
+        """Return the failure without a traceback, which would be django_mq's own."""
         return cls(error=type(error).__name__, detail=str(error))
 
     def storable(self) -> dict[str, str]:
-        """Return the same by field, as any database can store it."""
+        """Return the fields as any database can store them."""
         return {"error": storable(self.error, 255), "detail": told(self.detail), "traceback": told(self.traceback)}
 
 
@@ -170,7 +170,7 @@ def failed_attempt(
     }
 
 
-#: What is remembered of an attempt that its worker did not survive.
+#: The failure of an attempt that its worker did not survive.
 WORKER_LOST = Failure(
     error="WorkerLost",
     detail="The worker ended while it held the message alone, or could not renew its session before the deadline.",
@@ -179,7 +179,7 @@ WORKER_LOST = Failure(
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """In whose name a message was claimed: the database and the worker session there."""
+    """The database and the worker session that claimed a message."""
 
     alias: str
     session_id: int
@@ -189,10 +189,8 @@ class Lease:
 class Settlement:
     """One verdict over one claimed message, fenced by its claim token.
 
-    As immutable as a message, and for the same reason not frozen.
-
-    ``counted`` adds the delivery to the message's attempts; ``delay_seconds`` holds a
-    released message back, in its place, for so long; ``reason`` says why it is dead.
+    Do not change it; as ``NewMessage`` it is not frozen. ``counted`` adds the delivery to the message's attempts.
+    ``delay_seconds`` holds a released message back, in its place. ``reason`` says why a message is dead.
     """
 
     id: int
@@ -207,11 +205,9 @@ class Settlement:
     def of(
         cls, claimed: Claimed, decision: Decision, reason: str = "", failure: Failure | None = None
     ) -> Settlement:
-        """Return the settlement of a claimed message that the engine has decided; ``reason`` is for a dead one."""
-        verdict, counted, delay_seconds = decision
-        if reason and verdict is not Verdict.DEAD:
-            reason = ""
-        return cls(claimed.id, claimed.claim, verdict, counted, delay_seconds, reason, failure)
+        """Return the settlement that the engine has decided; only a dead message keeps the ``reason``."""
+        kept = reason if decision.verdict is Verdict.DEAD else ""
+        return cls(claimed.id, claimed.claim, *decision, kept, failure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,19 +263,15 @@ class ClaimResult:
 
 @dataclass(frozen=True, slots=True)
 class WorkerCommand:
-    """What an operator has told a session; ``credit``: of each of its consumers, None for their own."""
+    """What an operator has told a session. ``credit`` is for each of its consumers, None for their own."""
 
     mode: WorkerMode = WorkerMode.WORK
     credit: int | None = None
 
 
-#: What a session is told that nobody has told anything.
-AS_EVER = WorkerCommand()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:
-    """What a worker says of itself when it opens a session."""
+    """How a worker describes itself when it opens a session."""
 
     name: str
     kind: str
@@ -289,7 +281,7 @@ class SessionInfo:
     queues: tuple[str, ...] = ()
     credit: int = 0
     #: What an operator had told it, when it is opened again.
-    told: WorkerCommand = AS_EVER
+    told: WorkerCommand = WorkerCommand()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,29 +306,29 @@ class Heartbeat:
     queues: tuple[str, ...] = ()
     credit: int = 0
     consumers: tuple[ConsumerInfo, ...] = ()
-    #: Messages being handled, of so many at a time, and what the process takes of memory; None where not known.
+    #: Messages that are handled now, the most at a time, and the memory of the process; None where unknown.
     busy: int | None = None
     slots: int | None = None
     memory_bytes: int | None = None
-    #: Whether to say if something waits for the session; one without credit need not know.
+    #: Whether to say if messages wait for the session; a session without credit need not know.
     look: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """The answer to a heartbeat: the session lives. The leader does the maintenance for all.
+    """The answer to a heartbeat: the session lives. The leader does the maintenance for all workers.
 
-    ``ready`` is false where the store has looked and nothing waits in the session's queues.
+    ``ready`` is false if the store knows that no message waits in the session's queues.
     """
 
     leader: bool
     ready: bool = True
-    command: WorkerCommand = AS_EVER
+    command: WorkerCommand = WorkerCommand()
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many messages of a queue are in each state, counted up to a limit, and how long the oldest waits."""
+    """How many messages of a queue are in each state, up to a limit, and how long the oldest one waits."""
 
     scheduled: int = 0
     ready: int = 0
@@ -358,7 +350,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """One dead session: how many of its messages were given back, and how many it killed for good."""
+    """One dead session: how many of its messages were given back, and how many are dead."""
 
     session_id: int
     name: str
@@ -368,7 +360,7 @@ class Reaped:
 
 @dataclass(frozen=True, slots=True)
 class Browsed:
-    """A message as a browser sees it: nothing is taken."""
+    """A message as it is stored, read without a claim."""
 
     id: int
     message_id: UUID
@@ -386,14 +378,14 @@ class Browsed:
     headers: str
     body: bytes
     dead_reason: str
-    #: Where it stands; the next page begins beyond it, whether or not it is still there.
+    #: The position in its queue, where the next page of a browser begins.
     level: int = 0
     place: int = 0
     #: Stored JSON text, as ``headers``; None where it was not read.
     properties: str | None = None
 
     def as_message(self) -> Message:
-        """The message as the engine's selectors read it; the body is left out."""
+        """Return the message without its body, as the engine's selectors read it."""
         due, end = self.deliver_at, self.expires_at
         return Message(
             id=str(self.message_id),
@@ -412,36 +404,36 @@ class Browsed:
 
 @dataclass(frozen=True, slots=True)
 class Chores:
-    """Which duties of maintenance have something to do now."""
+    """Which duties of maintenance are to do now."""
 
     reap: bool = True
     promote: bool = True
     expire: bool = True
     trim: bool = True
-    #: Operations of the admin that make no progress are to be taken over.
+    #: Whether an operation of the admin makes no progress, so that the leader takes it over.
     take_over: bool = False
 
 
-#: Bytes that are worth rebuilding a table for.
+#: Unused bytes from which rebuilding a table is worth it.
 MUCH_LOOSE = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What a table takes, by the database's own statistics; None is what it does not say."""
+    """The size of a table by the database's own statistics; None where they say nothing."""
 
     table: str
-    #: Bytes, with indexes, and how many of them hold nothing.
+    #: Bytes with indexes, and how many of them are unused.
     size: int
     loose: int = 0
     rows: int | None = None
-    #: Rows deleted or changed whose room nobody may use yet, and seconds since that was last seen to.
+    #: Old versions of rows that are not cleaned up yet, and seconds since the last cleanup.
     dead_rows: int | None = None
     tended_seconds: float | None = None
-    #: Settings of the table's own.
+    #: The table's own settings.
     settings: str = ""
 
     @property
     def is_mostly_loose(self) -> bool:
-        """Whether much of the space, and more than half of all, holds nothing."""
+        """Whether much of the space, and more than half of it, is unused."""
         return self.loose > MUCH_LOOSE and self.loose > self.size // 2

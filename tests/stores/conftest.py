@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from django_mq.engine.rules import Rules
 from django_mq.models import Attempt, History, Queue
 from django_mq.stores.memory.broker import empty_brokers
 from django_mq.stores.memory.store import MemoryStore
@@ -99,6 +100,7 @@ def edit_in_memory(store: MemoryStore, name: str, **changes: Any) -> None:
     queue = store.broker.queues[name]
     queue.engine.closed = changes.pop("closed", queue.engine.closed)
     queue.settings = replace(queue.settings, **changes)
+    queue.engine.change(Rules.of(queue.settings))
 
 
 def needs_rows(store: Store) -> None:

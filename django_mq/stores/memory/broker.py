@@ -1,4 +1,4 @@
-"""All queues, messages and sessions of one name, behind one lock."""
+"""The queues, messages and sessions that all stores of one name share, behind one lock."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 
 class BrokerQueue:
-    """A queue of a broker: the engine's, and what a table would say besides."""
+    """A queue of the engine, and the columns that a table would have besides."""
 
     def __init__(self, number: int, name: str, settings: QueueOptions, broker: engine.Broker) -> None:
         self.number = number
         self.name = name
-        self._settings = settings
+        self.settings = settings
         self.paused_until: datetime | None = None
         #: Messages that it has dropped because it was full.
         self.dropped = 0
@@ -51,21 +51,11 @@ class BrokerQueue:
         self.sessions: dict[Consumer, int] = {}
 
     @property
-    def settings(self) -> QueueOptions:
-        return self._settings
-
-    @settings.setter
-    def settings(self, settings: QueueOptions) -> None:
-        self._settings = settings
-        self.engine.change(Rules.of(settings))
-
-    @property
     def rows(self) -> list[Row]:
-        """Every message here, whatever its state, in no order."""
+        """All messages in the queue, in any state and no order."""
         return [row_of(entry) for entry in self.engine.everything()]
 
     def in_slots(self) -> frozenset[int]:
-        """Return the sessions that have a slot where slots are few."""
         return frozenset(self.sessions[consumer] for consumer in self.engine.live_consumers())
 
     def owner_of(self, group: str) -> int | None:
@@ -78,15 +68,15 @@ class BrokerQueue:
 
 
 class Broker:
-    """The state that handles of one name share. Hold ``locked()`` around every use.
+    """The state that stores of one name share. Hold ``locked()`` around every use.
 
-    It listens to the engine's broker, and keeps for each entry what a table would.
+    It listens to the engine's broker, and keeps a row for each entry, as a table would.
     """
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self.engine = engine.Broker(SHARED_TABLE, self)
-        #: Of the handles that are not private: that of the thread which holds the lock.
+        #: The transaction of all stores that are not private: it is of the thread that holds the lock.
         self.transaction = Transaction(self)
         self.queue_numbers = count(1)
         self.session_numbers = count(1)
@@ -109,14 +99,14 @@ class Broker:
         self.attempts: deque[SimpleNamespace] = deque(maxlen=MOST_REMEMBERED)
 
     def empty(self) -> None:
-        """Forget everything: handles go on with what comes, open sessions are lost, no number is used again."""
+        """Forget everything: stores stay usable, open sessions are lost, no number is used again."""
         with self.locked():
             self.engine.forget()
             self._begin()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other thread out. Raises StoreError in a forked child, which has a copy of its own."""
+        """Keep other threads out. Raises StoreError in a forked child, which has a copy of its own."""
         if os.getpid() != self._pid:
             raise StoreError("Queues in memory belong to the process that made them: use a thread or solo pool.")
         with self.engine.lock:
@@ -135,12 +125,12 @@ class Broker:
         return [self.rows[id_] for id_ in dict.fromkeys(ids) if id_ in self.rows]
 
     def given_back(self, session_id: int, id_: int, claim: int) -> Row | None:
-        """Return the row that this claim of a reaped session held, if nothing has become of it since."""
+        """Return the row that this claim of a reaped session held, unless it has changed since."""
         row = self.rows.get(id_)
         return row if row is not None and row.ended is not None and row.ended[:2] == (session_id, claim) else None
 
     def record_of(self, queue: BrokerQueue) -> QueueRecord:
-        """Return the queue as publishing and consuming see it, with what the consumers' heartbeats say."""
+        """Return the queue's record, with the priorities of consumers as of their last heartbeats."""
         heartbeats = (session.heartbeat for session in self.sessions.values() if session.heartbeat is not None)
         told = {info.priority for each in heartbeats for info in each.consumers if info.queue_name == queue.name}
         return QueueRecord(
@@ -153,12 +143,12 @@ class Broker:
         )
 
     def send_dead(self, rows: Iterable[Row]) -> None:
-        """Send dead letters where their queues say; what cannot go there stays as it is."""
+        """Send dead letters to their dead-letter queues; those that cannot go there stay as they are."""
         dead = [(row.queue.engine, row.entry) for row in rows if row.entry.state is DEAD]
         self.engine.send_all(dead, self.now().timestamp())
 
     def record_failure(self, row: Row, failure: Failure, worker: str) -> None:
-        """Remember that the delivery of a row which a session holds has failed."""
+        """Remember that the delivery of a claimed row has failed."""
         self.record_attempt(
             failure,
             queue_name=row.queue.name,
@@ -172,16 +162,16 @@ class Broker:
     def record_attempt(self, failure: Failure, **about: Any) -> None:
         self.attempts.append(SimpleNamespace(**failed_attempt(failure, **about), failed_at=self.now()))
 
-    # What the engine tells.
+    # What the engine calls.
 
     def arrived(self, queue: str, entry: Entry) -> None:
-        """Find the row by the number of its arrival from now on."""
+        """Keep the row under the number of its arrival."""
         row = row_of(entry)
         row.stands_as(entry, self.queues[queue])
         self.rows[row.id] = row
 
     def departed(self, queue: str, entry: Entry, cause: Cause) -> None:
-        """Remember a message that is finished where its queue wants that."""
+        """Write the history of a finished message, where its queue keeps one."""
         row, outcome = row_of(entry), History.Outcome.__members__.get(cause.name)
         del self.rows[entry.arrival]
         stands_here = row.entry is entry
@@ -189,7 +179,7 @@ class Broker:
             self.history.append(row.finished(outcome, self.now()))
 
     def deleted(self, queue: str) -> None:
-        """Forget the queue, be it deleted by an operator or with its last consumer."""
+        """Forget a queue that was deleted, by an operator or with its last consumer."""
         self.engine.forget_deleted()
         gone = self.queues.pop(queue)
         self.bindings = {key: kind for key, kind in self.bindings.items() if key[2] != queue}
@@ -209,9 +199,9 @@ class Transaction:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Commit at the end, as a part of the transaction around it, if any; roll back what raises.
+        """Commit at the end, as a part of the transaction around it, if any; roll back after an error.
 
-        Raises QueueDeleted for a message whose queue has gone; nothing takes effect then.
+        Raises QueueDeleted, and nothing takes effect, if the queue of a message was deleted.
         """
         with self._broker.locked():
             outer, unit, known = self.unit, self._broker.engine.begin(), len(self.callbacks)
@@ -254,11 +244,10 @@ _brokers: dict[str, Broker] = {}
 
 
 def broker_named(name: str) -> Broker:
-    """Return the broker of this name, a new one if there is none yet in this process."""
     return _brokers.get(name) or _brokers.setdefault(name, Broker())
 
 
 def empty_brokers() -> None:
-    """Forget all queues, messages and sessions in this process's memory: tests begin anew."""
+    """Forget all queues, messages and sessions in memory, for tests."""
     for broker in list(_brokers.values()):
         broker.empty()

@@ -1,4 +1,4 @@
-"""Claims: the facts about a queue and its sessions, of which the engine's arbiter decides, and the lease."""
+"""Claims: the facts for the engine's arbiter, and the lease."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from django_mq.stores.records import ClaimResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from django_mq.engine.arbiter import Award, Subscription
     from django_mq.engine.entry import Entry
@@ -57,18 +56,17 @@ class Claims(Part):
             claim.bring_in_turn(target, request)
         else:
             claim.bring({queue: claim.session.consumer_of(queue, target) for queue in queues}, request)
-        times = [_seconds_until_due(queues, claim.now)]
-        if claim.left:
-            times.append(LEFT_SECONDS)
+        due = [at for queue in queues if (at := queue.engine.next_due()) is not None]
+        times = [max(0.0, at - claim.now.timestamp()) for at in due] + [LEFT_SECONDS] * claim.left
         return ClaimResult(
             claimed=claim.claimed,
             left=left_behind(request, [item.queue_name for item in claim.claimed], claim.seen),
-            next_due_seconds=min((time for time in times if time is not None), default=None),
+            next_due_seconds=min(times, default=None),
             constrained=any(self.broker.record_of(queue).has_rules for queue in queues),
         )
 
     def claimant(self, session_id: int, request: ClaimRequest) -> WorkerSession:
-        """Return the session. Raises what a claim of it may."""
+        """Return the session. Raises the errors of a claim."""
         if isinstance(request.consumer, Target):
             if request.queues:
                 raise errors.queues_of_target()
@@ -97,12 +95,12 @@ class Claims(Part):
 
 
 class Claim:
-    """What one claim has brought, how many messages it saw, and whether better sessions were left something."""
+    """One claim: its messages, how many it saw, and whether it left messages to sessions of higher priority."""
 
     def __init__(self, broker: Broker, session: WorkerSession) -> None:
         self.broker = broker
         self.session = session
-        # One moment for all of it: what becomes due meanwhile must not come in between.
+        # One moment for the whole claim: a message that becomes due meanwhile must not come in between.
         self.now = broker.now()
         self.claimed: list[Claimed] = []
         self.seen = 0
@@ -125,7 +123,7 @@ class Claim:
             pass
 
     def bring(self, consumers: Mapping[BrokerQueue, Consumer], request: ClaimRequest) -> bool:
-        """Claim for these consumers, each of its queue; return whether there was something."""
+        """Claim for these consumers, each from its queue; return whether there was a message."""
         before = len(self.claimed)
         opened = {queue: each for queue, each in consumers.items() if not queue.engine.paused}
         records = {queue: self.broker.record_of(queue) for queue in opened}
@@ -159,7 +157,7 @@ class Claim:
         return [told for other in living for told in other.subscriptions(queue)]
 
     def _award(self, heads: list[Head], request: ClaimRequest) -> None:
-        """Claim what the arbiter awards the session of all the queues together; a consumer has credit for it."""
+        """Claim what the arbiter awards the session of all queues together, within the credit of a consumer."""
         found = [[((head, item), item.row.message.priority) for item in head.award.chosen] for head in heads]
         seen = merged(found, listed=request.listed)[: request.credit]
         line = [(item.suspect, len(item.row.message.body)) for _, item in seen]
@@ -177,7 +175,7 @@ class Claim:
         self.left |= any(head.award.left for head in heads)
 
     def _deliver(self, consumers: Mapping[BrokerQueue, Consumer], request: ClaimRequest) -> None:
-        """Claim what the engine delivers to the consumer; no other session is to be asked."""
+        """Claim what the engine delivers to the consumer, where no other session matters."""
         before, at = len(self.claimed), self.now.timestamp()
         for queue, consumer in consumers.items():
             while len(self.claimed) - before < limit_of(request, queue.name):
@@ -196,7 +194,7 @@ class Claim:
         self.seen += len(self.claimed) - before
 
     def _fitting(self, line: Sequence[tuple[object, int]], request: ClaimRequest) -> int:
-        """Return how many messages a claim may bring of what it has brought already, and of these."""
+        """Return how many messages a claim may bring, of those it has and of these."""
         had = [(item.suspect, len(item.body)) for item in self.claimed]
         return fitting([*had, *line], request.slots, request.max_bytes)
 
@@ -214,8 +212,3 @@ def _candidate(queue: BrokerQueue, entry: Entry) -> Candidate:
     row = row_of(entry)
     group = row.message.group_key
     return Candidate(row, entry.suspect, group, None if group is None else queue.owner_of(group))
-
-
-def _seconds_until_due(queues: list[BrokerQueue], now: datetime) -> float | None:
-    times = [due for queue in queues if (due := queue.engine.next_due()) is not None]
-    return max(0.0, min(times) - now.timestamp()) if times else None

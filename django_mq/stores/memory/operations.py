@@ -1,4 +1,4 @@
-"""What operators see and do, and maintenance."""
+"""Browsing, steering by operators, and maintenance."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from django_mq.stores.values import uuid_of
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable, Container, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from types import SimpleNamespace
-    from uuid import UUID
 
     from django_mq.stores.memory.broker import BrokerQueue
     from django_mq.stores.memory.row import Row
@@ -46,15 +45,12 @@ class Browser(Part):
         scheduled, ready, claimed, dead = (
             min(limit, in_state[state]) for state in (SCHEDULED, READY, CLAIMED, DEAD)
         )
-        age, due = self._oldest_ready_seconds(queue), min(limit, self._due(queue))
-        return Counts(scheduled, ready, claimed, dead, age, due)
-
-    def _due(self, queue: BrokerQueue) -> int:
         now = self.broker.now().timestamp()
-        return sum(entry.due_at is not None and entry.due_at <= now for entry in queue.engine.scheduled())
+        due = sum(entry.due_at is not None and entry.due_at <= now for entry in queue.engine.scheduled())
+        return Counts(scheduled, ready, claimed, dead, self._oldest_ready_seconds(queue), min(limit, due))
 
     def _oldest_ready_seconds(self, queue: BrokerQueue) -> float | None:
-        """Return how long the first of a level has been waiting, or the first that is due and not yet promoted."""
+        """Return how long the oldest message has been waiting that is ready, or due and not yet promoted."""
         since = [row_of(entry).ready_at.timestamp() for entry in queue.engine.heads()]
         now, due = self.broker.now().timestamp(), queue.engine.next_due()
         if due is not None and due <= now:
@@ -155,8 +151,6 @@ class Operations(Part):
 
 
 class Maintenance(Part):
-    """Promote, reap, expire, trim and prune: at any time, by any handle."""
-
     def promote(self, limit: int = 1000) -> int:
         now = self.broker.now()
         for queue in self.broker.queues.values():
@@ -171,7 +165,7 @@ class Maintenance(Part):
         return [each for each, _ in reaped]
 
     def _reap(self, session: WorkerSession) -> tuple[Reaped, list[Row]]:
-        """Forget a session; return the dead letters that it leaves, too."""
+        """Forget a session; return its dead letters, too."""
         for row in session.held():
             if row.entry.suspect:
                 self.broker.record_failure(row, WORKER_LOST, session.info.name)
@@ -199,10 +193,16 @@ class Maintenance(Part):
 
     def prune(self, limit: int = 5000, *, whole: bool = False) -> int:
         now = self.broker.now()
-        border = timedelta(0) if whole else self._shortest_kept()
+        kept = (timedelta(days=queue.settings.history_days) for queue in self.broker.queues.values())
+        # The shortest time for which a queue keeps history.
+        border = timedelta(0) if whole else min((time for time in kept if time), default=ORPHANED)
         live = {row.message.message_id for row in self.broker.rows.values()}
         history = _drop(self.broker.history, lambda item: self._is_past(item, now, border), limit)
-        attempts = _drop(self.broker.attempts, lambda item: _is_done_with(item, now, live), limit)
+        attempts = _drop(
+            self.broker.attempts,
+            lambda item: item.message_id not in live and now - item.failed_at > ATTEMPTS_KEPT,
+            limit,
+        )
         dedup_ids = sum(queue.engine.duplicate_ids.prune(now.timestamp()) for queue in self.broker.queues.values())
         return history + attempts + dedup_ids + self._prune_volatile(now)
 
@@ -212,11 +212,6 @@ class Maintenance(Part):
         self.broker.volatile_messages = kept = [item for item in messages if item[2] >= now]
         return len(bindings) - len(living) + len(messages) - len(kept)
 
-    def _shortest_kept(self) -> timedelta:
-        """Return the shortest time for which any queue keeps history, of those that keep some."""
-        kept = (timedelta(days=queue.settings.history_days) for queue in self.broker.queues.values())
-        return min((time for time in kept if time), default=ORPHANED)
-
     def _is_past(self, item: SimpleNamespace, now: datetime, border: timedelta) -> bool:
         queue = self.broker.queues.get(item.queue_name)
         kept = ORPHANED if queue is None else timedelta(days=queue.settings.history_days)
@@ -224,12 +219,7 @@ class Maintenance(Part):
 
 
 def _in_order(rows: Iterable[Row]) -> list[Row]:
-    """Sort rows as they stood, so that they keep their order among themselves."""
     return sorted(rows, key=lambda row: row.entry.order)
-
-
-def _is_done_with(attempt: SimpleNamespace, now: datetime, live: Container[UUID | None]) -> bool:
-    return attempt.message_id not in live and now - attempt.failed_at > ATTEMPTS_KEPT
 
 
 def _drop(remembered: deque[Item], is_over: Callable[[Item], bool], limit: int) -> int:

@@ -1,4 +1,4 @@
-"""Queues and bindings; publishing, at once or with the commit of the transaction that is open."""
+"""Queues, bindings, and publishing, at once or with the commit of the open transaction."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Queues(Part):
         return removed
 
     def _empty(self, queue: BrokerQueue) -> int:
-        """Drop the messages if there is no dead-letter queue; else see that all may go there with the deletion."""
+        """Drop the messages if there is no dead-letter queue; else check that it takes all of them."""
         target = self.broker.queues.get(queue.settings.dead_letter_queue or "")
         if target is None:
             return self.purge(queue.name)
@@ -124,7 +124,7 @@ class Publications(Part):
     def _append(
         self, messages: Sequence[NewMessage], *, again: bool, is_constrained: bool
     ) -> dict[int, Entry] | None:
-        """Return the entries of what came in now, by position; None if all had been written before."""
+        """Return the entries of new messages by position; None if all had been written before."""
         if again and all(map(self._was_written if is_constrained else self._is_here, messages)):
             return None
         now = self.broker.now()
@@ -134,8 +134,10 @@ class Publications(Part):
         kept = [messages[at] for mine in admitted.values() for at in mine]
         if again and kept and all(self._is_here(message) for message in kept):
             return None
+        unit = self.transaction.unit
         for queue, mine in (admitted if again else arriving).items():
-            self._check_ids(queue, mine)
+            waiting = [] if unit is None else unit.entering(queue.engine)
+            queue.engine.check_ids([*waiting, *mine.values()])
         for queue, mine in admitted.items():
             queue.dropped += len(arriving[queue]) - len(mine)
         entered = self._enter(admitted, now)
@@ -171,15 +173,10 @@ class Publications(Part):
             raise errors.closed(name)
         return queue
 
-    def _check_ids(self, queue: BrokerQueue, messages: Mapping[int, Message]) -> None:
-        unit = self.transaction.unit
-        waiting = [] if unit is None else unit.entering(queue.engine)
-        queue.engine.check_ids([*waiting, *messages.values()])
-
     def _enter(self, coming: Coming, now: datetime) -> dict[int, Entry]:
-        """Let messages arrive, in the given order over all queues; return their entries by position.
+        """Enter messages in the given order over all queues; return their entries by position.
 
-        In a transaction they arrive with its commit, and have no entries yet.
+        In a transaction they enter with its commit, and have no entries yet.
         """
         for queue in coming:
             if queue.settings.values_in_advance:  # a value that was due before is the older one

@@ -1,4 +1,4 @@
-"""One message: what the tables of a database would say of it, while it is here and when it is finished."""
+"""One message, as a row of the message table and of the history table would describe it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Row:
     ended: EndedClaim | None = None
 
     def stands_as(self, entry: Entry, queue: BrokerQueue) -> None:
-        """The message has come to a queue, from a publisher or from where it stood before."""
+        """Note the queue, which the message has entered from a publisher or from another queue."""
         self.entry, self.queue, self.ended = entry, queue, None
         self.let_go()
         message = entry.message
@@ -72,7 +72,7 @@ class Row:
 
     @property
     def id(self) -> int:
-        """The row id, which is the number of the entry's arrival."""
+        """The row id is the number of the entry's arrival."""
         return self.entry.arrival
 
     @property
@@ -81,17 +81,15 @@ class Row:
 
     @property
     def state(self) -> State:
-        """Where it stands, as a table says it: what may be taken back is claimed."""
+        """The state in a table: a message that may be taken back is claimed."""
         return CLAIMED if self.held else self.entry.state
 
     @property
     def ready_at(self) -> datetime:
-        """When it could first have been delivered."""
         return max(self.deliver_at or self.published_at, self.published_at)
 
     @property
     def expires_at(self) -> datetime | None:
-        """From when on it is worthless in its queue."""
         return None if self.entry.expires_at is None else moment(self.entry.expires_at)
 
     @property
@@ -102,7 +100,7 @@ class Row:
         self.session_id = self.claimed_at = None
 
     def give_back(self, *, delivered: bool = True) -> None:
-        """Take it from its session, uncounted; the session's late verdict is void."""
+        """Take the message from its session, uncounted."""
         if self.entry.owner is not None:
             self.let_go()
             self.queue.engine.release(self.entry, self.entry.owner, delivered=delivered)
@@ -116,7 +114,7 @@ class Row:
         return self._told(Browsed, state=self.state.value, dead_reason=reason)
 
     def finished(self, outcome: History.Outcome, now: datetime) -> SimpleNamespace:
-        """What ``History`` says of it; to make one of the model takes as long as all the rest."""
+        """Return the fields of ``History``; making an instance of the model takes as long as all the rest."""
         ended_well = self.session_id is not None and outcome not in {
             History.Outcome.EXPIRED,
             History.Outcome.REPLACED,
@@ -124,7 +122,7 @@ class Row:
         return self._told(
             SimpleNamespace,
             outcome=outcome,
-            # The delivery that ends well is not one of those that failed before.
+            # The delivery that ends well is not a failed attempt.
             attempts=self.entry.attempts - ended_well,
             finished_at=now,
             headers=json.loads(self.message.headers),
@@ -132,12 +130,12 @@ class Row:
         )
 
     def _told(self, kind: type[Record], **known: Any) -> Record:
-        """Return what a table says of it: the fields that are ``known``, and the others by their names."""
+        """Return a record with the fields that are ``known``, and the others by their names."""
         names, read = SOURCES[kind]
         return kind(**dict(zip(names, read(self), strict=True)) | known)
 
 
-#: What of a record is said by the row itself, by its entry, and by the message as it was published.
+#: The attribute of a row that is a record's field: of the row, its entry, or the message as it was published.
 SAID = {name: name for name in ("id", "attempts", "published_at", "deliver_at", "expires_at", "ready_at")}
 SAID |= {"claimed_at": "claimed_at", "session_id": "session_id", "queue_name": "queue.name"}
 SAID |= {name: f"entry.{name}" for name in ("level", "place", "redelivered", "suspect")}
@@ -145,12 +143,12 @@ SAID = {field.name: f"message.{field.name}" for field in fields(NewMessage)} | S
 
 
 def _sources(names: list[str]) -> tuple[list[str], attrgetter[tuple[Any, ...]]]:
-    """Return those of a record's fields that a row says, and what reads them all at once: it is done often."""
+    """Return the names of a record's fields that a row has, and a getter for all of them, as that is the fastest."""
     found = [name for name in names if name in SAID]
     return found, attrgetter(*(SAID[name] for name in found))
 
 
-#: Of each kind of record, what reads its fields from a row.
+#: For each kind of record, what ``_sources`` returns.
 SOURCES: dict[type, tuple[list[str], attrgetter[tuple[Any, ...]]]] = {
     **{kind: _sources([each.name for each in fields(kind)]) for kind in (Claimed, Browsed)},
     SimpleNamespace: _sources([each.name for each in History._meta.concrete_fields]),
@@ -189,17 +187,17 @@ def _time(at: datetime | None, seconds: float | None, now: datetime) -> datetime
 
 
 def entry_of(browsed: Browsed) -> Entry:
-    """Return an entry that stands where a message stood when it was looked at."""
+    """Return an entry at the position where a message was when it was read."""
     return Entry(browsed.as_message(), browsed.level, browsed.place, browsed.id)
 
 
 def moment(seconds: float) -> datetime:
-    """Return a time of the engine as the stores write it; the end of the calendar is far enough."""
+    """Return a time of the engine as an aware time, the end of the calendar at most."""
     try:
         return EPOCH + timedelta(seconds=seconds)
     except OverflowError:
         return LAST
 
 
-#: Finished messages, and failed attempts, remembered at most; memory must not grow for ever.
+#: The most finished messages, and failed attempts, that are remembered.
 MOST_REMEMBERED = 10_000

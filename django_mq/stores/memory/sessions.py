@@ -1,4 +1,4 @@
-"""Worker sessions: their deadlines, their consumers, and what they hold."""
+"""Worker sessions: deadlines, consumers, and held messages."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class WorkerSession:
         self.heartbeat_at = opened_at
         self.heartbeat: Heartbeat | None = None
         self.command = WorkerCommand()
-        #: All of them, each with its queue; and those that take what a claim gives them.
+        #: All consumers, each with its queue; and those without a credit of their own, which claims use.
         self._consumers: dict[Consumer, BrokerQueue] = {}
         self._own: dict[BrokerQueue, Consumer] = {}
 
     def consumer_of(self, queue: BrokerQueue, given: Consumer | None = None) -> Consumer:
-        """Return a consumer of the queue, subscribed: the given one, or one that takes what it is told to."""
+        """Return a subscribed consumer of the queue: the given one, or one that claims use."""
         consumer = given or self._own.get(queue)
         if consumer is None:
-            # Without credit no arrival wakes it: how much it takes, the claim says.
+            # Without credit no arrival wakes it; the claim says how much it takes.
             consumer = self._own[queue] = Consumer(self.info.name, WindowCredit(0))
         if consumer not in self._consumers:
             if consumer.target is None:
@@ -55,7 +55,7 @@ class WorkerSession:
         return consumer
 
     def subscribed(self, queue: BrokerQueue, consumer: Consumer) -> Consumer:
-        """Return the consumer, which is subscribed, or was and has been changed."""
+        """Subscribe the consumer, or note a change of it; return it."""
         if consumer in self._consumers:
             queue.engine.refresh(consumer)
             if consumer.target is not None:
@@ -75,7 +75,7 @@ class WorkerSession:
         ]
 
     def retake(self, row: Row) -> None:
-        """Hold the row again, by the same claim, as before the deadline."""
+        """Hold the row again by the claim that it had before the deadline."""
         ended, row.ended = row.ended, None
         if ended is None:
             return
@@ -86,9 +86,9 @@ class WorkerSession:
         row.session_id = self.number
 
     def lose(self, now: float) -> list[tuple[Row, Fate]]:
-        """Leave every queue, as it has died; return what it held, and what became of that."""
+        """Leave every queue, as a dead session does; return the rows that it held, each with its fate."""
         for target in self._targets():
-            target.pause()  # or credit that one queue gives back would wake the session in the next
+            target.pause()  # or credit from one queue would wake the session in the next
         lost = [
             (row_of(entry), fate)
             for consumer, queue in [*self._consumers.items()]
@@ -98,7 +98,7 @@ class WorkerSession:
         return lost
 
     def unsubscribe(self) -> None:
-        """Leave every queue; what is still held goes back to its place, uncounted."""
+        """Leave every queue; held messages return to their places, uncounted."""
         for target in self._targets():
             target.close()
         for consumer, queue in [*self._consumers.items()]:
@@ -132,7 +132,7 @@ class WorkerSession:
         ]
 
     def _subscription(self, consumer: Consumer) -> Subscription:
-        """A consumer of the engine's, which knows what it wants and has credit for."""
+        """Return the subscription of a consumer of the engine, which has its own selector and credit."""
         return Subscription(
             session=self.number,
             priority=consumer.priority,
@@ -144,7 +144,7 @@ class WorkerSession:
         )
 
     def saw(self, id_: int) -> None:
-        """A consumer that was shown a message, or from which it was taken back, has its credit again."""
+        """Return the credit to a consumer that browsed a message, or from which a message was taken back."""
         for consumer, queue in self._consumers.items():
             others = [entry for entry in consumer.unsettled if entry.owner is not consumer]
             for entry in [each for each in others if each.arrival == id_]:

@@ -1,4 +1,4 @@
-"""Verdicts, each behind the fence of its claim: a late one finds the row in other hands."""
+"""Settlements, each fenced by its claim token."""
 
 from __future__ import annotations
 
@@ -20,18 +20,16 @@ if TYPE_CHECKING:
     from django_mq.stores.memory.sessions import WorkerSession
     from django_mq.stores.records import Receipt
 
-#: Verdicts over one message that come together: the first of these counts.
+#: Of several verdicts over one message, the first one in this order counts.
 ORDER = (Verdict.ACCEPT, Verdict.EXPIRE, Verdict.CANCEL, Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
-#: With these the message stays, and no session holds it any more.
+#: After these verdicts the message stays, and no session holds it.
 LEAVING = (Verdict.RELEASE, Verdict.DECLINE, Verdict.DEAD)
 
 
 class Settlements(Part):
-    """Settle, at once or with the commit of the transaction that is open."""
-
     def settle(self, session_id: int, settlements: Sequence[Settlement]) -> frozenset[int]:
         session = self.broker.sessions.get(session_id)
-        # What is expired arrives in an expiry queue by its arrival here.
+        # Expired messages enter an expiry queue in the order of their ids.
         in_order = sorted(settlements, key=lambda item: (ORDER.index(item.verdict), item.id))
         done = set() if session is None else self._settle_all(session, in_order)
         done.update(item.id for item in in_order if item.id not in done and self._settle_late(session_id, item))
@@ -50,7 +48,7 @@ class Settlements(Part):
             self._settle_all(session, [Settlement(item.id, item.claim, Verdict.RELEASE) for item in settlements])
 
     def _settle_all(self, session: WorkerSession, settlements: Sequence[Settlement]) -> set[int]:
-        """Settle what the session holds, in a transaction with its commit; return the row ids."""
+        """Settle what the session holds, now or with the commit of the transaction; return the row ids."""
         unit = self.transaction.unit
         if unit is None:
             return self._settle_now(session, settlements)
@@ -66,14 +64,14 @@ class Settlements(Part):
         return unit.settle(row.queue.engine, row.entry, owner, settle)
 
     def _settle_now(self, session: WorkerSession, settlements: Sequence[Settlement]) -> set[int]:
-        """Settle what the session holds, then send dead letters on, which changes ids; return the row ids."""
+        """Settle what the session holds, then send dead letters on; return the row ids before that."""
         rows = {item.id: self.broker.rows[item.id] for item in settlements if item.id in self.broker.rows}
         settled = [item for item in settlements if self._settle(session, item)]
         self.broker.send_dead(rows[item.id] for item in settled if item.verdict is Verdict.DEAD)
         return {item.id for item in settled}
 
     def _settle_late(self, session_id: int, settlement: Settlement) -> bool:
-        """Settle what was given back after the session's deadline, if nothing has become of it since."""
+        """Settle a message that was given back after the session's deadline and has not changed since."""
         row = self.broker.given_back(session_id, settlement.id, settlement.claim)
         if row is None or row.ended is None:
             return False
@@ -85,7 +83,7 @@ class Settlements(Part):
         return done
 
     def _held(self, session: WorkerSession, id_: int, claim: int) -> tuple[Row, Consumer] | None:
-        """Return the row and the consumer that has it if the session holds it by this claim."""
+        """Return the row and its consumer, if the session holds the row by this claim."""
         row = self.broker.rows.get(id_)
         if row is None or (row.session_id, row.entry.claim_number) != (session.number, claim):
             return None

@@ -1,4 +1,4 @@
-"""The memory store: it has a broker, and each call goes to the part of its subject."""
+"""The memory store: each call goes to the part of its subject, under the lock of the broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @assembled(broker=Broker)
 class MemoryStore(Store):
-    """A handle of the broker of its name; any thread may use it."""
+    """A store over the broker of its name; any thread may use it."""
 
     # No other process commits here, and hints reach every thread of this one.
     features = Features(durable=False, serves_consumers=True)
@@ -36,7 +36,7 @@ class MemoryStore(Store):
 
     @staticmethod
     def handing(part: str, name: str) -> Callable[..., Any]:
-        """Return a method that hands its call to a part, with every other thread kept out."""
+        """Return a method that hands its call to a part, under the lock of the broker."""
         hand = Store.handing(part, name)
 
         def call(store: MemoryStore, *args: Any, **named: Any) -> Any:
@@ -59,16 +59,16 @@ class MemoryStore(Store):
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> ClaimResult:
         with self.broker.locked():
-            if request is not None:  # nothing can be rolled back, so what fails is asked first
+            if request is not None:  # nothing can be rolled back, so errors must come first
                 self.claims.claimant(session_id, request)
             return super().settle_and_claim(session_id, settlements, request)
 
     # The transaction, and the clock.
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Let messages come, and settlements count, at the end or not at all; every other thread is kept out.
+        """Let messages and settlements take effect at the end or not at all, and keep other threads out.
 
-        Inside, they are not seen yet. All else takes effect at once, and is not taken back.
+        Inside, they are not visible. All else takes effect at once, and is not rolled back.
         """
         return self.open_transaction.opened()
 
@@ -87,7 +87,7 @@ class MemoryStore(Store):
 
     @property
     def clock_offset(self) -> timedelta:
-        """Added to this machine's clock, for every handle of the broker; only tests set it."""
+        """Added to this machine's clock, for all stores of the broker; only tests set it."""
         return self.broker.clock_offset
 
     @clock_offset.setter

@@ -1,7 +1,7 @@
-"""Maintenance: promote, reap, expire, trim, prune, and sum up the minutes that are over, once each, for charts.
+"""Maintenance: promote, reap, expire, trim, prune, and sum up each past minute once, for charts.
 
-The worker that takes a minute's marker row sums it up, in the same transaction; the others see the marker, or wait
-for it and then leave.
+The worker that inserts the marker row of a minute sums the minute up in the same transaction. The others see the
+marker, or wait for its commit, and do nothing.
 """
 
 from __future__ import annotations
@@ -12,24 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq import conf
 from django_mq.engine.claim import STALLED_SECONDS
-from django_mq.engine.last_value import BY_LATER_VALUE
 from django_mq.engine.verdict import AtOnce, Ending, Verdict, verdict
 from django_mq.stores.records import WORKER_LOST, Chores, Reaped
 from django_mq.stores.sql.database import Part
-from django_mq.stores.sql.messages import REPLACED, first_of
+from django_mq.stores.sql.messages import first_of
 from django_mq.stores.values import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django_mq.stores.sql.database import Rows
-
 
 class Maintenance(Part):
-    """Every duty is safe to run in many workers, twice."""
-
-    #: How long after the database's start no session is reaped: they could not renew meanwhile.
-    #: None for one deadline.
+    #: Seconds after the start of the database in which no session is reaped, because none could be renewed before.
+    #: None is one deadline.
     grace_seconds: float | None = None
 
     def chores(self) -> Chores:
@@ -45,7 +40,10 @@ class Maintenance(Part):
             sessions = first_of(expired)
             released = self.store.messages.release_held_by_expired(sessions)
             suspects = [row for row in released if row[2]]
-            self._record_losses(dict(expired), suspects)
+            for session in sorted({row[0] for row in suspects}):
+                lost = [(row[1], True, WORKER_LOST) for row in suspects if row[0] == session]
+                worker = dict(expired).get(session) or f"session {session}"
+                self.store.messages.record_attempts(worker, lost)
             replaced = set(self.store.messages.drop_replaced([row[1] for row in released]))
             decided = {row[1]: verdict(Ending.FAILED, row[3], AtOnce(row[4])).verdict for row in suspects}
             dead = {id_ for id_, what in decided.items() if what is Verdict.DEAD}
@@ -54,21 +52,12 @@ class Maintenance(Part):
                 self.store.moves.move_dead(buried)
             if sessions:
                 self.store.sessions.drop(sessions)
-        return [self._reaped(id_, name, released, dead) for id_, name in expired]
-
-    def _record_losses(self, names: dict[int, str], counted: Rows) -> None:
-        for session in sorted({row[0] for row in counted}):
-            lost = [(row[1], True, WORKER_LOST) for row in counted if row[0] == session]
-            self.store.messages.record_attempts(names.get(session) or f"session {session}", lost)
+        held = {id_: {row[1] for row in released if row[0] == id_} for id_ in sessions}
+        return [Reaped(id_, name, len(held[id_] - dead), len(held[id_] & dead)) for id_, name in expired]
 
     def _grace(self) -> dict[str, Any]:
         seconds = self.grace_seconds
         return {"grace_seconds": conf.load().SESSION_SECONDS if seconds is None else seconds}
-
-    @staticmethod
-    def _reaped(session_id: int, name: str, released: Rows, dead: set[int]) -> Reaped:
-        mine = {row[1] for row in released if row[0] == session_id}
-        return Reaped(session_id=session_id, name=name, released=len(mine - dead), dead=len(mine & dead))
 
     def expire(self, limit: int = 1000) -> int:
         with self.database.transaction():
@@ -76,15 +65,13 @@ class Maintenance(Part):
             if not ids:
                 return 0
             self.store.messages.set_expired_aside(ids)
-            return len(
-                self.store.messages.remove(ids, REPLACED, reason=BY_LATER_VALUE)
-            ) + self.store.moves.send_expired(ids)
+            return len(self.store.messages.drop_replaced(ids)) + self.store.moves.send_expired(ids)
 
     def trim(self) -> int:
         return sum(self._trim(name) for (name,) in self.rows("overfull_rings"))
 
     def _trim(self, name: str) -> int:
-        """Do what a publisher into a ring would do, in a transaction of its own, as if nothing had come."""
+        """Apply the limits of one ring, as a publisher does, in a transaction of its own."""
         with self.database.transaction():
             evicted = 0
             for capacity in self.store.capacity.of([name], wait=False).values():
@@ -99,7 +86,7 @@ class Maintenance(Part):
         return history + sum(len(self.rows(name, limit=limit)) for name in names) + self._prune_duplicates(limit)
 
     def _prune_duplicates(self, limit: int) -> int:
-        """Forget duplicate ids that are over their time, or before the last so many of their queue."""
+        """Forget duplicate ids that are too old, or too many for their queue."""
         pruned = 0
         for queue_id, count, seconds in self.rows("duplicate_windows"):
             horizon = self.rows("duplicate_horizon", queue_id=queue_id, kept=count - 1) if count else []
@@ -110,17 +97,18 @@ class Maintenance(Part):
 
 
 MINUTE = timedelta(minutes=1)
-#: How long after its end a minute is summed up: transactions that are still open then are missed.
+#: How long after its end a minute is summed up. Transactions that are still open then are not counted.
 SETTLING = timedelta(seconds=5)
-#: How many minutes are looked back at. In those before no worker was alive, so nothing finished.
+#: How many past minutes are summed up. No worker was alive in earlier ones, so no message finished.
 BACK = 10
-#: How far back the mark of the arrivals is looked for.
+#: How far back a worker looks for the mark of the arrivals.
 MARKS = timedelta(hours=1)
 #: Messages of a minute that the percentiles are taken of.
 SAMPLE = 20_000
-#: A mark above every message: without one, those that are still here are not counted, rather than all looked at.
+#: A mark above every message. Where no mark is known, arrivals are not counted: the statement would read all
+#: messages.
 ALL = 2**62
-#: The columns that are counts, and what ``sum_minute`` calls some of them; all other kinds were removed.
+#: The columns with counts, and the kinds of ``sum_minute``; all other kinds are "removed".
 COUNTED = ("arrived", "accepted", "expired", "removed", "failed", "redelivered")
 KINDS = {-1: "failed", 0: "arrived", 1: "accepted", 2: "expired"}
 
@@ -145,8 +133,8 @@ class Rollups(Part):
         )
 
     def _roll_up_one(self, minute: datetime, marks: dict[datetime, int | None], newest: int | None) -> bool:
-        # A mark made before the minute began is below whatever was published in it. One that was
-        # made later, for a minute that nobody had summed up in time, is no such mark: it is null.
+        # A mark from before the minute is below all that was published in it. A mark made later, for a minute that
+        # no worker had summed up in time, is null.
         older = [mark for when, mark in marks.items() if when < minute - MINUTE and mark is not None]
         with self.database.transaction():
             if not self.database.insert("take_minute", minute=minute, newest=newest):

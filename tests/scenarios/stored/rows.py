@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.options import OPTIONS
+from django_mq.engine.rules import Rules
 from django_mq.engine.states import State
 from django_mq.models import History, Message, Queue
 from django_mq.models.session import Ownership
@@ -110,3 +111,4 @@ def _edit_in_tables(store: Store, name: str, **options: Any) -> None:
 def _edit_in_memory(store: MemoryStore, name: str, **options: Any) -> None:
     queue = store.broker.queues[name]
     queue.settings = replace(queue.settings, **options)
+    queue.engine.change(Rules.of(queue.settings))
