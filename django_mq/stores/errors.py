@@ -1,4 +1,4 @@
-"""Why a store refuses: the sentences, the same from every store."""
+"""The errors that stores raise, with their texts."""
 
 from __future__ import annotations
 

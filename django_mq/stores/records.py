@@ -212,14 +212,14 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRequest:
-    """Ask for at most ``credit`` ready messages, in order, and of a queue that has one for its limit at most.
+    """Ask for at most ``credit`` ready messages, in order, and of each queue at most its limit, if it has one.
 
-    Several queues are merged by message priority, queues of equal heads taking turns; ``listed`` makes the order
+    Several queues are merged by message priority, and queues of equal heads take turns; ``listed`` makes the order
     of the list strict instead. A suspect message is claimed only when ``slots`` is positive, alone in its batch,
-    and that claim counts an attempt. ``promote=False`` says that nothing is due now, which spares the database
-    the question; the answer's ``next_due_seconds`` is 0 if that was wrong. A store may begin where the session
-    has come to in a queue; ``full_scan`` makes it begin at the head. The bodies have at most ``max_bytes`` bytes
-    together, unless the first one alone has more.
+    and that claim counts an attempt. ``promote=False`` says that no message is due now, which saves a question;
+    the answer's ``next_due_seconds`` is 0 if that was wrong. A store may begin at the session's cursor in a queue;
+    with ``full_scan`` it begins at the head. The bodies have at most ``max_bytes`` bytes together, unless the
+    first one alone has more.
 
     A claim for a ``consumer`` names one queue, and brings what the consumer wants and has credit for: see
     ``Store.subscribe``. A claim for a target names no queue: the queues that the target reads take turns.
@@ -238,14 +238,14 @@ class ClaimRequest:
 
 @dataclass(slots=True)
 class ClaimResult:
-    """What one round trip brought: claimed messages in order, and when to look again.
+    """The result of one round trip: claimed messages in order, and when to look again.
 
-    ``left`` names the queues in which a claim that was cut short may have left something; others were empty at
-    that moment. ``next_due_seconds`` is the time until the earliest scheduled message, None if there is none.
-    ``full_scan`` is false when the claim did not begin at the head, and so may have passed what has come back:
-    ``next_due_seconds`` is then no later than the time for a full scan. ``void`` holds the row ids of
-    settlements whose lease was lost: they changed nothing. With ``constrained`` a settlement may make others
-    ready, of the same group for example: look again after each.
+    ``left`` has the queues in which the claim may have left messages; other queues were empty at that moment.
+    ``next_due_seconds`` is the time until the earliest scheduled message, None if there is none. ``full_scan`` is
+    false when the claim did not begin at the head, and may have passed messages that came back:
+    ``next_due_seconds`` is then no later than the time for a full scan. ``void`` has the row ids of settlements
+    whose lease was lost: they changed nothing. With ``constrained``, a settlement may make other messages ready,
+    for example of the same group: look again after each.
     """
 
     claimed: list[Claimed] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Which store serves which database; the only place that looks at a vendor's name."""
+"""The store of each database; no other file looks at the name of a vendor."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from django_mq.stores.base import Store
+    from django_mq.stores.memory.store import MemoryStore
     from django_mq.stores.sql import SQLStore
 
-#: Stands in the place of a database alias for the queues of this process, in memory.
+#: In place of a database alias: the queues in the memory of this process.
 MEMORY = ":memory:"
 
 #: Vendor to the module and class of its store, imported when first asked for.
@@ -49,7 +50,7 @@ def kind_of(connection: BaseDatabaseWrapper) -> type[SQLStore]:
 
 @cache
 def _kind(vendor: str) -> type[SQLStore]:
-    """Return the class of a vendor's store; looked up once, because every publish makes a store."""
+    """Return the class of a vendor's store, from the cache, because every publish makes a store."""
     module, name = STORES[vendor]
     kind: type[SQLStore] = getattr(import_module(module), name)
     return kind
@@ -60,20 +61,20 @@ def has_store(alias: str) -> bool:
     return alias == MEMORY or alias in connections
 
 
-def _in_memory(alias: str, *, private: bool = False) -> Store:
+def _memory() -> type[MemoryStore]:
     # It brings the whole engine along, which a probe and most commands never use.
     from django_mq.stores.memory.store import MemoryStore  # noqa: PLC0415 - see above
 
-    return MemoryStore(alias, private=private)
+    return MemoryStore
 
 
 def shared_store(alias: str) -> Store:
     """Return a store over this thread's Django connection, joining its transaction."""
-    return _in_memory(alias) if alias == MEMORY else store_for(connections[alias])
+    return _memory()(alias) if alias == MEMORY else store_for(connections[alias])
 
 
 def private_store(alias: str) -> Store:
-    """Return a store over a connection of its own: a worker's, never the caller's transaction."""
+    """Return a store over a private connection, outside the caller's transaction."""
     if alias == MEMORY:
-        return _in_memory(alias, private=True)
+        return _memory()(alias, private=True)
     return store_for(private_connection(alias), private=True)

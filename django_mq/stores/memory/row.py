@@ -143,7 +143,7 @@ SAID = {field.name: f"message.{field.name}" for field in fields(NewMessage)} | S
 
 
 def _sources(names: list[str]) -> tuple[list[str], attrgetter[tuple[Any, ...]]]:
-    """Return the names of a record's fields that a row has, and a getter for all of them, as that is the fastest."""
+    """Return the names of a record's fields that a row has, and one getter for all, which is the fastest."""
     found = [name for name in names if name in SAID]
     return found, attrgetter(*(SAID[name] for name in found))
 

@@ -1,7 +1,7 @@
-"""One connection to MariaDB or MySQL: statements that return no rows answer with one row for each touched.
+"""One connection to MariaDB or MySQL: a statement that returns no rows answers with one row for each it touched.
 
-Neither server returns what an UPDATE changed, and only one of them what an INSERT wrote. So rows
-are locked by one statement and changed by the next, within a transaction.
+Neither server returns the rows of an UPDATE, and only MariaDB those of an INSERT. So one statement locks rows, and
+the next one changes them, in a transaction.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 ISOLATION = "read committed"
 CONNECT_SECONDS = 10
-#: How long a worker waits for a lock before it begins anew; with all its tries less than a session's deadline.
+#: Seconds that a worker waits for a lock before it tries again; all tries take less than a session's deadline.
 LOCK_SECONDS = 3
-#: The first versions with all that the statements need: SKIP LOCKED, descending indexes, ids of their own type.
+#: The first versions with SKIP LOCKED, descending indexes, and the type of message ids.
 OLDEST = {"MariaDB": (10, 11), "MySQL": (8, 4)}
 
 
 def bounded(settings: Mapping[str, Any], statement_seconds: float) -> dict[str, Any]:
-    """Return the settings of a private connection: time limits, where the project sets none, and our isolation.
+    """Return the settings of a private connection: time limits, unless the project sets them, and our isolation.
 
-    A half-open connection would otherwise hold the worker's loop until the kernel gives up. The
-    driver knows whole seconds only, and the server's own limit should come first.
+    A half-open connection would otherwise stop the worker's loop until the kernel gives up. The driver knows whole
+    seconds only, and the server's own limit should come first.
     """
     silence = int(statement_seconds) + LOCK_SECONDS
     limits = {"connect_timeout": CONNECT_SECONDS, "read_timeout": silence, "write_timeout": silence}
@@ -63,14 +63,12 @@ def problems(name: str, version: tuple[int, ...], variables: Mapping[str, str]) 
 
 
 class MySQLDatabase(Database):
-    """Runs the statements: bounded if the connection is private, in step with the caller's transaction if not."""
-
     package = "django_mq.stores.mysql"
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
         super().__init__(connection, private=private)
         self._statement_seconds = conf.load().STATEMENT_TIMEOUT_SECONDS
-        #: The driver's connection that has its limits already.
+        #: The driver's connection whose limits are set.
         self._bounded: Any = None
         #: Whether a transaction begins with its first statement, in one round trip.
         self._begins = False
@@ -78,14 +76,14 @@ class MySQLDatabase(Database):
             connection.settings_dict = bounded(connection.settings_dict, self._statement_seconds)
 
     def now(self) -> str:
-        # The statement's time, in UTC whatever the session's time zone.
+        # The statement's time in UTC, in any time zone of the session.
         if not self.clock_offset:
             return "utc_timestamp(6)"
         return f"(utc_timestamp(6) + INTERVAL {self.clock_offset.total_seconds():f} SECOND)"
 
     @property
     def is_inside(self) -> bool:
-        """Whether any transaction is open: what fails now cannot be tried again alone."""
+        """Whether a transaction is open: a failed statement cannot be tried again alone."""
         return self.begun or self.in_transaction
 
     def rows(self, name: str, /, **params: Any) -> Rows:
@@ -114,7 +112,7 @@ class MySQLDatabase(Database):
 
     @contextmanager
     def marking(self) -> Iterator[None]:
-        """Let the caller's transaction be known as lost: a dead-lock has rolled back all of it."""
+        """Mark the caller's transaction as lost after a dead-lock, which has rolled it back."""
         try:
             yield
         except Exception as error:
@@ -132,7 +130,7 @@ class MySQLDatabase(Database):
             super().execute(text)
 
     def _bound(self) -> None:
-        """Give a private connection its limits, once, and again when it was opened anew."""
+        """Set the limits of a private connection, once for each connection of the driver."""
         if not self.private or (self._bounded is not None and self._bounded is self.connection.connection):
             return
         self.connection.ensure_connection()
@@ -162,7 +160,7 @@ def code_of(error: BaseException) -> int | None:
 
 
 def retried(method: Method) -> Method:
-    """Let a store's method be tried again, unless it is a part of somebody's transaction."""
+    """Try a store's method again after a dead-lock or a long wait, unless a transaction is open."""
 
     @wraps(method)
     def trying(store: Any, *args: Any, **kwargs: Any) -> Any:
@@ -177,7 +175,7 @@ def retried(method: Method) -> Method:
     return cast("Method", trying)
 
 
-#: Some six thousand years: later than that the database's calendar ends, and its answer is null.
+#: Some six thousand years: beyond the end of its calendar the database returns null.
 LONGEST_SECONDS = 2e11
 
 

@@ -1,4 +1,4 @@
-"""MariaDB and MySQL: rows locked one by one and read without gaps, several statements to a step."""
+"""The store for MariaDB and MySQL, which need several statements where PostgreSQL needs one."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.database import Rows
 
 
-#: Where a claim's rows say that a message is suspect, and where its body is.
+#: The columns of a claim's rows that say if a message is suspect, and that have its body.
 SUSPECT, BODY = ([field.name for field in fields(Claimed)].index(name) for name in ("suspect", "body"))
-#: Where it says how long the body is, which may be left out.
+#: The column with the size of the body, which may be left out.
 SIZE = BODY + 1
-#: States of ``models.Message.Status``: scheduled and ready, and whatever no session holds.
+#: States of ``models.Message.Status``: scheduled and ready, and all states that no session holds.
 WAITING, UNHELD = [0, 1], [0, 1, 3]
 
 
@@ -96,7 +96,7 @@ class MySQLMessages(Messages):
             if found := first_of(self._locked(ids, WAITING)):
                 super().set_expired_aside(found)
 
-    def promote(self, limit: int, queues: Sequence[str] | None = None) -> int:
+    def promote(self, limit: int = 1000, queues: Sequence[str] | None = None) -> int:
         promoted = 0
         with self.database.transaction():
             for (queue_id,) in self.rows("due_queues", queues=list(queues or ()), every=queues is None):
@@ -136,7 +136,7 @@ class MySQLOperations(Operations):
         try:
             return super().delete_queue(name, force=force)
         finally:
-            with suppress(StoreError):  # the caller must hear of a dead-lock that ended his transaction
+            with suppress(StoreError):  # an earlier dead-lock, which ended the transaction, must be raised
                 self.rows("limit_waiting", limit=before)
 
 
@@ -156,8 +156,6 @@ class MySQLPublications(Publications):
 
 
 class MySQLSessions(Sessions):
-    """Ask what a session was told: its renewal returns nothing."""
-
     def _answer(self, session_id: int, heartbeat: Heartbeat, _: tuple[Any, ...]) -> Renewal:
         [command] = self.rows("told", session=session_id) or [(WorkerMode.WORK.value, None)]
         return super()._answer(session_id, heartbeat, (session_id, *command))
@@ -168,8 +166,8 @@ class MySQLClaims(Claims):
 
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
         name, params = self._claim_statement(session_id, request)
-        # What the credit allows fits, if no body has more than its share. Larger ones are read once it is
-        # known which of them fit.
+        # All messages of the credit fit if no body has more than its share. Larger ones are read when it is known
+        # which of them fit.
         params["share_bytes"] = request.max_bytes // max(1, request.credit)
         locked = self.rows(name, **params) if name == "claim" else self._locked_across(request, params)
         line = ((row[SUSPECT], row[SIZE]) for row in locked)
@@ -185,7 +183,7 @@ class MySQLClaims(Claims):
         return [(*row[:BODY], bodies.get(row[0], row[BODY])) for row in rows]
 
     def _locked_across(self, request: ClaimRequest, params: dict[str, Any]) -> Rows:
-        """Lock the best of several queues, as many as asked for; what others have locked is stepped over."""
+        """Lock the best messages of several queues, without those that other transactions have locked."""
         most, left = params["candidates"], {queue: limit_of(request, queue) for queue in request.queues}
         given = {name: params[name] for name in ("claim", "share_bytes")}
         heads = [self.rows("candidates", queue=queue, candidates=most) for queue in request.queues]
@@ -210,7 +208,7 @@ class MySQLClaims(Claims):
         return claimed
 
     def _facts_of(self, rows: Rows, page_size: int) -> Facts:
-        """Read whole numbers as such: where signed and unsigned columns meet, they are decimal."""
+        """Convert numbers: a union of signed and unsigned columns is decimal."""
         whole = [(*(None if number is None else int(number) for number in row), word) for *row, word in rows]
         return Facts.of(whole, page_size)
 
@@ -224,7 +222,7 @@ class MySQLSettlements(Settlements):
         return [item for item in settlements if (item.id, item.claim) in held]
 
     def _write(self, name: str, **fenced: Any) -> list[int]:
-        """Run a statement once for all messages of which it writes the same; they are locked."""
+        """Run a statement once for all locked messages that get the same values."""
         ids: list[int] = fenced.pop("ids")
         if "outcome" in fenced:
             self.store.messages.finish(ids, fenced["outcome"], "remember_finished")
@@ -250,7 +248,7 @@ class MySQLMaintenance(Maintenance):
 
 class MySQLBrowser(Browser):
     def _uncommitted(self, statement: str, _: frozenset[str] | None, after: int, last: int) -> frozenset[str]:
-        # Asked anew each time: a number is given a moment before any transaction can see its row.
+        # Asked each time: a number is given a moment before any transaction can see its row.
         numbers = {"after": after, "last": last}
         self.rows("see_unfinished")
         try:
@@ -279,12 +277,12 @@ class MySQLVolatileMessages(VolatileMessages):
         return taken
 
 
-#: A document is complete when so many messages, or bytes of bodies and headers, are in it.
+#: The most messages, and bytes of bodies and headers, in a document.
 MESSAGES, BYTES = 1000, 256 * 1024
 
 
 def portions(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:
-    """Yield the messages in order, as many at a time as make a document."""
+    """Yield the messages of each document, in order."""
     portion: list[NewMessage] = []
     size = 0
     for message in messages:
@@ -298,7 +296,7 @@ def portions(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:
 
 
 def document(messages: Sequence[NewMessage], queue_ids: Mapping[str, int]) -> str:
-    """Return the messages as JSON. What a message has not is left out, and read as null."""
+    """Return the messages as JSON, without values that are null."""
     rows = [_object(message, queue_ids[message.queue_name]) for message in messages]
     return json.dumps(rows, ensure_ascii=False)
 
@@ -356,7 +354,7 @@ class MySQLStore(SQLStore):
         return list(problems(wrapper.display_name, wrapper.mysql_version, variables))
 
 
-#: What a dead-lock or a long wait may end, and is tried again.
+#: Calls that are tried again after a dead-lock or a long wait.
 for _name in (
     *("append", "append_many", "append_by_rules", "renew", "send_command", "revive", "close_session", "subscribe"),
     *("settle_and_claim", "claim", "settle", "give_back", "resync", "promote", "reap", "expire", "trim", "prune"),

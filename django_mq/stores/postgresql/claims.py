@@ -1,17 +1,16 @@
-"""Claims in PostgreSQL: settlements and a claim in one statement, or in one round trip, from where a session is.
+"""Claims in PostgreSQL: settle and claim in one statement, or in one round trip, from the session's cursor.
 
-Entries of deleted messages stay in the index until a vacuum removes them, and no vacuum may while any old
-transaction is open. A claim at the head walks over all of them, each time. So a session has a cursor, which is a
-speed device only. In each level it says: nothing is ready at or before this place.
+The index has entries of deleted messages until a vacuum removes them, which no vacuum may do while an old
+transaction is open. A claim at the head would walk over all of them, each time. So a session has a cursor for each
+queue, for speed only. It says for each level: no message is ready at or before this place.
 
-    claimed up to X ──> who is writing now? ──> all of them have finished ──> one more claim from the
-    old place has found nothing before X ──> the place is X
+    claimed up to X ──> which transactions write now? ──> all of them have finished ──> one more claim from
+    the old place has found nothing before X ──> the place is X
 
-Only the open transactions can bring something to a place before X: an id is given before its transaction commits.
-What comes back to such a place later (released by another session, reaped, due, rolled back while this session
-skipped its lock) is found by a full scan: when the session is told so, when it gives something back itself, and
-otherwise every so often. A level is never left out: what is published with a higher priority is behind the place
-of its own level.
+Only the open transactions can commit a message before X, because an id is given before its transaction commits. A
+full scan finds messages that come back to such a place later (released by another session, reaped, due, locked by
+a transaction that was rolled back). A session makes a full scan when it is told to, when it gives a message back
+itself, and every so often. No level is left out: a message of a higher priority is behind the place of its level.
 """
 
 from __future__ import annotations
@@ -36,30 +35,30 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.store import SQLStore
 
 
-#: (place, id): where an entry stands within its level.
+#: (place, id): the position of an entry in its level.
 Spot = tuple[int, int]
 
 #: Before every entry.
 START: Spot = (-(2**63), 0)
-#: Every level that an entry may have, the first to be delivered first.
+#: All levels in the order of delivery.
 LEVELS = range(9, -1, -1)
-#: So many messages claimed since the cursor moved make it worth moving.
+#: Claimed messages after which the cursor moves.
 WORTH_MOVING = 256
 #: Seconds between two steps of the cursor.
 STEP_SECONDS = 0.1
-#: A full scan follows the last one after so many seconds at least and at most; between them, it may
-#: take one part in so many of the session's time.
+#: The least and the most seconds between two full scans; between these bounds, full scans take at most one part in
+#: LOOK_SHARE of the session's time.
 LOOK_SECONDS, LONGEST_LOOK_SECONDS = 0.5, 30.0
 LOOK_SHARE = 20
 
 
 class ScanCursor:
-    """One session's way through one queue. Times are seconds of the monotonic clock."""
+    """The cursor of one session in one queue. Times are seconds of the monotonic clock."""
 
     def __init__(self) -> None:
-        # Nothing is ready at or before these, by level; a level that is missing is unknown.
+        # No message is ready at or before these, by level; a missing level is unknown.
         self._places: dict[int, Spot] = {}
-        # What was claimed last, by level, and how many since the cursor moved.
+        # The last claimed message by level, and how many were claimed since the cursor moved.
         self._claimed: dict[int, Spot] = {}
         self._since = 0
         # Where the cursor may go once ``_writers`` have finished.
@@ -69,7 +68,7 @@ class ScanCursor:
         self._pause = LOOK_SECONDS
 
     def seconds_until_look(self, now: float) -> float:
-        """Return when to look at the whole queue again; not positive: now."""
+        """Return the time until the next full scan; 0 or less is now."""
         return self._looked_at + self._pause - now if self._places else 0.0
 
     def places(self) -> list[tuple[int, int, int]]:
@@ -79,12 +78,12 @@ class ScanCursor:
     # Forward, in steps.
 
     def wants_step(self, now: float) -> bool:
-        """Whether it is worth asking who is writing."""
+        """Whether to ask for the open transactions that write."""
         busy = self._aim is not None or self._since >= WORTH_MOVING
         return busy and now - self._stepped_at >= STEP_SECONDS
 
     def step(self, writers: frozenset[str], now: float) -> None:
-        """Aim at what was claimed last, or see whether those who were writing then have finished."""
+        """Aim at the last claimed messages, or note which of the transactions have finished."""
         self._stepped_at = now
         if self._aim is None:
             self._aim, self._writers = dict(self._claimed), writers
@@ -94,7 +93,7 @@ class ScanCursor:
     # After each claim.
 
     def has_looked(self, claimed: Sequence[Claimed], *, cut: bool, now: float, seconds: float) -> None:
-        """Learn from a claim that has begun at the head, and took so long."""
+        """Learn from a claim that began at the head, and took so many seconds."""
         self._looked_at = now
         self._pause = min(max(LOOK_SECONDS, LOOK_SHARE * seconds), LONGEST_LOOK_SECONDS)
         if cut:
@@ -102,13 +101,10 @@ class ScanCursor:
         self.advance(claimed, cut=cut)
 
     def advance(self, claimed: Sequence[Claimed], *, cut: bool) -> None:
-        """Learn from a claim's messages, in order; ``cut`` says that there may have been more.
-
-        The claim must have begun after the last step.
-        """
+        """Learn from the messages of a claim after the last step; ``cut`` says that there may be more."""
         if not claimed:
-            return  # perhaps a message that must travel alone stands at the head
-        # Behind this one, in the order of delivery, the claim has not looked.
+            return  # perhaps a suspect is at the head
+        # The claim has not looked behind this message.
         end = claimed[-1] if cut else None
         for message in claimed:
             spot = message.place, message.id
@@ -121,7 +117,7 @@ class ScanCursor:
 
 
 def _seen(spots: dict[int, Spot], end: Claimed | None) -> dict[int, Spot]:
-    """Return the spots that a claim has passed which ended there, None for at the queue's end."""
+    """Return the spots that a claim has passed; it ended at this message, None for the end of the queue."""
     if end is None:
         return dict(spots)
     passed = {level: spot for level, spot in spots.items() if level >= end.level}
@@ -130,7 +126,7 @@ def _seen(spots: dict[int, Spot], end: Claimed | None) -> dict[int, Spot]:
     return passed
 
 
-#: What answers everything at once in place of a claim: without settlements, and with them.
+#: The statements that also say when to look again: without settlements, and with them.
 AT_ONCE = {
     "claim": ("claim_alone", "settle_and_claim"),
     "claim_across": ("claim_alone_across", "settle_and_claim_across"),
@@ -144,29 +140,26 @@ ASKING = (Verdict.DEAD, Verdict.EXPIRE)
 
 
 def numbers(values: Iterable[int]) -> str:
-    """Return an array of numbers as its text: what psycopg does for any array takes ten times as long."""
+    """Return an array as text; psycopg takes ten times as long for a list."""
     return "{" + ",".join(map(str, values)) + "}"
 
 
 class PostgreSQLClaims(Claims):
-    """Claim from where a session has come to, and settle on the way."""
-
     promotes_at_once = True
     database: PostgreSQLDatabase
 
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
-        #: Queue to how far this store's session has come in it.
         self.cursors: defaultdict[str, ScanCursor] = defaultdict(ScanCursor)
 
     def look_again(self) -> None:
-        """Begin at the head of each queue: what is given back stands at a place that was passed."""
+        # Messages that are given back are at places that the cursors have passed.
         self.cursors.clear()
 
     def settle_and_claim(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> ClaimResult | None:
-        """Settle and claim on a connection of its own; None, and nothing done, for what takes several steps."""
+        """Settle and claim on a private connection; do nothing and return None if that takes several steps."""
         accepted = all(item.verdict is ACCEPT and item.failure is None for item in settlements)
         if not accepted and any(item.verdict is RELEASE for item in settlements):
             self.look_again()
@@ -186,7 +179,7 @@ class PostgreSQLClaims(Claims):
             else:
                 result = self._one_round_trip(session_id, settlements, request)
         if result.void:
-            # What came too late and counts all the same; that is seldom, and asked apart.
+            # A late settlement counts if its message has not changed since; that is rare.
             late = [item for item in settlements if item.id in result.void]
             result.void = self.store.settlements.settle(session_id, late)
         return result
@@ -200,7 +193,7 @@ class PostgreSQLClaims(Claims):
     def _one_statement(
         self, session_id: int, settlements: Sequence[Settlement], request: ClaimRequest
     ) -> ClaimResult:
-        """Do what a busy worker does all the time; a statement alone is a transaction."""
+        """Settle and claim in one statement, which is a transaction by itself."""
         name, params = self._claim_statement(session_id, request)
         params["queues"] = list(request.queues)
         if settlements:
@@ -211,7 +204,7 @@ class PostgreSQLClaims(Claims):
         return self._from_cursor(params, request)
 
     def _answered(self, name: str, params: dict[str, Any], request: ClaimRequest) -> ClaimResult:
-        """Run a claim in the form that settles as well, if there is anything to settle. Raises SessionLost."""
+        """Run a claim, in the form that settles if there are settlements. Raises SessionLost."""
         rows = self.database.prepared_rows(AT_ONCE[name]["ids" in params], params)
         alive, due, void = rows[0][:ANSWER_COLUMNS]
         if not alive:
@@ -222,7 +215,7 @@ class PostgreSQLClaims(Claims):
         return result
 
     def _from_cursor(self, params: dict[str, Any], request: ClaimRequest) -> ClaimResult:
-        """Claim from where this session knows the ready messages to begin, or look at the whole queue."""
+        """Claim from the session's cursor, or with a full scan."""
         cursor, begin = self.cursors[request.queues[0]], time.monotonic()
         if cursor.wants_step(begin):
             cursor.step(frozenset(row[0] for row in self.rows("writers")), begin)
@@ -235,7 +228,7 @@ class PostgreSQLClaims(Claims):
         result = self._answered("claim_from_cursor", params | spots, request)
         cursor.advance(result.claimed, cut=result.more)
         if not result.more:
-            # Something may have come back to a place that was passed, and nobody says so in time.
+            # A message may have come back to a place that was passed.
             result.full_scan = False
             due, soon = result.next_due_seconds, max(0.0, cursor.seconds_until_look(time.monotonic()))
             result.next_due_seconds = soon if due is None else min(due, soon)
@@ -243,7 +236,7 @@ class PostgreSQLClaims(Claims):
 
     def _has_looked(self, request: ClaimRequest, result: ClaimResult, begin: float) -> None:
         end = time.monotonic()
-        # A message that must travel alone, and found no slot, stands in front unseen.
+        # A suspect without a free slot may be at the head.
         cut = result.more or (request.slots <= 0 and not result.claimed)
         self.cursors[request.queues[0]].has_looked(result.claimed, cut=cut, now=end, seconds=end - begin)
 

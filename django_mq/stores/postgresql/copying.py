@@ -1,7 +1,7 @@
-"""Messages as COPY reads them: rows in PostgreSQL's binary format.
+"""Messages for COPY: rows in PostgreSQL's binary format.
 
-Most of a row is the same for all messages of a batch. That part is made once for each
-kind of message; a message adds its id, its message id and its body, and its times where it has some.
+Most of a row is the same for all messages of a batch. That part is made once for each kind of message; a message
+adds its id, its message id, its body, and its times if it has any.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ BEGINNING, END = b"PGCOPY\n\xff\r\n\x00" + bytes(8), b"\xff\xff"
 #: A value is its length and itself; no value is the length -1. A row begins with its number of columns.
 LENGTH = Struct(">i")
 NULL = LENGTH.pack(-1)
-#: Without the id, which the table gives then.
+#: Columns of a row without the id, which the table gives then.
 COLUMNS = 21
 #: Number of columns. Queue, published at, level, priority.
 BEGUN = Struct(">hiqiqihih")
-#: Attempts, redelivered, suspect and reason of what has never been delivered.
+#: Attempts, redelivered, suspect and reason of a new message.
 FRESH = Struct(">iii?i?i").pack(4, 0, 1, False, 1, False, 0)
-#: State, place and time of a message that is due; of one that does not say when.
+#: State, place and time of a message with a time of delivery, and of a message without.
 DUE = Struct(">ihiqiq")
 AT_ONCE = Struct(">ihiqi").pack(2, State.READY.value, 8, 0, -1)
 TIME = Struct(">iq")
@@ -47,7 +47,7 @@ OWN, OWN_WITHOUT_ID = Struct(">iqi16si"), Struct(">i16si")
 
 @dataclass(slots=True)
 class Target:
-    """What messages get from their queue: its id, the time, in microseconds since 2000, and its options."""
+    """The queue of messages: its id, the time now in microseconds since 2000, and its options."""
 
     queue_id: int
     published_at: int
@@ -65,7 +65,7 @@ class Target:
         self.lifetime = Lifetime(least, most, usual)
 
     def common(self, message: NewMessage, columns: int = COLUMNS) -> bytes:
-        """Return the columns up to the properties, which are those of all messages of a kind."""
+        """Return the columns up to the properties, which all messages of a kind share."""
         priority = message.priority
         level = level_of(priority, levels_of(self.kind, self.levels))
         begun = BEGUN.pack(columns, 8, self.queue_id, 8, self.published_at, 2, level, 2, priority)
@@ -91,7 +91,7 @@ def is_worth_copying(messages: Sequence[NewMessage]) -> bool:
 
 
 def rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[str, Target]) -> bytes:
-    """Return all that COPY is to be sent for messages that are ready at once, with their row ids."""
+    """Return the data for COPY of messages that are ready at once, with their row ids."""
     known: dict[Any, bytes] = {}
     parts, pack = [BEGINNING], OWN.pack
     for message, id_ in zip(messages, ids, strict=True):
@@ -108,7 +108,7 @@ def rows(messages: Sequence[NewMessage], ids: Sequence[int], targets: Mapping[st
 def rows_alike(
     like: NewMessage, message_ids: Sequence[bytes], bodies: Sequence[bytes], target: Target, times: Times | None
 ) -> bytes:
-    """Return the same for messages that are alike, but perhaps for their times; the table gives their row ids."""
+    """Return the data for COPY of messages that are alike but for their times; the table gives their row ids."""
     common, parts, pack = target.common(like), [BEGINNING], OWN_WITHOUT_ID.pack
     moments: Iterable[bytes] = repeat(target.times(), len(bodies))
     if times is not None:
@@ -121,7 +121,7 @@ def rows_alike(
 
 TEXTS = attrgetter("type", "correlation_id", "group_key", "content_type", "content_encoding")
 JSON = attrgetter("headers", "properties")
-#: What decides the common part.
+#: The fields that decide the common part.
 KIND = attrgetter(
     *("queue_name", "priority", "headers", "type", "correlation_id", "group_key", "content_type"),
     *("content_encoding", "properties"),

@@ -1,13 +1,12 @@
-"""One connection to PostgreSQL: many statements in one round trip, and those that are prepared past Django.
+"""One connection to PostgreSQL: several statements in one round trip, and prepared statements without cursors.
 
-A cursor searches the text for parameters, asks each value for its type, and looks the statement up among those it
-has prepared; for one row that takes longer than all the rest of a publish in its client. ``first_value`` sends a
-statement through libpq itself: it is prepared once under a name of its own and takes its values as bytes in the
-server's binary format. The connection's lock, its way of waiting and its errors are still the driver's.
+A cursor searches the text for parameters, asks each value for its type, and looks the statement up among the
+prepared ones; for one row that takes longer than all the rest of a publish in the client. ``first_value`` sends a
+statement through libpq: it is prepared once, and takes its values as bytes in the server's binary format. The
+connection's lock, its way of waiting and its errors are still the driver's.
 
-A prepared statement lives in one server process. Behind a pooler each transaction may meet another, where it is
-not known. A client is told the number of its process, and a pooler that gives connections away must make that
-number up: so ``may_prepare`` asks the server itself.
+A prepared statement exists in one server process. Behind a pooler each transaction may meet another process. The
+process number that a client is told is then made up by the pooler: so ``may_prepare`` asks the server itself.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ if TYPE_CHECKING:
 #: Types by the server's numbers, which never change.
 BYTES_OID, SMALL_NUMBER_OID, TEXT_OID, UUID_OID = 17, 21, 25, 2950
 DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
-# Plain names for what every publish meets: Python 3.11 takes as long to look a member up on its class
-# as to compare it.
+# Plain names, for speed: Python 3.11 takes as long to look up a member of an enum as to compare it.
 BINARY, IDLE, IN_TRANSACTION, NO_PIPELINE = (
     Format.BINARY,
     TransactionStatus.IDLE,
@@ -58,16 +56,16 @@ PREPARED = "_django_mq_prepared"
 
 
 class Prepared:
-    """What is known of a connection of the driver, and prepared on it."""
+    """What is known about a connection of the driver, and prepared on it."""
 
     def __init__(self, driver: Connection[Any]) -> None:
         self.uses = 0
-        #: Whether it leads straight to the server; None until that was asked.
+        #: Whether it leads directly to the server; None before that was asked.
         self.is_direct: bool | None = None
         #: Texts to the names of what was prepared past the cursors.
         self.names: dict[str, bytes] = {}
-        #: What the other prepared statements share: a new cursor for each would take a fifth of a publish in its
-        #: client. Its answers are fetched at once.
+        #: The other prepared statements share a cursor: a new one for each would take a fifth of a publish in the
+        #: client. Its rows are fetched at once.
         self.cursor = Cursor(driver)
 
 
@@ -80,10 +78,10 @@ def prepared_on(driver: Connection[Any]) -> Prepared:
 
 
 def is_open(driver: Connection[Any]) -> bool:
-    """Whether a statement may be sent now, and what is prepared here will be there the next time.
+    """Whether a statement may be sent now, and will still be prepared the next time.
 
-    A driver that has prepared statements itself drops all that are prepared on its connection after
-    any rollback: there its cursors, which know of that, must be used.
+    After a rollback, a driver that prepares statements itself drops all prepared statements of its connection: use
+    its cursors then, which know about that.
     """
     pg = driver.pgconn
     if driver.prepare_threshold is not None or pg.pipeline_status != NO_PIPELINE:
@@ -101,8 +99,8 @@ def first_value(
 ) -> bytes | None:
     """Run the statement; return the first column of its first row, None if there is no row.
 
-    ``types`` names the parameters, in any order, and ``values`` follow that order, both in the
-    server's binary format. Raises psycopg's errors.
+    ``types`` has the names and types of the parameters, and ``values`` follow that order, in the server's binary
+    format. Raises psycopg's errors.
     """
     with driver.lock:
         if not driver.autocommit and driver.pgconn.transaction_status == IDLE:
@@ -141,7 +139,7 @@ def _result(driver: Connection[Any]) -> PGresult:
 
 
 class JSONText(Loader):
-    """Leaves JSON the text that it is, as Django does: a number read and written would be another one."""
+    """Returns JSON as text, as Django does: reading and writing would change a number."""
 
     format = Format.BINARY
 
@@ -149,7 +147,7 @@ class JSONText(Loader):
         return bytes(data[1:]).decode()  # a version stands before the text
 
 
-#: How ``fetch`` reads what is no number or text: times are microseconds since 2000.
+#: How ``fetch`` reads other values than numbers and text: times are microseconds since 2000.
 LOADERS: dict[str, type[Loader]] = {
     "jsonb": JSONText,
     "timestamptz": Int8BinaryLoader,
@@ -166,8 +164,8 @@ class PostgreSQLDatabase(Database):
             connection.settings_dict = bounded(connection.settings_dict, conf.load().STATEMENT_TIMEOUT_SECONDS)
 
     def now(self) -> str:
-        # The statement's time, not the transaction's: a long transaction must not publish
-        # into the past, and clock_timestamp() is volatile, which no index condition may be.
+        # Not the transaction's time: a long transaction must not publish into the past. Not clock_timestamp(): it
+        # is volatile, which no index condition may be.
         if not self.clock_offset:
             return "statement_timestamp()"
         return f"(statement_timestamp() + interval '{self.clock_offset.total_seconds():f} seconds')"
@@ -179,9 +177,8 @@ class PostgreSQLDatabase(Database):
         return cursor
 
     def fetch(self, query: str, params: Sequence[Any]) -> Rows:
-        # Django gives each time its zone in Python, and that takes longer than all the rest. Here a time is the
-        # number, and a UUID the bytes, that they are in the binary format: an object of each takes longer than
-        # what is done with it.
+        # Times are numbers and UUIDs are bytes, as in the binary format: making an object of each takes longer
+        # than all the rest, as does the time zone that Django sets in Python.
         with self.alone(), translating(self.connection):
             self.connection.ensure_connection()
             cursor = Cursor(self.connection.connection)
@@ -190,7 +187,7 @@ class PostgreSQLDatabase(Database):
             return cursor.execute(query, params, binary=True).fetchall()
 
     def may_prepare(self) -> bool:
-        """Whether the connection is used often and leads straight to the server, which is asked once."""
+        """Whether the connection is used often and leads directly to the server, which is asked once."""
         connection = self.connection
         connection.validate_no_broken_transaction()
         # A pool may tidy up between two uses.
@@ -206,7 +203,7 @@ class PostgreSQLDatabase(Database):
         return known.is_direct
 
     def backend(self) -> int:
-        """Return the number of the server process, as the server says it."""
+        """Return the number of the server process, as the server reports it."""
         return int(self.rows("backend")[0][0])
 
     def prepared_rows(self, name: str, params: dict[str, Any]) -> Rows:
@@ -216,7 +213,7 @@ class PostgreSQLDatabase(Database):
 
     @contextmanager
     def conversation(self) -> Iterator[Asking]:
-        """Run a transaction in steps; BEGIN goes with the first, and COMMIT with one that says it is the last."""
+        """Run a transaction in steps; BEGIN is sent with the first step, and COMMIT with one that is the last."""
         if not self.private or self.begun:
             with super().conversation() as each:
                 yield each

@@ -1,4 +1,4 @@
-"""Publications in PostgreSQL: one row past the driver's cursors, many rows by COPY."""
+"""Publications in PostgreSQL: one row by a prepared statement, many rows by COPY."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from django_mq.stores.records import NewMessage, Times
     from django_mq.stores.sql.database import Rows
 
-#: What of a message does not say when, with its type and how it becomes what the server reads.
+#: The fields of a message without its times, each with its type and how it is encoded for the server.
 AT_ONCE: tuple[tuple[str, int, Callable[[Any], bytes]], ...] = (
     ("queue_name", TEXT_OID, str.encode),
     ("message_id", UUID_OID, attrgetter("bytes")),
@@ -57,8 +57,6 @@ def _in_binary(message: NewMessage) -> list[bytes | None]:
 
 
 class PostgreSQLPublications(Publications):
-    """Append by a prepared statement where that is safe, and by COPY where that is worth it."""
-
     database: PostgreSQLDatabase
 
     def append_one(self, message: NewMessage) -> Rows:
@@ -75,7 +73,7 @@ class PostgreSQLPublications(Publications):
             try:
                 return self._prepared(driver, message)
             except InvalidSqlStatementName:
-                # The project has dropped what was prepared; in a transaction that is an error like any other.
+                # The project has dropped prepared statements; in a transaction that is an error like any other.
                 prepared_on(driver).is_direct = False
                 if self.database.in_transaction:
                     raise
@@ -113,7 +111,7 @@ class PostgreSQLPublications(Publications):
                 for _, *given, _ in self.rows("copy_targets", names=[like.queue_name], amount=0):
                     data = copying.rows_alike(like, message_ids, bodies, Target(*given), times)
                     return self._copy("copy_alike", data)
-        # Or the queue is unknown or closed, or an id is taken: the reason is said there.
+        # This raises the error if the queue is unknown or closed, or an id is taken.
         self.append_many([*like.multiplied(message_ids, bodies, times)])
         return None
 

@@ -1,4 +1,4 @@
-"""Bounds for a worker's own connection: no statement and no dead socket may freeze the worker."""
+"""Settings of a worker's connection, so that no statement or dead socket freezes the worker, and advice."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Space
 
 
-#: Seconds until a silent connection is probed, between two probes, and until it is given up.
+#: Seconds until a silent connection is probed, seconds between two probes, and the number of probes.
 KEEPALIVE_IDLE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 3
 CONNECT_SECONDS = 10
-#: Runs after which a statement is prepared on a worker's connection. Those of a round trip are
-#: prepared at once: planning them takes longer than running them.
+#: Runs after which a statement is prepared on a worker's connection. The statements of a round trip are prepared
+#: at once, as planning them takes longer than running them.
 PREPARE_THRESHOLD = 5
 #: One plan for any values and any number of rows: PostgreSQL makes it while a queue is empty, perhaps, and keeps
 #: it until the statistics of the table change. So the plan must never read the whole table, and never read and
@@ -32,7 +32,7 @@ FITTING_ISOLATIONS = {"read committed", "read uncommitted"}
 
 
 def problems(settings: dict[str, Any], version: int, isolation: str, *, pooled: bool) -> Iterator[tuple[str, str]]:
-    """Yield (problem, hint) for what makes the queue slow or fragile; ``pooled`` is what was found, not said."""
+    """Yield (problem, hint) for settings that make the queue slow or fragile; ``pooled`` is what was found."""
     if version // 10_000 < OLDEST:
         yield f"PostgreSQL {version // 10_000} is too old.", f"Use PostgreSQL {OLDEST} or later."
     if isolation not in FITTING_ISOLATIONS:
@@ -53,10 +53,9 @@ def isolation_in(settings: dict[str, Any]) -> str | None:
 
 
 def bounded(settings: dict[str, Any], statement_seconds: float) -> dict[str, Any]:
-    """Return the connection's settings with time limits; what the project sets itself is kept.
+    """Return the connection's settings with time limits; the project's own settings are kept.
 
-    A half-open connection would otherwise hold the worker's loop until the kernel gives
-    up, which takes a quarter of an hour.
+    A half-open connection would otherwise stop the worker's loop until the kernel gives up, after 15 minutes.
     """
     milliseconds = round(statement_seconds * 1000)
     given = settings.get("OPTIONS", {})
@@ -68,12 +67,11 @@ def bounded(settings: dict[str, Any], statement_seconds: float) -> dict[str, Any
         "keepalives_count": KEEPALIVE_COUNT,
         "tcp_user_timeout": milliseconds,
     }
-    # Django prepares nothing unless the project says so, because a pooler may give each transaction
-    # another connection. This is how a project tells Django that it has such a pooler.
+    # By this setting a project tells Django of a pooler that may give each transaction another connection.
     pooled = bool(settings.get("DISABLE_SERVER_SIDE_CURSORS"))
     if not pooled:
         limits["prepare_threshold"] = PREPARE_THRESHOLD
-    # Options that come later win, so a project's own statement_timeout stays in force.
+    # Later options win, so a project's own statement_timeout stays in force.
     start_up = f"-c statement_timeout={milliseconds}{PLANNING} {given.get('options', '')}".strip()
     # A pool belongs to the project's threads: a worker holds its connection for life.
     kept = {name: value for name, value in given.items() if name != "pool"}
@@ -90,18 +88,18 @@ def impatient(settings: dict[str, Any], seconds: float) -> dict[str, Any]:
     return settings | {"OPTIONS": given | {"options": start_up}}
 
 
-#: Dead rows, and their share of all rows, from which a table is not cleaned up as it should be.
+#: Dead rows, and their share of all rows, from which a table needs a vacuum.
 MOST_DEAD_ROWS, DEAD_SHARE = 100_000, 0.2
-#: A table with so many dead rows is vacuumed within minutes, unless something holds it back.
+#: Autovacuum cleans such a table within minutes; after so long something holds it back.
 LATE_SECONDS = 3600.0
-#: A transaction this old holds cleaning up back.
+#: The age of a transaction that holds a vacuum back.
 LONG_SECONDS = 600.0
-#: What migration 0005 gives the table that changes most.
+#: The settings that migration 0005 gives the message table.
 SETTINGS = "autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000"
 
 
 class Transaction(NamedTuple):
-    """One that is open: its process, its age, and what the process calls itself."""
+    """An open transaction: the process, its age, and the application name."""
 
     pid: int
     seconds: float
@@ -126,10 +124,10 @@ def _uncleaned(space: Space, longest: Transaction | None) -> Iterator[tuple[str,
     if "autovacuum_enabled=false" in space.settings or "autovacuum_enabled=off" in space.settings:
         yield f"{dead}: its autovacuum is off.", f"ALTER TABLE {table} RESET (autovacuum_enabled);"
     elif longest is not None and longest.seconds > LONG_SECONDS:
-        who = f"process {longest.pid} ({longest.name or 'without a name'})"
+        process = f"process {longest.pid} ({longest.name or 'without a name'})"
         minutes = f"{longest.seconds / 60:,.0f} minutes"
         yield (
-            f"{dead}: the transaction of {who} is {minutes} old and may still see them.",
+            f"{dead}: the transaction of {process} is {minutes} old and may still see them.",
             f"Let it end, or call pg_terminate_backend({longest.pid}).",
         )
     elif space.tended_seconds is not None and space.tended_seconds > LATE_SECONDS:

@@ -1,4 +1,4 @@
-"""PostgreSQL: rows locked one by one, and settle_and_claim in one round trip."""
+"""The store for PostgreSQL: settle_and_claim in one round trip, and liveness locks."""
 
 from __future__ import annotations
 
@@ -30,15 +30,13 @@ if TYPE_CHECKING:
 
 
 class PostgreSQLOperations(Operations):
-    """Delete a queue beside publishers that do not lock its row."""
-
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         with self.database.transaction():
             self._see_present()
             return super().delete_queue(name, force=force)
 
     def _see_present(self) -> None:
-        # A message that was committed after the snapshot of a transaction would not be counted.
+        # A message that was committed after the transaction's snapshot would not be counted.
         try:
             self.rows("see_present")
         except StoreError as error:
@@ -50,9 +48,8 @@ class PostgreSQLOperations(Operations):
             ) from error
 
     def _wait_for_publishers(self) -> None:
-        # A publish does not lock the queue's row, so that publishers never meet there. Deleting
-        # a queue is rare and pays instead: without this lock, a message written meanwhile would
-        # be left behind in a queue that is no more.
+        # A publish does not lock the queue's row, so that publishers never wait there. So the rare deletion locks
+        # the message table; otherwise a message that is written meanwhile would stay behind without its queue.
         before = self.rows("limit_waiting", limit=f"{DELETION_WAIT_SECONDS}s")[0][0]
         self.rows("lock_messages")
         self.rows("limit_waiting", limit=before)
@@ -60,17 +57,17 @@ class PostgreSQLOperations(Operations):
 
 class PostgreSQLBrowser(Browser):
     def _uncommitted(self, statement: str, known: frozenset[str] | None, *_: int) -> frozenset[str]:
-        # A transaction that takes a number later gets a later one: only those count that were there at first.
+        # A later transaction takes a later number: only those count that were open at first.
         there = frozenset(row[0] for row in self.rows(statement))
         return there if known is None else known & there
 
 
-#: How long a session whose connection has ended may take to come back.
+#: Seconds for a session to come back after its connection has ended.
 RECONNECT_SECONDS = 2.5
 
 
 def is_readable(driver: Any) -> bool:
-    """Whether an idle connection has something to say: that it ends, or a notice that a statement clears."""
+    """Whether an idle connection has ended, or has a notice, which the next statement reads."""
     try:
         descriptor = driver.fileno()
     except Exception:  # noqa: BLE001 - a closed driver has no socket
@@ -83,7 +80,7 @@ def is_readable(driver: Any) -> bool:
 class PostgreSQLSessions(Sessions):
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
-        #: The driver's connection that stands for a session, and one that cannot because it is a pooler's.
+        #: The driver's connection that holds the liveness lock, and one that cannot because it is a pooler's.
         self._lock_holder: Any = None
         self._pooled: Any = None
 
@@ -94,7 +91,7 @@ class PostgreSQLSessions(Sessions):
     def revive(
         self, session_id: int, info: SessionInfo, held: Sequence[Receipt], *, deadline_seconds: float
     ) -> frozenset[int] | None:
-        self._lock_holder = None  # the row says no more that the connection stands for it
+        self._lock_holder = None  # the new row does not say that this connection holds the lock
         return super().revive(session_id, info, held, deadline_seconds=deadline_seconds)
 
     def hold_liveness_lock(self, session_id: int, *, deadline_seconds: float) -> bool:
@@ -116,7 +113,7 @@ class PostgreSQLSessions(Sessions):
             return False
         lock = lock_of(self.database.connection)
         if not lock.acquire(blocking=False):
-            return False  # somebody is in the middle of a statement, and will hear of it
+            return False  # another thread runs a statement, and will get the error
         try:
             driver = self.database.connection.connection
             return driver is not self._lock_holder or is_readable(driver)
@@ -125,8 +122,6 @@ class PostgreSQLSessions(Sessions):
 
 
 class PostgreSQLMaintenance(Maintenance):
-    """Look for sessions whose lock is free."""
-
     reconnect_seconds: float = RECONNECT_SECONDS
 
     def shorten_deadlines(self) -> int:

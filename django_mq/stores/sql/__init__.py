@@ -1,11 +1,11 @@
-"""What the SQL stores share: the same named statements run in the same order.
+"""The parts that the stores of all databases share.
 
-``store.py`` says what a store is: parts, one for each subject. A call of the store goes to the part that has a
-method of its name. In the order in which a message meets them: ``database.py`` runs statements, ``queues.py``
-declares, ``publications.py`` writes, ``admission.py`` applies the rules for what comes, ``sessions.py`` opens
-sessions, ``claims.py`` leases, ``messages.py`` writes verdicts, moves and dead-letters, ``maintenance.py`` tidies
-up, ``browser.py`` looks, ``operations.py`` does what operators ask for, ``volatile.py`` carries transient queues.
-The folders of the databases hold the SQL, and subclasses of the parts that work differently there.
+``store.py`` has the store: a call goes to the part with a method of its name. In the order in which a message
+meets them: ``database.py`` runs statements, ``queues.py`` declares, ``publications.py`` writes, ``admission.py``
+applies the rules of queues to new messages, ``sessions.py`` opens sessions, ``claims.py`` leases, ``messages.py``
+settles and moves, ``maintenance.py`` tidies up, ``browser.py`` reads, ``operations.py`` serves operators,
+``volatile.py`` carries transient queues. The folder of a database has its SQL, and subclasses of parts that work
+differently there.
 """
 
 from django_mq.stores.sql.store import SQLStore

@@ -92,8 +92,8 @@ class Capacity(Part):
             if capacity.is_ring:
                 evicted = self._evict(capacity, spared=newest)
             # Only a limit of bytes has them counted.
-            size_bytes = None if capacity.limits.size_bytes is None else capacity.size_bytes
-            held = {"messages": capacity.messages, "size_bytes": size_bytes, "exact": capacity.exact}
+            known = None if capacity.limits.size_bytes is None else capacity.size_bytes
+            held = {"messages": capacity.messages, "size_bytes": known, "exact": capacity.exact}
             self.rows("note_held", queue_id=capacity.queue_id, **held)
         return evicted
 

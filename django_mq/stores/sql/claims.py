@@ -1,9 +1,9 @@
-"""Claims: ready messages leased to a session, in strict order.
+"""Claims: lease ready messages to a session, in strict order.
 
-A claim from a constrained queue takes the claim lock, reads the facts with a page of messages, and leases. The
-claim lock keeps other claims from the queue away, so that the facts are true until the lease is committed; a
-statement that follows the lock sees what the claim before has written. The arbiter decides. Such a claim is a
-conversation with the database, step by step; the statements of one step need no answers of each other.
+A claim from a constrained queue takes the claim lock, reads the facts with a page of messages, asks the arbiter,
+and leases. The claim lock keeps other claims away from the queue, so that the facts are true until the lease is
+committed. A statement after the lock sees what the claim before has written. Such a claim is a conversation of
+several steps with the database; the statements of one step do not need the answers of each other.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.store import SQLStore
 
 
-#: Where a claim's rows say how many messages it saw; before it stand the fields of Claimed.
+#: The column of a claim's rows with how many messages it saw, after the fields of Claimed.
 SEEN_COLUMN = len(fields(Claimed))
-#: Each further page has so many times as many messages as the one before, up to the largest.
+#: Each further page is so many times as large as the one before, up to the largest.
 GROWTH, LARGEST_PAGE = 4, 20_000
-#: Due messages promoted by one claim; the rest follows with the next.
+#: The most due messages that one claim promotes.
 PROMOTE_LIMIT = 1000
-#: How often a claim begins again when all that it chose has been locked by other transactions.
+#: How often a claim tries when other transactions have locked all messages that it chose.
 TRIES = 3
 #: More bytes than a body can have.
 LONGEST = 2**62
 
 
 class Chosen(NamedTuple):
-    """What the session may have of one queue, and whether there may be more."""
+    """The messages of one queue that the session may have, and whether there may be more."""
 
     name: str
     situation: Situation
@@ -56,21 +56,19 @@ class Chosen(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What came of a claim, and the ids of what it chose if other transactions have locked too much of it."""
+    """The result, and the ids of the chosen messages if other transactions had locked them."""
 
     result: ClaimResult
     missed: frozenset[int] = frozenset()
 
 
 class Claims(Part):
-    """Claim from plain queues by one statement, and from constrained queues by a conversation."""
-
-    #: Whether due messages are promoted in the first step, and not only once they are seen.
+    #: Whether due messages are promoted in the first step, and not after they are seen.
     promotes_at_once: bool = False
 
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
-        # Tokens start at the clock, so that two stores of one session never repeat each other's.
+        # Tokens start at the clock, so that two stores of one session never use the same one.
         self.tokens = count(time.time_ns())
 
     def claim(self, session_id: int, request: ClaimRequest) -> ClaimResult:
@@ -161,7 +159,7 @@ class Claims(Part):
             except StoreError:
                 if not settling:
                     raise
-                break  # the first try has written the settlements: an error would say that nothing has happened
+                break  # an error would say that nothing has happened, but the settlements are written
             passed |= claim.missed
         return claim.result, settled
 
@@ -175,7 +173,7 @@ class Claims(Part):
         passed: frozenset[int] = frozenset(),
         settling: Sequence[Statement] = (),
     ) -> tuple[Claim, list[Rows]]:
-        """Claim, without the messages ``passed``; return the answers of the settlements, too."""
+        """Claim, but for the messages ``passed``; return the answers of the settlements, too."""
         names = list(dict.fromkeys(request.queues))
         locking = self._locking(locked)
         if self.promotes_at_once and request.promote:
@@ -188,7 +186,7 @@ class Claims(Part):
             facts = self._facts(ask, session_id, sizes)
         heads: list[Chosen] = []
         for name, each in facts.items():
-            # A queue that has just become constrained is claimed from with its lock, the next time.
+            # A queue that has just become constrained is claimed from the next time, with its lock.
             if each.queue_id is not None and (name in locked or not each.is_constrained):
                 heads.append(
                     self._head(ask, session_id, name, each, credit=limit_of(request, name), passed=passed)
@@ -216,7 +214,7 @@ class Claims(Part):
     def _head(
         self, ask: Asking, session_id: int, name: str, facts: Facts, *, credit: int, passed: frozenset[int]
     ) -> Chosen:
-        """Choose from the first page that has something for the session."""
+        """Choose from the first page that has messages for the session."""
         situation = facts.situation(session_id)
         award: Award[Ready] = Award(session_id, credit, situation)
         page, size = facts.page, facts.page_size
@@ -256,8 +254,8 @@ class Claims(Part):
         firsts: dict[str, int] = {}
         return {
             "ids": [item.id for _, item in chosen],
-            # What stands behind a message that cannot be had must not be had of a strict queue: its messages are
-            # one line, by the first of them. Any other message is a line of its own.
+            # In a strict queue, no message may be leased behind one that is locked: the messages are one line,
+            # with the id of the first. Any other message is a line of its own.
             "lines": [
                 firsts.setdefault(head.name, item.id) if head.situation.strict else item.id
                 for head, item in chosen
@@ -269,7 +267,7 @@ class Claims(Part):
         }
 
     def _locking(self, names: Sequence[str]) -> list[Statement]:
-        """Return what waits for other claims from the queues, and keeps them out until the transaction ends."""
+        """Return the statements that take the claim locks."""
         return [("lock_claims", {"queue": name}) for name in names]
 
     def _facts_of(self, rows: Rows, page_size: int) -> Facts:
@@ -278,9 +276,9 @@ class Claims(Part):
     def _lease(
         self, ask: Asking, *, ids: list[int], lines: list[int], slots: list[int], groups: list[int], **lease: int
     ) -> Rows:
-        """Lock messages, lease those of each line before the first that cannot be had, and take what they take.
+        """Lock messages, lease those of each line before the first locked one, and own their slots and groups.
 
-        Returns the id of each message that could be locked, with its columns or, where it is not leased, null.
+        Returns the id of each message that could be locked, with its columns, or nulls where it is not leased.
         """
         [locked] = ask([("lock_chosen", {"ids": ids, "share_bytes": LONGEST, **lease})])
         found = {row[0]: row for row in locked}
@@ -303,7 +301,7 @@ ANSWER, QUEUE, SLOT, WAITING, CONSUMER, READY = range(6)
 
 
 class Ready(NamedTuple):
-    """A ready message, as the arbiter sees it."""
+    """A ready message as the arbiter sees it."""
 
     id: int
     priority: int

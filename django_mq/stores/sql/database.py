@@ -65,7 +65,7 @@ class Database:
         return self.run(name, self.fitted(params))
 
     def insert(self, name: str, /, **params: Any) -> Rows:
-        """Run a statement that writes rows, and returns none if one of them is there already."""
+        """Run a statement that writes rows; return none if one of them exists already."""
         return self.rows(name, **params)
 
     def run(self, name: str, fitted: dict[str, Any]) -> Rows:
@@ -84,11 +84,11 @@ class Database:
 
     @property
     def is_watched(self) -> bool:
-        """Whether the project wraps or logs what cursors run, and so is to see every statement."""
+        """Whether the project wraps or logs the statements of cursors, and so must see each of them."""
         return bool(self.connection.execute_wrappers or self.connection.queries_logged)
 
     def alone(self) -> AbstractContextManager[object]:
-        """Keep other threads, and forks where they would do harm, off a private connection."""
+        """Keep other threads, and harmful forks, away from a private connection."""
         return lock_of(self.connection) if self.private else nullcontext()
 
     # Transactions.
@@ -168,8 +168,8 @@ class Database:
         return True
 
     def reconnect(self) -> bool:
-        # Django's ``errors_occurred`` says nothing of that. The locks, temporary tables and variables of a
-        # connection that still works are the caller's.
+        # ``errors_occurred`` of Django does not tell. A connection that still works has locks, temporary tables
+        # and variables of the caller.
         if self.connection.connection is None or self.in_transaction or self.connection.is_usable():
             return False
         return self.disconnect()
@@ -182,7 +182,7 @@ class Database:
 
 
 class Part:
-    """What a store does about one subject. The store makes it when it is first used."""
+    """The methods of a store for one subject. The store makes the part when it is first used."""
 
     def __init__(self, store: SQLStore) -> None:
         self.store = store
@@ -190,23 +190,22 @@ class Part:
         self.rows = store.database.rows
 
 
-# The hand-written statements, which are kept by subject: ``claim.sql`` has all that a claim runs.
+# Statements are kept by subject: ``claim.sql`` has all that a claim runs.
 #
 # A statement begins with a line ``-- name: claim_alone.`` and its comment: what it locks, which index serves it,
-# what it returns. What databases share stands in ``stores/sql/sql``; a database's folder has its own form of the
+# what it returns. ``stores/sql/sql`` has what databases share; the folder of a database has its own form of the
 # others. ``{now}`` in a statement stands for the store's one time expression, ``{option_columns}`` and its like
 # for columns of a queue's options, ``{name}`` for the fragment ``_name``, and ``{name:argument}`` for that
 # fragment with the argument in place of its ``{it}``. Values never enter the text: they are always parameters.
 #
-# Of a queue's options, another queue is named by its id in the database, and by its name everywhere else.
-# Options without a column are one text of JSON, of which NULL says that all have their defaults. What another
-# version wrote there and this one does not know is left alone.
+# An option that is another queue is an id in the database, and a name everywhere else. Options without a column
+# are one text of JSON; NULL says that all have their defaults. Unknown options of another version stay there.
 
 #: The package whose ``sql`` folder has what all databases share.
 SHARED = "django_mq.stores.sql"
-#: The only thing that is ever put into a statement's text, and only from this package; its argument may have some.
+#: The only thing that is replaced in a statement's text; its argument may have placeholders, too.
 PLACEHOLDER = re.compile(r"\{(\w+)(?::((?:[^{}]|\{[^{}]*\})*))?\}")
-#: Where a value stands in a statement's text, by its name.
+#: A parameter in a statement's text.
 PARAMETER = re.compile(r"%\((\w+)\)s")
 #: The first line of a statement; its comment may begin there.
 HEADING = re.compile(r"^-- name: (\w+)", re.MULTILINE)
@@ -257,7 +256,7 @@ def _defined(package: str) -> dict[str, str]:
 
 
 def named(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each name of a file and what stands there, from its heading on."""
+    """Yield each name of a file with its text, which begins with the heading."""
     starts = [*HEADING.finditer(text)]
     for start, end in zip(starts, [*(match.start() for match in starts[1:]), len(text)], strict=True):
         yield start[1], text[start.start() : end].rstrip()
@@ -270,14 +269,14 @@ def code_of(text: str) -> str:
 #: The options that have a column of their own, and the column of all others.
 OWN = [option for option in OPTIONS.values() if option.column is not None]
 OTHER = "other_options"
-#: What stands in a statement for a value, and for a column, of an option that names another queue.
+#: How a statement writes, and reads, an option that is another queue.
 LINK = "(SELECT id FROM django_mq_queue WHERE name = {})"
 LINKED = "(SELECT o.name FROM django_mq_queue o WHERE o.id = {})"
 
 
 @cache
 def option_texts() -> dict[str, str]:
-    """Return what stands in a statement for ``{option_columns}``, ``{option_values}`` and ``{option_reads}``."""
+    """Return the texts of ``{option_columns}``, ``{option_values}`` and ``{option_reads}``."""
     values = [(LINK if option.is_link else "{}").format(f"%({option.name})s") for option in OWN]
     reads = [(LINKED if option.is_link else "{}").format(f"q.{option.column}") for option in OWN]
     return {

@@ -31,9 +31,6 @@ class Maintenance(Part):
         [found] = self.rows("chores", stalled_seconds=STALLED_SECONDS, **self._grace())
         return Chores(*map(bool, found))
 
-    def promote(self, limit: int = 1000) -> int:
-        return self.store.messages.promote(limit)
-
     def reap(self, *, spare: int = 0) -> list[Reaped]:
         with self.database.transaction():
             expired = self.rows("lock_expired_sessions", spare=spare, **self._grace())

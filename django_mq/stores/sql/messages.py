@@ -1,10 +1,10 @@
-"""Messages by their row ids: what one statement does, or several on some databases; moves, and settlements.
+"""Messages by their row ids: changes, moves, and settlements.
 
-A move follows the rules of the queue that a message comes to, in one transaction. It brings as much as fits and
-leaves the rest where it is, in order: nothing that exists is dropped because another queue is full. A ring makes
-capacity, and a later value replaces an older one.
+A move follows the rules of its target queue, in one transaction. It moves as many messages as fit, in order, and
+leaves the rest where it is: no message is dropped because another queue is full. A ring makes room for all, and a
+later value replaces an older one.
 
-A settlement writes verdicts behind the fence of the claim token.
+A settlement is fenced by the claim token.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 #: Outcome numbers of the history table; models.History.Outcome names them.
 ACCEPTED, EXPIRED, CANCELLED, PURGED, REPLACED = 1, 2, 3, 4, 5
-#: Of messages that come back although a later value has replaced them.
-REPLACED_MEANWHILE = {"outcome": REPLACED, "reason": BY_LATER_VALUE}
 
 
 def first_of(rows: Rows) -> list[int]:
@@ -38,19 +36,19 @@ def first_of(rows: Rows) -> list[int]:
 
 
 def key_in(headers: str, header: str) -> str | None:
-    """Return a header's text as the engine reads it; None if there is none, or null, or no scalar, or no JSON."""
+    """Return a header's text as the engine reads it; None for no header, null, no scalar, and no JSON."""
     return header_text(Message(id="", headers=headers_in(headers)), header)
 
 
 class Messages(Part):
-    """Remove, move, promote and give back messages. A database's subclass has its own way of doing the same."""
+    """Remove, move, promote and give back messages."""
 
     def remove(self, ids: Sequence[int], outcome: int, *, reason: str | None = None) -> list[int]:
-        """Remove unheld messages, all or those that were marked with a reason; return their ids."""
+        """Remove unheld messages, all or those with this reason; return their ids."""
         return first_of(self.rows("remove", ids=list(ids), outcome=outcome, reason=reason))
 
     def drop_replaced(self, ids: Sequence[int]) -> list[int]:
-        """Remove those that came back although a later value has replaced them."""
+        """Remove messages that came back after a later value had replaced them; return their ids."""
         return self.remove(ids, REPLACED, reason=BY_LATER_VALUE) if ids else []
 
     def move_rows(self, ids: Sequence[int], target: str) -> int:
@@ -67,10 +65,10 @@ class Messages(Part):
         self.rows("bury", ids=list(ids), reason=reason)
 
     def set_expired_aside(self, ids: Sequence[int]) -> None:
-        """Make expired messages dead, on their way to an expiry queue or out."""
+        """Mark expired messages dead, before they go to an expiry queue or are removed."""
         self.rows("set_expired_aside", ids=list(ids), reason=BY_EXPIRY, replaced=BY_LATER_VALUE)
 
-    def promote(self, limit: int, queues: Sequence[str] | None = None) -> int:
+    def promote(self, limit: int = 1000, queues: Sequence[str] | None = None) -> int:
         """Make due messages ready, of these queues or of all; return how many."""
         if queues is None:
             return len(self.rows("promote_all", limit=limit))
@@ -79,23 +77,23 @@ class Messages(Part):
     # What sessions hold.
 
     def retake(self, session_id: int, receipts: Sequence[Receipt]) -> set[int]:
-        """Claim again what carries the token of the session's claim; return the ids of what it holds of them."""
+        """Claim messages again that carry the token of the session's claim; return the ids that it holds then."""
         ids, claims = map(list, zip(*receipts, strict=True))
         return set(first_of(self.rows("retake", session=session_id, ids=ids, claims=claims)))
 
     def held_replaced(self, session_id: int) -> list[int]:
-        """Return what the session holds of messages that a later value has replaced."""
+        """Return the messages of the session that a later value has replaced."""
         return first_of(self.rows("held_replaced", session=session_id, replaced=BY_LATER_VALUE))
 
     def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:
-        """Give back what expired sessions, or none, hold.
+        """Give back the messages of expired sessions, and of sessions that do not exist.
 
-        Returns session id, id, whether the attempt counts, the attempts and the most of them.
+        Returns session id, id, whether the attempt counts, the attempts, and how many the queue allows.
         """
         return self.rows("release_held_by_expired", sessions=list(sessions))
 
     def record_attempts(self, worker: str, failed: Sequence[tuple[int, bool, Failure]]) -> None:
-        """Remember why attempts failed, while the messages are there: their ids, whether they count, and why."""
+        """Record failed attempts of messages that are still there: (id, whether it counts, failure) of each."""
         ids, counted, failures = map(list, zip(*failed, strict=True))
         said = [failure.storable() for failure in failures]
         columns = {f"{name}s": [each[name] for each in said] for name in ("error", "detail", "traceback")}
@@ -125,14 +123,14 @@ class Moves(Part):
             return self._enter(fitting, capacity, lambda chosen: self.store.messages.move_rows(chosen, target))
 
     def move_dead(self, ids: Sequence[int], *, expired: bool = False) -> int:
-        """Send what is dead, or has expired, where its queue says; what finds no room stays as it is."""
+        """Send dead or expired messages where their queues say; those that do not fit stay as they are."""
         constrained: dict[str, list[int]] = {}
         for id_, name in self.rows("constrained_targets", ids=list(ids), expired=expired):
             constrained.setdefault(name, []).append(id_)
         others = set(ids).difference(*constrained.values())
         moved = self._move_dead([id_ for id_ in ids if id_ in others], expired=expired)
         for name, capacity in self.store.capacity.of(constrained).items():
-            # By arrival, as where no rule is.
+            # By arrival, as without rules.
             fitting = self._fitting(sorted(self._coming(constrained[name], capacity)), capacity)
             moved += self._enter(fitting, capacity, lambda chosen: self._move_dead(chosen, expired=expired))
         return moved
@@ -141,17 +139,17 @@ class Moves(Part):
         return self.store.messages.move_dead(ids, expired=expired) if ids else 0
 
     def send_expired(self, ids: Sequence[int]) -> int:
-        """Send expired messages that were set aside to their expiry queue; what cannot go there is over."""
+        """Send expired messages to their expiry queues, and remove those that cannot go there."""
         return self.move_dead(ids, expired=True) + len(self.store.messages.remove(ids, EXPIRED))
 
     def _coming(self, ids: Sequence[int], capacity: QueueCapacity) -> list[Coming]:
-        """Lock the messages that are not in the queue yet, of copies of one message the first; in order."""
+        """Lock the messages that are not in the queue yet, in order; of copies of a message, the first."""
         rows = [Coming(*row) for row in self.rows("coming", ids=list(ids), queue_id=capacity.queue_id)]
         first = {row.message_id: row for row in reversed(rows)}
         return [row for row in rows if first[row.message_id] is row]
 
     def _fitting(self, coming: Sequence[Coming], capacity: QueueCapacity) -> list[Coming]:
-        """Return those before the first that does not fit; a value in advance does not come at all."""
+        """Return the messages before the first that does not fit, without scheduled values."""
         fitting: list[Coming] = []
         size_bytes = 0
         for row in coming:
@@ -186,7 +184,7 @@ class Moves(Part):
 
     def retry_dead(self, ids: Sequence[int]) -> int:
         with self.database.transaction():
-            # As publishers do, and before any message is locked: a later value may just be on its way.
+            # Before any message is locked, as publishers do: a later value may be about to arrive.
             self.store.capacity.of(row[0] for row in self.rows("value_queues", ids=list(ids)))
             retried = len(self.rows("retry_dead", ids=list(ids)))
             for id_, queue_id, key in self.rows("values_among", ids=list(ids)):
@@ -196,7 +194,6 @@ class Moves(Part):
 
 
 def fence(session_id: int, settlements: Sequence[Settlement]) -> dict[str, Any]:
-    """Return the parameters that name messages by the claims of a session."""
     return {
         "session": session_id,
         "ids": [item.id for item in settlements],
@@ -226,22 +223,18 @@ class Settlements(Part):
         return done
 
     def _held(self, session_id: int, settlements: Sequence[Settlement]) -> Sequence[Settlement]:  # noqa: ARG002
-        """Lock what is to be settled, and leave out what is lost, where a statement does not do that by itself."""
+        """Lock the messages and leave out lost ones, where the statements do not do so."""
         return settlements
 
     def _write(self, name: str, **fenced: Any) -> list[int]:
-        """Run a statement that settles; return the ids of what the session held."""
         return first_of(self.rows(name, **fenced))
 
     def _leaving(self, ids: Sequence[int]) -> dict[int, bool]:
-        """Return the expired messages that leave their queue, each with whether a later value has replaced it."""
+        """Return the expired messages that leave their queue, and whether a later value has replaced each."""
         return dict(self.rows("leaving", ids=list(ids), replaced=BY_LATER_VALUE)) if ids else {}
 
     def _let_leave(self, session_id: int, expired: Sequence[Settlement], replaced: Mapping[int, bool]) -> set[int]:
-        """Send the expired to their expiry queues; return the ids of what went.
-
-        What a later value has replaced goes nowhere: the history says that it was replaced.
-        """
+        """Send expired messages to their expiry queues, or write that they were replaced; return the ids."""
         gone: set[int] = set()
         if over := [item for item in expired if replaced[item.id]]:
             gone.update(self._write("settle_finished", **fence(session_id, over), outcome=REPLACED))
@@ -253,7 +246,7 @@ class Settlements(Part):
         return gone
 
     def _after_settling(self, settlements: Sequence[Settlement], done: set[int], session_id: int) -> None:
-        """Record why attempts failed while the rows are there; then remove replaced values, and move the dead."""
+        """Record failed attempts while the rows are there; then remove replaced values and move dead messages."""
         settled = [item for item in settlements if item.id in done]
         if failed := [(item.id, item.counted, item.failure) for item in settled if item.failure]:
             self.store.messages.record_attempts(f"session {session_id}", failed)
@@ -277,11 +270,11 @@ class Settlements(Part):
 
 
 def statements(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:
-    """Yield what settles messages where no failed attempt is to be recorded and none is dead."""
+    """Yield the statements for settlements without failures and dead messages."""
     yield from verdicts(session_id, settlements)
     if ids := [item.id for item in settlements if item.verdict is RELEASE]:
-        # An older value of a last-value queue is given up with its release.
-        yield "remove", {"ids": ids, **REPLACED_MEANWHILE}
+        # A released message that a later value has replaced is removed.
+        yield "remove", {"ids": ids, "outcome": REPLACED, "reason": BY_LATER_VALUE}
 
 
 def verdicts(session_id: int, settlements: Sequence[Settlement]) -> Iterator[Statement]:

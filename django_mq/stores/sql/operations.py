@@ -1,4 +1,4 @@
-"""What an operator does to messages and queues."""
+"""Operations on messages and queues by operators."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 #: Messages removed by one statement of a purge, so that no transaction grows with the backlog.
 PURGE_CHUNK = 1000
-#: How long the deletion of a queue waits for open transactions that wrote messages, in seconds. No publisher can
-#: write meanwhile; afterwards StoreUnavailable says to try again.
+#: Seconds that the deletion of a queue waits for open transactions that wrote messages. No publisher can write
+#: meanwhile; afterwards StoreUnavailable says to try again.
 DELETION_WAIT_SECONDS = 2
 #: No id is larger.
 LAST_ID = 2**63 - 1
@@ -44,7 +44,7 @@ class Operations(Part):
         return removed
 
     def _wait_for_publishers(self) -> None:
-        """Let those who are writing messages finish, and others wait until this transaction ends."""
+        """Wait for open publishes, and keep others out until this transaction ends."""
 
     def _empty(self, name: str) -> int:
         queue = self.store.queues.queue(name)
@@ -65,9 +65,9 @@ class Operations(Part):
         return 0 if newest is None else self._purge_within(name, newest)
 
     def _purge_within(self, name: str, newest: int) -> int:
-        """Remove chunk by chunk, each in a transaction of its own unless the caller holds one.
+        """Remove messages in chunks, each in a transaction of its own unless the caller has one.
 
-        Nothing newer than an id: where messages keep coming it would not end, and remove what nobody meant.
+        Messages newer than an id stay, or the purge would not end while new ones arrive.
         """
         removed = 0
         while ids := self._unheld(name, newest):
@@ -75,7 +75,7 @@ class Operations(Part):
                 gone = len(self.store.messages.remove(ids, PURGED))
             removed += gone
             if not gone:
-                break  # others hold locks on what is left
+                break  # other transactions have locked the rest
         return removed
 
     def _unheld(self, name: str, newest: int) -> list[int]:

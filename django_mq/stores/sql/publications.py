@@ -1,4 +1,4 @@
-"""Publications: rows written in the caller's transaction."""
+"""Publications: write messages in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.database import Rows
 
 
-#: What of a NewMessage becomes a parameter of the statements.
+#: The fields of NewMessage that are parameters of the statements.
 NEW_MESSAGE_FIELDS = tuple(each.name for each in fields(NewMessage) if each.name != "dedup_id")
 
 
 def is_ready_at_once(message: NewMessage) -> bool:
-    """Whether nothing is said of when the message comes and goes."""
+    """Whether the message has no time of delivery or expiry."""
     return (
         message.deliver_at is None
         and message.delay_seconds is None
@@ -32,7 +32,7 @@ def is_ready_at_once(message: NewMessage) -> bool:
     )
 
 
-#: How often a write is tried that leaves out a message for a reason that has gone away since.
+#: How often a write is tried that left out a message for a reason that has gone since.
 TRIES = 3
 
 
@@ -41,7 +41,7 @@ def parameters_of(message: NewMessage) -> dict[str, Any]:
 
 
 class IncompleteError(Exception):
-    """Not every one of these messages could be written: the transaction must go."""
+    """Some of these messages could not be written: the transaction must be rolled back."""
 
 
 class Publications(Part):
@@ -57,7 +57,7 @@ class Publications(Part):
         return self.tried(lambda: self.append_complete(messages), messages, again=again)
 
     def tried(self, write: Callable[[], list[int]], messages: Sequence[NewMessage], *, again: bool) -> list[int]:
-        """Write in a transaction, and once more where what was left out could be written by now."""
+        """Write in a transaction, and again if the reason for leaving out a message has gone."""
         for _ in range(TRIES):
             try:
                 with self.database.transaction():
@@ -88,12 +88,12 @@ class Publications(Part):
         raise NotImplementedError
 
     def is_written(self, messages: Sequence[NewMessage], *, again: bool) -> bool:
-        """Whether an earlier try has written all messages, of which the last try has left out at least one.
+        """Return whether an earlier try has written all messages, after a write that left out at least one.
 
-        Raises UnknownQueue, QueueClosed or DuplicateMessage for the reason. False: the reason is over. Another
-        transaction has declared the queue since, or a message with the same id has been finished.
+        Raises UnknownQueue, QueueClosed or DuplicateMessage for the reason. False says that the reason has gone:
+        another transaction has declared the queue, or the message with the same id has been finished.
         """
-        # Asked after the rollback: before it, the messages just written look taken too.
+        # After the rollback: before it, the messages just written are taken, too.
         if again and all(self.is_taken(message) for message in messages):
             return True
         for name in {message.queue_name for message in messages}:
@@ -129,7 +129,7 @@ class ConstrainedPublications(Part):
         return written.tried(lambda: self._append(messages, again=again), messages, again=again)
 
     def _append(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
-        """Append in the open transaction what the limits admit. Raises IncompleteError."""
+        """Append the messages that the limits admit. Raises IncompleteError."""
         capacities = self.store.capacity.of({message.queue_name for message in messages})
         keys = _value_keys(messages, capacities)
         self.store.duplicate_ids.use(messages)
@@ -154,9 +154,9 @@ class ConstrainedPublications(Part):
         *,
         again: bool,
     ) -> None:
-        """Count what full queues drop, and let its duplicate ids be used again.
+        """Count messages that full queues drop, and forget their duplicate ids.
 
-        Raises QueueClosed, and DuplicateMessage for a message that is there, unless it is published again.
+        Raises QueueClosed, and DuplicateMessage for a message that is in the queue, unless it is published again.
         """
         welcome = set(map(id, kept))
         for name, capacity in capacities.items():
@@ -170,14 +170,6 @@ class ConstrainedPublications(Part):
 
 
 def _value_keys(messages: Sequence[NewMessage], capacities: Mapping[str, QueueCapacity]) -> dict[int, str]:
-    keys = {}
-    for message in messages:
-        capacity = capacities.get(message.queue_name)
-        key = (
-            value_key(message, capacity.last_value_key)
-            if capacity is not None and capacity.last_value_key
-            else None
-        )
-        if key is not None:
-            keys[id(message)] = key
-    return keys
+    headers = {name: capacity.last_value_key for name, capacity in capacities.items() if capacity.last_value_key}
+    keyed = [(message, headers[message.queue_name]) for message in messages if message.queue_name in headers]
+    return {id(message): key for message, header in keyed if (key := value_key(message, header)) is not None}

@@ -1,4 +1,4 @@
-"""Queues: declared, read, bound, paused, counted, and what is remembered of them for a moment."""
+"""Queues: declare, read, bind, pause and count them, and cache their rules for a moment."""
 
 from __future__ import annotations
 
@@ -16,21 +16,19 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.store import SQLStore
 
 
-#: How long it may take until a running worker notices that a queue was given rules, in seconds. A
-#: worker that reads its queues' rows every few seconds anyway never asks for this alone.
+#: Seconds until a running worker notices that a queue was given rules. A worker reads its queues' rows every few
+#: seconds anyway, and never asks for this alone.
 REMEMBER_SECONDS = 6.0
-#: The same for a worker that has nothing to do, which is to ask for little.
+#: The same for an idle worker.
 IDLE_SECONDS = 30.0
 #: Messages on the first page of a claim at most.
 PAGE = 200
 
 
 class Queues(Part):
-    """Declare, read, bind and pause queues; the question for their rules must not slow down plain claims."""
-
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
-        #: Queue to when its row was read, whether it is constrained, and whether it may keep much from a session.
+        #: Queue to when its row was read, whether it is constrained, and whether a claim may pass many messages.
         self._rules: dict[str, tuple[float, bool, bool]] = {}
 
     def declare(self, name: str, options: Mapping[str, Any]) -> bool:
@@ -76,18 +74,18 @@ class Queues(Part):
         if not self.rows("set_paused", queue_id=self.existing(name).id, **given):
             raise no_such_queue(name)
 
-    # What was last read of each queue.
+    # The cached rules.
 
     def remember(self, name: str, *, is_constrained: bool, wide: bool) -> None:
         self._rules[name] = (time.monotonic(), is_constrained, wide)
 
     def page_size(self, name: str, credit: int) -> int:
-        """Return how many messages to read at first: what is asked for, where little else can be in between."""
+        """Return how many messages to read at first: the credit, where a claim passes few messages."""
         wide = name in self._rules and self._rules[name][2]
         return PAGE if wide else max(1, min(PAGE, credit))
 
     def have_rules(self, names: Iterable[str], *, idle: bool = False) -> bool:
-        """Whether one of the queues has rules, as of a few seconds ago; of more, if the worker is ``idle``."""
+        """Whether one of the queues has rules, as of a few seconds ago; more if the worker is ``idle``."""
         return any(self.is_constrained(name, IDLE_SECONDS if idle else REMEMBER_SECONDS) for name in names)
 
     def is_constrained(self, name: str, within_seconds: float = REMEMBER_SECONDS) -> bool:
@@ -98,7 +96,7 @@ class Queues(Part):
         try:
             record = self.queue(name)
         except BaseException:
-            # As after any failed statement of a worker: the next one opens another connection.
+            # The next statement of a worker opens another connection, as after any failed one.
             if self.database.private and not self.database.begun:
                 self.database.connection.close()
             raise

@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.stores")
 
-#: What of a heartbeat is written as it is.
+#: The fields of a heartbeat that are parameters as they are.
 RENEWED = ("deadline_seconds", "held", "credit", "busy", "slots", "memory_bytes", "look")
 
 
 class Sessions(Part):
     def __init__(self, store: SQLStore) -> None:
         super().__init__(store)
-        #: The session and the consumers that this store has written last.
+        #: The session and its consumers, as last written.
         self._shown: tuple[int, tuple[ConsumerInfo, ...]] | None = None
-        #: What the session was told last that this version understands, and a word that it does not.
+        #: The last mode that the session was told, and the last word that this version does not know.
         self._mode = WorkerMode.WORK
         self._unknown_word: str | None = None
 
     def open_session(self, info: SessionInfo, *, deadline_seconds: float) -> int:
         while True:
-            # Not counted by the database: its numbers begin anew when the tables are flushed, and two
-            # workers would share a session. Microseconds stay below 2 to the power of 53, which JSON carries.
+            # Not a sequence of the database, which begins anew when tables are flushed: two workers would share a
+            # session. Microseconds stay below 2 to the power of 53, which JSON carries.
             session_id = time.time_ns() // 1000
             if self._insert(session_id, info, deadline_seconds):
                 return session_id
@@ -89,13 +89,13 @@ class Sessions(Part):
         return self._answer(session_id, heartbeat, renewed[0]) if renewed else None
 
     def _answer(self, session_id: int, heartbeat: Heartbeat, row: tuple[Any, ...]) -> Renewal:
-        """Return what a renewal's row says; a statement of its own asks for the leader where it does not say."""
+        """Return the answer in a renewal's row; another statement asks for the leader."""
         _, mode, credit = row
         leader = not self.rows("older", session=session_id, silent_seconds=-heartbeat.deadline_seconds)
         return Renewal(leader=leader, command=self._command(mode, credit))
 
     def _command(self, word: str, credit: int | None) -> WorkerCommand:
-        """Return what an operator has told the session; a word of a newer version is ignored, and logged once."""
+        """Return the operator's command; ignore a word of a newer version, and log it once."""
         if word in set(WorkerMode):
             self._mode = WorkerMode(word)
         elif word != self._unknown_word:

@@ -1,4 +1,4 @@
-"""The store of a database: it puts the parts together, and each call goes to the part of its subject."""
+"""The store of a database: each call goes to the part of its subject."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 @assembled(database=Database)
 class SQLStore(Store):
-    """A store over a database; a subclass names its own kinds of the parts where it has some.
+    """A store over a database, whose subclasses may have parts of their own.
 
-    The parts are made when they are first used: a publish makes a store and needs few of them.
+    A part is made when it is first used: a publish makes a store and needs few parts.
     """
 
     #: What runs the statements.
@@ -64,7 +64,7 @@ class SQLStore(Store):
     operations = cached_property(Operations)
     volatile = cached_property(VolatileMessages)
 
-    # What only queues in memory give consumers is refused before a part is asked.
+    # Calls that check first for features which only queues in memory have.
 
     def subscribe(self, session_id: int, name: str, consumer: Consumer | None = None) -> None:
         self.refuse_consumers(consumer)
@@ -88,7 +88,7 @@ class SQLStore(Store):
         return self.settlements.settle(session_id, settlements)
 
     def refuse_consumers(self, consumer: Consumer | Target | None, settlements: Sequence[Settlement] = ()) -> None:
-        """Raise UnsupportedRule for what only queues in memory give consumers."""
+        """Raise UnsupportedRule for features that only queues in memory have."""
         if consumer is not None:
             raise errors.unsupported("a consumer with a selector, credit for bytes or wake-ups")
         if any(item.verdict is DECLINE for item in settlements):
@@ -110,5 +110,5 @@ class SQLStore(Store):
         return self.database.in_transaction
 
     def fetch(self, query: str, params: Sequence[Any]) -> Rows:
-        """Return a query's rows as the driver makes them: for those who read millions, and convert by columns."""
+        """Return a query's rows as the driver makes them, for a caller that reads millions."""
         return self.database.fetch(query, params)

@@ -1,6 +1,6 @@
-"""One connection to a file: whoever begins a transaction takes the write lock at once.
+"""One connection to a file: a transaction takes the write lock when it begins.
 
-The clock is this machine's: every process on the file shares it.
+The clock is this machine's, which all processes with the file share.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STEPS = {
 
 class SQLiteDatabase(Database):
     package = "django_mq.stores.sqlite"
-    # A transaction that reads first and asks for the write lock later may be refused it for good.
+    # A transaction that reads first may be refused the write lock later, for good.
     begin: ClassVar[str] = "BEGIN IMMEDIATE"
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
@@ -73,7 +73,7 @@ class SQLiteDatabase(Database):
             return {step: self.run(step, fitted) for step in STEPS[name]}[name]
 
     def run_at_once(self, name: str, fitted: dict[str, Any]) -> Rows:
-        """Run a statement past Django's cursor, which makes the text anew each time, for its parameters' names."""
+        """Run a statement without Django's cursor, which builds the text again each time."""
         connection = self.connection
         if self.is_watched:
             return self.run(name, fitted)
@@ -95,7 +95,7 @@ class SQLiteDatabase(Database):
     def change_marker(self) -> int:
         version = self.rows("change_marker")[0][0]
         if self.connection.connection is not self._marked:
-            # SQLite counts anew on each connection: a reopened one must not look unchanged.
+            # SQLite counts for each connection: a reopened one must not look unchanged.
             self._marked = self.connection.connection
             self._reopened += 1
         return int(self._reopened << 32 | version)
@@ -103,13 +103,12 @@ class SQLiteDatabase(Database):
 
 #: The first version with RETURNING and MATERIALIZED.
 OLDEST = (3, 35, 0)
-#: How long a worker waits for the write lock when the settings do not say. Less than a session's
-#: deadline, so that a worker that was kept waiting can still renew it.
+#: Seconds that a worker waits for the write lock by default: less than a session's deadline, so that the worker
+#: can still renew its session afterwards.
 PATIENCE_SECONDS = 10.0
 
 
 def with_patience(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a private connection: the site's own, and how long to wait for a lock."""
     return {**settings, "OPTIONS": {"timeout": PATIENCE_SECONDS, **settings["OPTIONS"]}}
 
 
@@ -127,16 +126,16 @@ def problems(settings: Mapping[str, Any], journal_mode: str) -> list[tuple[str, 
 
 
 MICROSECOND = timedelta(microseconds=1)
-#: A batch whose messages differ in nothing else: by far the most frequent one.
+#: The columns of the most frequent batch.
 FENCE = {"ids", "claims"}
 
 
 def parameters(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """Fit a statement's parameters to the driver, ``now`` among them.
 
-    A number of ``..._seconds`` gets a second parameter ``..._seconds_from_now``, the time so far ahead.
-    One list becomes the JSON array of its name; ids and their claims alone become one object,
-    ``held``; other lists become one array of objects, ``given``.
+    Each parameter ``..._seconds`` gets another one, ``..._seconds_from_now``, the time so far ahead. A single
+    list becomes a JSON array; ids and claims alone become one object, ``held``; other lists become one array of
+    objects, ``given``.
     """
     fitted = {"now": text_of(now), "now_microseconds": (now - EPOCH) // MICROSECOND}
     columns = {}
@@ -155,7 +154,7 @@ def parameters(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 @cache
 def as_driver_reads(text: str) -> str:
-    """Return a statement with its parameters named as the driver has them, ``:name``."""
+    """Return a statement with the driver's form of parameters, ``:name``."""
     return PARAMETER.sub(r":\1", text).replace("%%", "%")
 
 
@@ -184,7 +183,7 @@ def _scalar(name: str, value: Any, now: datetime) -> dict[str, Any]:
 
 
 def _by_claim(ids: Sequence[int], claims: Sequence[int]) -> str:
-    """Return the ids under the claim that each was given with, as JSON: a batch has few claims and many ids."""
+    """Return the ids by claim as JSON: a batch has few claims and many ids."""
     found: dict[int, list[int]] = {}
     for id_, claim in zip(ids, claims, strict=True):
         found.setdefault(claim, []).append(id_)

@@ -1,4 +1,4 @@
-"""SQLite: one writer at a time, so nobody takes the write lock without having something to write."""
+"""The store for SQLite: one writer at a time, so a call takes the write lock only if it has something to write."""
 
 from __future__ import annotations
 
@@ -31,15 +31,13 @@ if TYPE_CHECKING:
     from django_mq.stores.sql.database import Rows, Statement
 
 
-#: Where a claimed row says that it was held by a worker that died, and where its body is.
+#: The columns of a claimed row that say if it is suspect, and that have its body.
 SUSPECT_COLUMN, BODY_COLUMN = (
     [field.name for field in fields(Claimed)].index(name) for name in ("suspect", "body")
 )
 
 
 class SQLitePublications(Publications):
-    """A batch by the driver's ``executemany``, which compiles the statement once and costs no round trip."""
-
     database: SQLiteDatabase
 
     def append_one(self, message: NewMessage) -> Rows:
@@ -58,13 +56,13 @@ class SQLitePublications(Publications):
             written = cursor.rowcount
         if written < len(rows):
             return []
-        # Nobody else has written meanwhile, and all were: a row refused would have left a gap.
+        # No other connection has written meanwhile, and no row was refused, so there is no gap.
         last = database.rows("last_id")[0][0]
         return list(range(last - written + 1, last + 1))
 
 
 class SQLiteClaims(Claims):
-    """Look before the write lock is taken; choose among the rows, and lease them by a second statement."""
+    """Look before taking the write lock; read rows, choose, and lease them by a second statement."""
 
     database: SQLiteDatabase
 
@@ -72,7 +70,7 @@ class SQLiteClaims(Claims):
         return self._idle(session_id, request) or super().claim(session_id, request)
 
     def _idle(self, session_id: int, request: ClaimRequest) -> ClaimResult | None:
-        """Look, without a lock, whether there is anything to claim; an idle worker stops here."""
+        """Return an empty result if a look without a lock finds nothing to claim."""
         queues = {"queues": list(request.queues)}
         rows = self.database.rows
         if rows("claimable", **queues) or not rows("session_alive", session=session_id):
@@ -91,7 +89,7 @@ class SQLiteClaims(Claims):
         return rows
 
     def _first_rows(self, name: str, params: dict[str, Any], max_bytes: int) -> Rows:
-        """Return a statement's rows until their bodies have more bytes, that row included; two at least."""
+        """Return a statement's first rows, up to the one whose body exceeds the bytes, and at least two."""
         found: Rows = []
         total, database = 0, self.database
         with database.alone(), translating(database.connection), database.cursor() as cursor:
@@ -117,13 +115,13 @@ class SQLiteClaims(Claims):
 
 
 def _chosen(rows: Rows, slots: int, max_bytes: int) -> Rows:
-    """Return what may be leased; the first row says how many were seen."""
+    """Return the rows to lease; the first one says how many were seen."""
     end = fitting(((row[SUSPECT_COLUMN], len(row[BODY_COLUMN])) for row in rows), slots, max_bytes)
     return [(*row, len(rows)) for row in rows[:1][:end]] + rows[1:end]
 
 
 class SQLiteMaintenance(Maintenance):
-    #: A wait for the write lock that is an outage, in seconds: sessions could not be renewed meanwhile.
+    #: Seconds of waiting for the write lock that are an outage: sessions could not be renewed meanwhile.
     outage_seconds: float = 1.0
 
     def reap(self, *, spare: int = 0) -> list[Reaped]:
@@ -138,15 +136,13 @@ class SQLiteMaintenance(Maintenance):
 
 
 class SQLiteVolatileMessages(VolatileMessages):
-    """Look before the write lock is taken."""
-
     def _taken(self, queues: list[str], limit: int) -> Rows:
         return super()._taken(queues, limit) if self.rows("volatile_waiting", queues=queues) else []
 
 
-#: Stand where other databases have a table: SQLite has one file for all.
+#: The names in place of tables: SQLite has one file for all of them.
 FILE, JOURNAL = "database file", "write-ahead log"
-#: Checkpoints keep the log at a few mebibytes, unless a reader holds them up.
+#: Checkpoints keep the log at a few MiB, unless a reader blocks them.
 MOST_JOURNAL = 256 * 1024 * 1024
 
 
@@ -168,7 +164,7 @@ def untended(spaces: Sequence[Space]) -> Iterator[tuple[str, str]]:
         if space.is_mostly_loose:
             yield (
                 f"{space.loose // 2**20:,} MiB of the database file hold nothing.",
-                "VACUUM; with the workers stopped: nobody else writes meanwhile, and it takes as much room again.",
+                "VACUUM; with the workers stopped: it blocks all other writers, and takes as much room again.",
             )
 
 
