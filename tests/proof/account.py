@@ -27,7 +27,7 @@ class Account:
 
     @classmethod
     def of(cls, alias: str) -> Self:
-        """Take stock. Nobody may be working meanwhile."""
+        """Take stock. No process may be working meanwhile."""
         live = list(Message.objects.using(alias).values_list("message_id", "state"))
         history = History.objects.using(alias).filter(outcome=History.Outcome.ACCEPTED)
         return cls(

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 def main(descriptor: int) -> None:
-    """Fork a child for every order, until nobody is left to give one."""
+    """Fork a child for every order, until no process is left to give one."""
     django.setup()
     from tests.proof import roles  # noqa: F401 - imported once, for all children
 
-    # Nobody asks how a killed child ended: its parent must not have to wait for it.
+    # No process asks how a killed child ended: its parent must not have to wait for it.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     children: list[int] = []

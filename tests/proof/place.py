@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 ROOT = Path(__file__).parents[2]
-#: Short deadlines: what a killed worker held must come back while somebody waits for it.
+#: Short deadlines: the messages of a killed worker must come back while the test waits.
 SHORT = {"SESSION_SECONDS": 2, "MAINTENANCE_SECONDS": 0.2, "SAFETY_POLL_SECONDS": 0.5, "POLL_SECONDS": 0.05}
 
 
@@ -80,7 +80,7 @@ class Child:
         return self.process is not None and alive(self.process)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal, if there is still somebody to hear it."""
+        """Send a signal, if the process still exists."""
         if self.alive:
             os.kill(self.pid, number)
 
@@ -152,7 +152,7 @@ class Place:
         return (rows.filter(state__in=[state.value for state in states]) if states else rows).count()
 
     def freeze(self, child: Child) -> None:
-        """Suspend a process between two transactions: within one, its locks would suspend everybody else."""
+        """Suspend a process between two transactions: within one, its locks would suspend all other processes."""
 
         def suspended() -> bool:
             child.signal(signal.SIGSTOP)
@@ -165,11 +165,11 @@ class Place:
         wait_until(suspended, self.story)
 
     def sessions(self) -> list[WorkerSession]:
-        """The worker sessions that nobody has closed or reaped."""
+        """The worker sessions that are not closed or reaped."""
         return list(WorkerSession.objects.using(self.alias).order_by("id"))
 
     def finish(self, **options: Any) -> Account:
-        """Let a worker that nobody kills do what is left; return the account."""
+        """Let a worker that is not killed do what is left; return the account."""
         last = self.start("consume", **options)
         wait_until(lambda: not self.count(State.READY, State.CLAIMED, State.SCHEDULED), self.story)
         last.end()

@@ -1,4 +1,4 @@
-"""What a process of a place does, from its birth until somebody kills it."""
+"""What a process of a place does, from its start until it is killed."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def send(*, batch: int = 1, pause: float = 0.01) -> None:
                 note(SENT, publish_many([(QUEUE, number) for number in range(batch)]))
         except (DatabaseError, InterfaceError, StoreError):
             connections["default"].close()
-        # SQLite's write lock goes to whoever asks at the right moment: a busy publisher starves everybody.
+        # The process that asks SQLite at the right moment gets the write lock: a busy one starves the others.
         threading.Event().wait(pause)
 
 

@@ -50,7 +50,7 @@ def test_a_soak_with_everything_going_wrong_loses_nothing(places: Places, postgr
 def test_connections_that_are_cut_at_random_lose_nothing_and_cost_no_lease(places: Places) -> None:
     with places("postgresql", SESSION_SECONDS=60) as place:
         chance = random.Random(7)
-        # So long that only somebody who does not come back by himself is taken for dead, on whatever machine.
+        # So long that only a worker that does not come back by itself is taken for dead, on any machine.
         workers = [place.start("consume", transactional=True, reconnect_seconds=30.0) for _ in range(2)]
         sender = place.start("send", batch=5)
         for _ in range(10):
@@ -64,7 +64,7 @@ def test_connections_that_are_cut_at_random_lose_nothing_and_cost_no_lease(place
 
         ended.check()
         ended.check_done(once=True)
-        # Each worker came back in time: nobody was taken for dead.
+        # Each worker came back in time: none was taken for dead.
         assert "is dead" not in place.said
 
 
@@ -95,7 +95,7 @@ def test_a_redis_that_dies_forgets_and_hangs_loses_nothing(places: Places, redis
 def test_a_slow_redis_loses_nothing_and_makes_a_publisher_wait_once(
     places: Places, redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # Longer than the test: a publisher who is made to wait twice has not been spared the second time.
+    # Longer than the test: a publisher that has to wait twice has not been spared the second time.
     monkeypatch.setattr(gathering, "FIRST_PAUSE_SECONDS", 600.0)
     monkeypatch.setattr(gathering, "LONGEST_PAUSE_SECONDS", 600.0)
     given = {"REDIS_TIMEOUT_SECONDS": 0.5, "SESSION_SECONDS": 60}
@@ -140,7 +140,7 @@ def test_dead_locks_with_an_operator_lose_nothing(places: Places) -> None:
 def cross(place: Place) -> bool:
     """Lock a claimed message, and the others when a worker waits for it; return whether a worker gave way."""
     with psycopg.connect(place.url) as operator:
-        # Who finds the dead-lock is its victim, and workers look after a second.
+        # The session that finds the dead-lock is its victim, and workers look after a second.
         operator.execute("SET deadlock_timeout = '10s'")
         claimed = "SELECT id FROM django_mq_message WHERE state = 2 ORDER BY id DESC"
         if operator.execute(f"{claimed} LIMIT 1 FOR UPDATE SKIP LOCKED").fetchone() is None:
@@ -167,7 +167,7 @@ def test_serialisation_errors_lose_nothing(places: Places) -> None:
             cursor.execute(f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'")
         place.send(500)
         workers = [place.start("consume") for _ in range(3)]
-        # By their clocks every session has expired. On a slow machine nobody would get anything done beside them.
+        # By their clocks every session has expired. On a slow machine no worker would make progress beside them.
         for _ in range(10):
             reapers = [place.start("tidy", clock=1000.0) for _ in range(2)]
             reaped = place.said.count("is dead")

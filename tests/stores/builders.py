@@ -81,7 +81,7 @@ def pass_time(store: Any, seconds: float) -> None:
 
 
 def lose_worker(store: Store, session: int) -> None:
-    """Let the session's deadline pass and reap it, with all others that nobody renewed."""
+    """Let the session's deadline pass and reap it, with all others that were not renewed."""
     pass_time(store, DEADLINE_SECONDS + 1)
     store.reap()
 

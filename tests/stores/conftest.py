@@ -36,7 +36,7 @@ def sql_stores() -> Iterator[Any]:
 
 
 def memory_store() -> Store:
-    """A handle of a broker that nobody has used."""
+    """A store over an unused broker."""
     empty_brokers()
     return private_store(MEMORY)
 

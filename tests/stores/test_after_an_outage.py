@@ -1,4 +1,4 @@
-"""Sessions cannot be renewed while the database is down; nobody may be reaped for that."""
+"""Sessions cannot be renewed while the database is down, and must not be reaped for that."""
 
 from __future__ import annotations
 

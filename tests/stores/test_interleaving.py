@@ -51,7 +51,7 @@ ALIVE = Heartbeat(deadline_seconds=DEADLINE_SECONDS)
 
 
 #: Asks whether a connection of the server waits for a lock. MariaDB's list of transactions would not
-#: do: it is not made anew while somebody keeps asking. It is asked whether anybody waits.
+#: do: it is not made anew while statements keep asking. It is asked whether a statement waits.
 WAITS = {
     "postgresql": "SELECT cardinality(pg_blocking_pids(%s)) > 0",
     "mariadb": "SELECT variable_value > 0 FROM information_schema.global_status"
@@ -773,7 +773,7 @@ def test_a_follower_misses_nobody_who_commits_late(first: SQLStore, second: SQLS
         with holding_open(first) as commit:
             late = first.append_many([a_message() for _ in range(batch)])
             early = publish(second)
-            # Whatever its floor, it must not rise past what is not committed.
+            # The cursor must not rise past what is not committed.
             before = [ids(list(follower.look())) for _ in range(4)]
             commit()
         after = [ids(list(follower.look())) for _ in range(3)]

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(databases=["postgresql"], transaction=True)
 
 @pytest.fixture
 def site() -> Iterator[Store]:
-    """A store over a Django connection that nobody has used, with the queue ``orders``."""
+    """A store over an unused Django connection, with the queue ``orders``."""
     connections["postgresql"].close()
     store = shared_store("postgresql")
     declare(store)

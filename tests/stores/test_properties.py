@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, a store does what a plain list would."""
+"""In any order of calls, a store does what a plain list would do."""
 
 from __future__ import annotations
 

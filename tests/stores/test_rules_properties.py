@@ -1,4 +1,4 @@
-"""Whatever three workers do to a queue with rules, each claim brings what a plain list says."""
+"""In any history of three workers of a queue with rules, each claim brings what a plain list says."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Pair:
     """A store and the model, doing the same things."""
 
     def __init__(self, store: Store, rules: dict[str, Any], standings: list[tuple[int, int]]) -> None:
-        # A queue that keeps places keeps its order of arrival whatever happens.
+        # A queue that keeps places always keeps its order of arrival.
         declare(store, due_order="keep_place", max_attempts=0, **rules)
         # A server that has just started grants every session a deadline of grace.
         pass_time(store, STEP_SECONDS)
@@ -198,7 +198,7 @@ class Pair:
             entry.due = self.model.now + steps
 
     def finish(self) -> None:
-        """Let everybody work with its own credit until nothing is left: nothing may lie there for ever."""
+        """Let each worker work with its own credit until no message is left."""
         self.pass_time()
         self.pass_time()
         rounds = len(self.model.entries) * WORKERS + 1

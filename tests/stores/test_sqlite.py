@@ -44,7 +44,7 @@ def test_the_driver_reads_names_where_django_has_its_own() -> None:
 
 @pytest.mark.django_db(databases=["default"])
 class TestPublishingPastDjangosCursor:
-    """Whoever looks at the connection sees what there is to see, and errors are the usual ones."""
+    """Wrappers and logs of the connection see the statements, and errors are the usual ones."""
 
     @pytest.fixture(autouse=True)
     def queue(self) -> None:

@@ -1,4 +1,4 @@
-"""Times are the same moments to workers, models, pages and commands, whatever the site says of time zones."""
+"""Times are the same moments to workers, models, pages and commands, for any time zone of the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishing a hundred messages at once: a store may take another way then, and nobody must notice."""
+"""Publishing a hundred messages at once: a store may take another way then, with the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A follower is shown every message that arrives, once, whatever becomes of it."""
+"""A follower is shown every message that arrives, once, in any state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Message groups: one message of a group at a time, in order, whoever works on it."""
+"""Message groups: one message of a group at a time, in order, for all sessions together."""
 
 from __future__ import annotations
 

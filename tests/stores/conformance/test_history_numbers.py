@@ -1,4 +1,4 @@
-"""The history's numbers: the last one that was given, and who may still write below it."""
+"""The history's numbers: the last one that was given, and the transactions that may still write below it."""
 
 from __future__ import annotations
 

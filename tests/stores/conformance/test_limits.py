@@ -117,7 +117,7 @@ def test_a_figure_that_is_old_is_counted_anew(store: Store) -> None:
     declare(store, max_messages=4)
     add(store)
     for _ in range(3):
-        publish(store)  # by somebody who has not heard of the limit
+        publish(store)  # by a process that does not know of the limit yet
 
     pass_time(store, 61)
 

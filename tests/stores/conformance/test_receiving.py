@@ -1,4 +1,4 @@
-"""How many may receive, how much at once, in what order, and who comes first."""
+"""How many sessions may receive, how much at once, in what order, and which one is first."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_as_many_receive_as_there_are_seats(store: Store, session: int, other: i
     published = [publish(store) for _ in range(4)]
     third = open_session(store, "third")
 
-    got = [ids(claim(store, who, credit=1)) for who in (session, other, third, session)]
+    got = [ids(claim(store, each, credit=1)) for each in (session, other, third, session)]
 
     assert got == [[published[0]], [published[1]], [], [published[2]]]
 
@@ -105,8 +105,8 @@ def test_the_reaper_frees_an_exclusive_queue(store: Store, session: int) -> None
 
 
 def test_a_queue_that_is_not_exclusive_refuses_nobody(store: Store, orders: str, session: int, other: int) -> None:
-    for who in (session, other):
-        store.subscribe(who, orders)
+    for each in (session, other):
+        store.subscribe(each, orders)
 
     with pytest.raises(UnknownQueue):
         store.subscribe(session, "nowhere")

@@ -33,7 +33,7 @@ HALF = datetime.now(UTC).replace(second=30, microsecond=0)
 
 @pytest.fixture(autouse=True)
 def half_past(request: pytest.FixtureRequest, store: Store) -> None:
-    """Begin in the middle of a minute, whatever the clock says."""
+    """Begin in the middle of a minute."""
     needs_rows(store)
     store.clock_offset = HALF - datetime.now(UTC)  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""Settling: the verdict of whoever holds the message, and of nobody else."""
+"""Settling: only the session that holds a message settles it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.stores.builders import claim, declare, ids, lose_worker, pass_time, p
 if TYPE_CHECKING:
     from django_mq.stores.base import Store
 
-#: A claim by somebody who asks for due messages too, and by one who believes that there is none.
+#: A claim that asks for due messages too, and one that says that there is none.
 either = pytest.mark.parametrize("promote", [True, False], ids=["promoting", "in a hurry"])
 
 

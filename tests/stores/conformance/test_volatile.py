@@ -1,4 +1,4 @@
-"""Transient queues: rows that nobody may rely on."""
+"""Transient queues: rows that may be lost."""
 
 from __future__ import annotations
 

@@ -61,10 +61,10 @@ DELETE FROM django_mq_rollup WHERE minute < {now} - INTERVAL 2 DAY ORDER BY minu
 -- Locks: the rows it deletes. Index: django_mq_taskresult_pruning. Returns: one row per deleted row.
 DELETE FROM django_mq_taskresult WHERE expires_at < {now} ORDER BY expires_at LIMIT %(limit)s
 
--- name: prune_volatile_bindings. Deletes volatile bindings nobody renews.
+-- name: prune_volatile_bindings. Deletes volatile bindings that were not renewed.
 -- Locks: the rows it deletes. No index: the table is small by design. Returns: one row per deleted row.
 DELETE FROM django_mq_volatilebinding WHERE expires_at < {now}
 
--- name: prune_volatile_messages. Deletes volatile messages nobody fetched in time.
+-- name: prune_volatile_messages. Deletes volatile messages that were not fetched in time.
 -- Locks: the rows it deletes. No index: the table is small by design. Returns: one row per deleted row.
 DELETE FROM django_mq_volatilemessage WHERE expires_at < {now} LIMIT %(limit)s

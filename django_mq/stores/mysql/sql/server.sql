@@ -37,10 +37,10 @@ SET SESSION innodb_lock_wait_timeout = %(limit)s
 -- Locks: nothing. Returns: seconds.
 SELECT @@innodb_lock_wait_timeout
 
--- name: arriving. Reads the arrival numbers of a range that can be seen, whatever can be seen just then.
+-- name: arriving. Reads the arrival numbers of a range that can be seen at this moment.
 -- Locks: nothing. Index: the primary key. Returns: the numbers.
 SELECT id FROM django_mq_message WHERE id > %(after)s AND id <= %(last)s
 
--- name: finishing. Reads the history's numbers of a range that can be seen, whatever can be seen just then.
+-- name: finishing. Reads the history's numbers of a range that can be seen at this moment.
 -- Locks: nothing. Index: the primary key. Returns: the numbers.
 SELECT id FROM django_mq_history WHERE id > %(after)s AND id <= %(last)s

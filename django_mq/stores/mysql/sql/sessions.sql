@@ -10,7 +10,7 @@ FROM django_mq_message held FORCE INDEX (django_mq_message_claimed)
 LEFT JOIN django_mq_workersession s ON s.id = held.session_id
 WHERE held.session_id > 0 AND held.state = 2 AND (s.id IS NULL OR s.id IN %(sessions)s)
 
--- name: lock_held_by_expired. Locks what find_held_by_expired found, unless somebody has taken it meanwhile. A suspect that killed its
+-- name: lock_held_by_expired. Locks what find_held_by_expired found, unless another transaction has taken it meanwhile. A suspect that killed its
 -- worker again keeps its counted attempt.
 -- Locks: the rows it returns, skipping locked ones. Index: the primary key. Returns: the session and the id of each,
 -- whether this claim counts, its attempts, and how many its queue allows.

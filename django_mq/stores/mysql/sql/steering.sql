@@ -1,11 +1,11 @@
--- name: lock_unheld. Locks messages that nobody holds, of some states, all or those with a reason.
+-- name: lock_unheld. Locks unclaimed messages of some states, all or those with a reason.
 -- Locks: the rows it returns, skipping locked ones. Index: the primary key. Returns: id and priority, in delivery order
 -- of each queue.
 SELECT id, priority FROM django_mq_message
 WHERE id IN %(ids)s AND state IN %(states)s AND (%(reason)s IS NULL OR dead_reason = %(reason)s)
 ORDER BY level DESC, place, id FOR UPDATE SKIP LOCKED
 
--- name: find_unheld. Finds a chunk of messages of a queue that nobody holds, none newer than an id.
+-- name: find_unheld. Finds a chunk of unclaimed messages of a queue, none newer than an id.
 -- Locks: nothing. Index: django_mq_message_ready, which begins with queue and state. Returns: ids.
 {unheld_in_state:1} UNION ALL {unheld_in_state:0} UNION ALL {unheld_in_state:3} LIMIT %(limit)s
 
@@ -28,7 +28,7 @@ WHERE m.id IN %(ids)s AND m.state < 2 AND m.value_key IS NULL
 UPDATE django_mq_message SET queue_id = -queue_id WHERE id IN %(ids)s
 
 -- name: prioritise. Copies messages that stand aside, with another priority, to the tail of their new level: each
--- becomes a new arrival. Their old order decides who arrives first.
+-- becomes a new arrival. They arrive in their old order.
 -- Locks: the new rows. Index: the primary key. Returns: one row per message.
 {copy_with_priority}
 FROM django_mq_message m

@@ -19,7 +19,7 @@
 {after:%({it})s::float8}
 -- name: _ago
 {now} - interval '{it}'
--- name: _past_grace. Whether the server has run for longer than the grace that a start gives everybody.
+-- name: _past_grace. Whether the server has run for longer than the grace that follows a start.
 pg_postmaster_start_time() < {now} - %(grace_seconds)s * interval '1 second'
 -- name: _running_totals
 row_number() OVER delivery AS turn,

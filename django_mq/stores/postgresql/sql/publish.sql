@@ -51,7 +51,7 @@ RETURNING id
 
 -- name: copy_targets. Looks up what copied messages get from their queues and from the database, since COPY has no
 -- expressions: the time in microseconds since 2000, the options that decide places and times, and row ids. Nothing is
--- written. But whoever names a table to write into has it locked before the first row is read: a queue found here
+-- written. But a statement locks the table that it writes into before it reads the first row: a queue found here
 -- cannot be deleted before its messages are committed.
 -- Locks: the message table as any write does, against lock_messages alone; the queues against deletion above READ
 -- COMMITTED. Index: the unique name of django_mq_queue. Returns: a row for each of the queues that is known and open;

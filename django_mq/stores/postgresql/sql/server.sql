@@ -71,7 +71,7 @@ WHERE locktype = 'relation' AND granted AND pid <> pg_backend_pid()
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
   AND relation = {it}::regclass
 
--- name: writers. Names the open transactions of others that have written messages, or may have: whoever writes into a
+-- name: writers. Names the open transactions of others that have written messages, or may have: a transaction that writes into a
 -- table has locked it before the row gets its id, until the end of the transaction.
 -- Locks: nothing. Index: none; reads the server's table of locks. Returns: one row per transaction.
 {others_holding:'django_mq_message'} AND mode NOT IN ('AccessShareLock', 'RowShareLock')

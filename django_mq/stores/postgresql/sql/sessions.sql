@@ -70,7 +70,7 @@ RETURNING s.id
 -- name: release_held_by_expired. Gives back what expired sessions held, marked suspect; also what is held in the name of a
 -- session that no longer exists (a claim that committed while its session was being reaped). A suspect that killed its
 -- worker again keeps its counted attempt. The claim token stays: retake knows by it what nothing has become of since.
--- It is negative where the claim counted an attempt. No join: a row that somebody else has claimed since this statement
+-- It is negative where the claim counted an attempt. No join: a row that another session has claimed since this statement
 -- began is looked at again before it is locked, and an outer join would then find no session for it.
 -- Locks: the rows it changes, skipping locked ones. Index: django_mq_message_claimed. Returns: the session and the id
 -- of each, whether this claim counts, its attempts, and how many its queue allows.

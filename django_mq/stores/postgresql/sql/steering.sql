@@ -16,7 +16,7 @@ WITH gone AS (
 SELECT id FROM gone
 
 -- name: prioritise. Gives ready or scheduled messages another priority: each becomes a new arrival, so that it stands
--- at the tail of its new level. Their old order decides who arrives first. A new row takes its number from the table,
+-- at the tail of its new level. They arrive in their old order. A new row takes its number from the table,
 -- which needs no privilege on the sequence.
 -- Locks: the rows it changes, skipping locked ones. Index: the primary key. Returns: one row per message.
 WITH chosen AS MATERIALIZED (

@@ -33,7 +33,7 @@ ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s
 
 -- name: arrivals. Reads messages of one queue, in any state, in the order of their arrival.
 -- Locks: nothing. Index: the primary key; passes what has arrived in other queues. m.queue_id + 0 keeps the walk on it,
--- whatever the queue's share of the table. Returns: the columns of Browsed.
+-- for any share of the table. Returns: the columns of Browsed.
 SELECT {browsed}
 FROM django_mq_message m {by:PRIMARY}
 CROSS JOIN (SELECT id, name FROM django_mq_queue WHERE name = %(queue)s) q
@@ -55,7 +55,7 @@ JOIN django_mq_queue q ON q.id = m.queue_id
 
 -- name: counts. Counts each state of each queue, every count stopping at the limit.
 -- Locks: nothing. Index: django_mq_message_due, _ready, _claimed, _dead; at most limit entries of each. The order makes
--- it walk the index of each state, whatever the statistics say; for the dead the range does, because the order of ids
+-- it walk the index of each state, for any statistics; for the dead the range does, because the order of ids
 -- alone would be the primary key's too. Returns: name, scheduled, ready, claimed, dead, and how long in seconds a
 -- message has been waiting that could be delivered: the longest of the ready ones at the head of a level, and of the
 -- scheduled ones that are due; and how many of the scheduled ones are due.

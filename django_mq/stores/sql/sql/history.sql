@@ -21,8 +21,8 @@ gone.headers
 -- oldest first.
 SELECT minute, newest FROM django_mq_rollup WHERE queue_name = '' AND minute >= %(since)s ORDER BY minute
 
--- name: take_minute. Says that a minute is summed up, unless somebody has.
--- Locks: the new row; waits for another transaction that takes the same minute. Returns: the id if nobody had.
+-- name: take_minute. Marks a minute as summed up, unless it is marked.
+-- Locks: the new row; waits for another transaction that takes the same minute. Returns: the id if it was not marked.
 INSERT INTO django_mq_rollup (minute, queue_name, arrived, accepted, expired, removed, failed, newest)
 VALUES (%(minute)s, '', 0, 0, 0, 0, 0, %(newest)s)
 {unless_taken:minute, queue_name}

@@ -8,8 +8,8 @@ SELECT id, state FROM django_mq_message {by:django_mq_message_value}
 WHERE queue_id = %(queue_id)s AND value_key = %(key)s AND state < 3 AND dead_reason <> %(replaced)s AND id <> %(newest)s
 {for_update}
 
--- name: mark_replaced. Marks claimed messages that a later value has replaced: whoever gives one back gives it up.
--- Where nobody looks at the mark, the end of its time to live says the same.
+-- name: mark_replaced. Marks claimed messages that a later value has replaced: they are removed when they come back.
+-- The end of the time to live says the same to code that does not read the mark.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message SET dead_reason = %(replaced)s, expires_at = {now} WHERE id {in:ids} {returning:id}
 

@@ -21,7 +21,7 @@ UPDATE django_mq_queue SET dropped = dropped + %(dropped)s WHERE id = %(queue_id
 
 -- name: count_up_to. Counts a queue's messages, stopping at the limit.
 -- Locks: nothing. Index: the four partial indexes of a queue's states. The order makes it walk the index of each state,
--- whatever the statistics say; for the dead the range does, because the order of ids alone would be the primary key's
+-- for any statistics; for the dead the range does, because the order of ids alone would be the primary key's
 -- too. Returns: the count.
 WITH q AS (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
 SELECT count(*) FROM (

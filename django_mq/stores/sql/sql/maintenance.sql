@@ -55,12 +55,12 @@ DELETE FROM django_mq_taskresult WHERE message_id {among:
     ORDER BY expires_at LIMIT %(limit)s}
 RETURNING message_id
 
--- name: prune_volatile_bindings. Deletes volatile bindings nobody renews.
+-- name: prune_volatile_bindings. Deletes volatile bindings that were not renewed.
 -- Locks: the rows it deletes, skipping locked ones. No index: the table is small. Returns: one row per deleted row.
 DELETE FROM django_mq_volatilebinding WHERE id {among:SELECT id FROM django_mq_volatilebinding WHERE expires_at < {now}}
 RETURNING id
 
--- name: prune_volatile_messages. Deletes volatile messages nobody fetched in time.
+-- name: prune_volatile_messages. Deletes volatile messages that were not fetched in time.
 -- Locks: the rows it deletes, skipping locked ones. No index: the table is small. Returns: one row per deleted row.
 DELETE FROM django_mq_volatilemessage
 WHERE id {among:SELECT id FROM django_mq_volatilemessage WHERE expires_at < {now} LIMIT %(limit)s}

@@ -48,7 +48,7 @@ VALUES (%(session)s, %(queue_name)s, %(handler)s, %(priority)s, %(state)s, %(cre
 -- Locks: their rows. Index: the foreign key to the session. Returns: nothing that is used.
 DELETE FROM django_mq_consumer WHERE session_id {in:sessions}
 
--- name: release_session. Gives back, uncounted, whatever a session holds.
+-- name: release_session. Gives back, uncounted, all messages of a session.
 -- Locks: the rows it changes. Index: django_mq_message_claimed. Returns: one row per message.
 UPDATE django_mq_message
 SET state = 1, attempts = attempts - suspect{as:int}, redelivered = true,
@@ -57,7 +57,7 @@ WHERE state = 2 AND session_id = %(session)s
 {returning:id}
 
 -- name: lock_expired_sessions. Finds the sessions whose deadline has passed, but for the one in whose name this is
--- asked. A database that has just started gives everybody one deadline of grace: they could not renew while it was
+-- asked. A database that has just started gives all sessions one deadline of grace: they could not renew while it was
 -- down.
 -- Locks: the sessions' rows, skipping those that another reaper or a renewal holds. Index: django_mq_session_deadline.
 -- Returns: id and name.

@@ -1,6 +1,6 @@
--- name: find_unheld. Finds a chunk of messages of a queue that nobody holds, none newer than an id.
+-- name: find_unheld. Finds a chunk of unclaimed messages of a queue, none newer than an id.
 -- Locks: nothing. Index: django_mq_message_ready, _due and _dead, one walk each. The order makes it walk the index of
--- each state, whatever the statistics say; for the dead the range does, because the order of ids alone would be the
+-- each state, for any statistics; for the dead the range does, because the order of ids alone would be the
 -- primary key's too. Returns: ids.
 WITH q AS (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
 SELECT id FROM (

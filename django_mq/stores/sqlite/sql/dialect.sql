@@ -25,5 +25,5 @@ CAST(strftime('%%s', substr({it}, 1, 19)) AS INTEGER) * 1000000 + CAST(substr({i
 true
 -- name: _tail. The last number that was given to a row of a table.
 (SELECT seq FROM sqlite_sequence WHERE name = 'django_mq_{it}')
--- name: _last_number. The last number that was given. Who writes next has not begun.
+-- name: _last_number. The last number that was given. There is one writer at a time.
 SELECT coalesce({tail:{it}}, 0)
