@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.celery")
 
+#: The messages of a queue are counted up to here: when they are asked for, and when the queue is only declared.
+MOST_COUNTED, FEW_COUNTED = 1_000_000, 10_000
+
 
 class Channel(virtual.Channel):
     """One channel of the transport; all channels of a transport share its session."""
@@ -70,7 +73,8 @@ class Channel(virtual.Channel):
     def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
         """Declare a queue. It is transient if it is auto-deleting or exclusive, otherwise it becomes a row.
 
-        RabbitMQ's arguments count where they create the queue, see ``message.py``.
+        RabbitMQ's arguments count where they create the queue, see ``message.py``. Messages are counted up to a
+        million if ``passive`` is set, else up to 10,000: each process declares the queues that it publishes to.
         """
         name = text(queue, "The name of a queue") or f"amq.gen-{new_message_id()}"
         transient, declarations = self.open_transport.transient, self.open_transport.declarations
@@ -87,8 +91,9 @@ class Channel(virtual.Channel):
             rules = options_in(options.get("arguments"))
             if not declarations.exists(name):
                 transient.refuse_others_queue(name)
-            declarations.ensure(name, rules=rules)
-        return queue_declare_ok_t(name, declarations.size(name), 0)
+                declarations.create(name, rules)
+                return queue_declare_ok_t(name, 0, 0)
+        return queue_declare_ok_t(name, declarations.size(name, MOST_COUNTED if passive else FEW_COUNTED), 0)
 
     def prepare_queue_arguments(self, arguments: Any, **more: Any) -> Any:
         """Return the arguments with what Kombu's queue has attributes for: limits and a time to live."""
@@ -100,9 +105,9 @@ class Channel(virtual.Channel):
         Raises ResourceLocked if it is exclusive to another connection, unless it is only ``to_publish``. No
         statement is made for a durable queue whose name is known: no transient queue has it.
         """
-        transient = self.open_transport.transient
-        return queue in transient.queues or (
-            not self.open_transport.declarations.knows(queue) and transient.find(queue, to_publish=to_publish)
+        transport = self.open_transport
+        return queue in transport.transient.queues or (
+            not transport.declarations.knows(queue) and transport.transient.find(queue, to_publish=to_publish)
         )
 
     def _home(self, queue: str) -> TransientQueues | Declarations:
@@ -175,7 +180,7 @@ class Channel(virtual.Channel):
 
     @apart_from_event_loops
     def _size(self, queue: str) -> int:
-        return self.open_transport.declarations.size(queue)
+        return self.open_transport.declarations.size(queue, MOST_COUNTED)
 
     @apart_from_event_loops
     def _purge(self, queue: str) -> int:

@@ -145,8 +145,6 @@ class Batch:
 
 #: How long a transport believes what it read of queues and bindings, in seconds.
 REMEMBER_SECONDS = 5.0
-#: The size of a queue is counted up to here.
-MOST_COUNTED = 1_000_000
 
 
 class Declarations:
@@ -161,17 +159,18 @@ class Declarations:
         self._queues: dict[str, tuple[float, QueueRecord]] = {}
         self._bindings: dict[str, tuple[float, list[tuple[str, str, str]]]] = {}
 
-    def ensure(self, name: str, *, anew: bool = False, rules: Mapping[str, Any] | None = None) -> None:
-        """Create the queue with these rules if it does not exist; ``anew`` ignores what is remembered.
-
-        Raises InvalidMessage for a name that no queue can have.
-        """
+    def ensure(self, name: str, *, anew: bool = False) -> None:
+        """Create the queue if it does not exist; ``anew`` ignores what is remembered. Raises InvalidMessage."""
         if anew:
             self._queues.pop(name, None)
-        if self._record(name) is None:
-            with self._store() as store:
-                declare(store, name, rules)
-            self._record(name)
+        if not self.exists(name):
+            self.create(name)
+
+    def create(self, name: str, rules: Mapping[str, Any] | None = None) -> None:
+        """Create a queue with these rules. Raises InvalidMessage for a name that no queue can have."""
+        with self._store() as store:
+            declare(store, name, rules)
+        self._record(name)
 
     def exists(self, name: str) -> bool:
         return self._record(name) is not None
@@ -234,11 +233,11 @@ class Declarations:
         """Return the durable queues that a message to the exchange goes to."""
         return queues_matching(self.bindings(exchange), routing_key)
 
-    def size(self, name: str) -> int:
-        """Return how many messages a worker could be given now, up to a million."""
+    def size(self, name: str, limit: int) -> int:
+        """Return how many messages a worker could be given now, counted up to the limit."""
         with self._store() as store:
-            counts = store.counts([name], limit=MOST_COUNTED).get(name)
-        return min(counts.deliverable, MOST_COUNTED) if counts else 0
+            counts = store.counts([name], limit=limit).get(name)
+        return min(counts.deliverable, limit) if counts else 0
 
     def purge(self, name: str) -> int:
         """Remove the messages that no worker holds; return how many there were."""

@@ -158,6 +158,19 @@ def test_the_size_of_a_queue_counts_what_a_worker_could_be_given_now(
     assert connection.default_channel.queue_declare("things", passive=True).message_count == 2
 
 
+def test_a_process_that_declares_a_queue_to_publish_does_not_count_its_whole_backlog(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = connection.default_channel
+    assert channel.queue_declare("things").message_count == 0
+    for number in range(3):
+        Producer(channel).publish(number, routing_key="things")
+    monkeypatch.setattr("django_mq.integrations.celery.channel.FEW_COUNTED", 2)
+
+    assert channel.queue_declare("things").message_count == 2
+    assert channel.queue_declare("things", passive=True).message_count == 3
+
+
 def test_a_queue_with_a_single_active_consumer_goes_to_one_worker(
     connection: Connection, committed_database: str
 ) -> None:
