@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import re
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core import checks
 from django.db import connections
+from django.db.migrations.exceptions import NodeNotFoundError
 from django.utils.module_loading import import_string
 
 from django_mq import conf
@@ -135,7 +138,7 @@ def _check_mask() -> list[checks.CheckMessage]:
 
 
 def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
-    """E005: the database cannot be asked; W001: slow or fragile settings of it."""
+    """E005: the database cannot be asked; W001: slow or fragile settings of it; W004: migrations to apply."""
     try:
         alias = conf.load().DATABASE
     except (ConfigurationError, TypeError):
@@ -150,7 +153,24 @@ def check_database(databases: Sequence[str] | None = None, **_: Any) -> list[che
         return []  # check_settings says it
     except StoreError as error:
         return [_error(str(error), f"Start the database, or correct DATABASES[{alias!r}].", "E005")]
-    return [checks.Warning(problem, hint=hint, id="django_mq.W001") for problem, hint in problems]
+    return [
+        *(checks.Warning(problem, hint=hint, id="django_mq.W001") for problem, hint in problems),
+        *_check_migrations(alias),
+    ]
+
+
+def _check_migrations(alias: str) -> list[checks.CheckMessage]:
+    """W004: migrations that are not applied. The command that applies them does not report them."""
+    from django_mq.diagnosis.doctor.database import unapplied_migrations  # noqa: PLC0415 - as above
+
+    if sys.argv[1:2] == ["migrate"]:
+        return []
+    with suppress(NodeNotFoundError):  # mq_doctor explains it
+        if missing := unapplied_migrations(alias):
+            problem = f"Migrations of django_mq are not applied to {alias!r}: {', '.join(missing)}."
+            hint = f"Run manage.py migrate django_mq --database {alias}."
+            return [checks.Warning(problem, hint=hint, id="django_mq.W004")]
+    return []
 
 
 def _error(message: str, hint: str, code: str) -> checks.Error:

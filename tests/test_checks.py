@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -170,5 +171,37 @@ def test_sqlite_without_write_ahead_logging_is_a_warning_with_a_hint(another: An
 
     found = check_database(databases=[alias])
 
-    assert ids(found) == ["django_mq.W001", "django_mq.W001"]
+    assert ids(found) == ["django_mq.W001", "django_mq.W001", "django_mq.W004"]
     assert "journal_mode=WAL" in (found[0].hint or "")
+
+
+def test_migrations_that_are_not_applied_are_a_warning_with_the_command(another: Any, tmp_path: Any) -> None:
+    alias = another({"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "empty.sqlite3")})
+
+    [found] = [message for message in check_database(databases=[alias]) if message.id == "django_mq.W004"]
+
+    assert "0001" in found.msg
+    assert found.hint == "Run manage.py migrate django_mq --database another."
+
+
+def test_the_command_that_applies_migrations_does_not_report_them(
+    another: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alias = another({"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "empty.sqlite3")})
+    monkeypatch.setattr(sys, "argv", ["manage.py", "migrate"])
+
+    assert "django_mq.W004" not in ids(check_database(databases=[alias]))
+
+
+def test_a_project_that_forgot_the_app_is_told_to_install_it() -> None:
+    program = """
+from django.conf import settings
+settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}})
+import django
+django.setup()
+from django_mq.api import publish
+publish("orders", {})
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False).stderr
+
+    assert "add 'django_mq' to INSTALLED_APPS, and run manage.py migrate" in said

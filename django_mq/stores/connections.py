@@ -18,6 +18,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+from django.apps import apps
 from django.db import connections, utils
 from django.db.backends.signals import connection_created
 
@@ -161,9 +162,10 @@ def _translated(error: utils.DatabaseError) -> StoreError:
     if state == UNPREPARED or OUTDATED in text:
         return StoreUnavailable(f"What was prepared on this connection is of no use any more: {line}")
     if missing:
-        return TablesMissing(
-            f"A table or column of django_mq is missing; run manage.py migrate (the database says: {line})"
-        )
+        remedy = "run manage.py migrate"
+        if not apps.is_installed("django_mq"):
+            remedy = "add 'django_mq' to INSTALLED_APPS, and run manage.py migrate"
+        return TablesMissing(f"A table or column of django_mq is missing; {remedy} (the database says: {line})")
     if state == READ_ONLY:
         return StoreUnavailable(f"The database takes no writes now: {line}")
     if passing:

@@ -45,16 +45,21 @@ def look_at_connection(alias: str, patience_seconds: float) -> Iterator[Finding]
     yield ok("database", f"{alias!r} is reachable: {connections[alias].display_name}.")
 
 
+def unapplied_migrations(alias: str) -> list[str]:
+    """Return the names of the migrations of django_mq that the database has not seen. Raises NodeNotFoundError."""
+    executor = MigrationExecutor(connections[alias])
+    leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == APP]
+    return [migration.name for migration, _ in executor.migration_plan(leaves) if migration.app_label == APP]
+
+
 def look_at_tables(alias: str) -> Iterator[Finding]:
     """Compare the tables with the migrations."""
     try:
-        executor = MigrationExecutor(connections[alias])
+        missing = unapplied_migrations(alias)
     except NodeNotFoundError as error:
         remedy = 'Follow docs/how-to/operations/upgrade.md, "Databases of before 0.1.0".'
         yield problem("migrations", str(error), remedy)
         return
-    leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == APP]
-    missing = [migration.name for migration, _ in executor.migration_plan(leaves) if migration.app_label == APP]
     if missing:
         mend = f"Run manage.py migrate {APP} --database {alias}."
         yield problem("migrations", f"Not applied: {', '.join(missing)}.", mend)
