@@ -1,4 +1,4 @@
-"""The hint that waits for the commit. The row is written at once; only the wake-up waits."""
+"""Hints: the row is written at once, the wake-up of workers waits for the commit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _AfterCommit:
-    """What one transaction will tell when it commits; one call for each kind, however many messages."""
+    """The hints of one transaction: one call of each kind, however many messages."""
 
     def __init__(self) -> None:
         self.topics: set[str] = set()
@@ -44,7 +44,7 @@ def hint(queue_names: Iterable[str], *, using: str) -> None:
 
 
 def tell_workers(*, using: str) -> None:
-    """Have all workers renew their sessions, after the commit, and so read what they are told to do."""
+    """Have all workers renew their sessions after the commit, and so read their commands."""
     _after_commit({WORKERS_TOPIC}, {}, shared_store(using))
 
 
@@ -57,7 +57,7 @@ def announce(messages: Sequence[NewMessage], store: Store) -> None:
 
 
 def announce_alike(like: NewMessage, count: int, store: Store, times: Times | None = None) -> None:
-    """The same for so many messages like this one, but for their times if given."""
+    """Do the same for so many messages like this one, with other times if given."""
     if times is None:
         one = _news(like)
         news = replace(one, messages=one.messages * count)
@@ -69,7 +69,7 @@ def announce_alike(like: NewMessage, count: int, store: Store, times: Times | No
 
 
 def news_of(messages: Sequence[NewMessage]) -> dict[str, News]:
-    """Return what these messages are to the workers of each queue."""
+    """Return the news of each queue."""
     if len(messages) == 1:  # by far the most frequent
         return {messages[0].queue_name: _news(messages[0])}
     ready: Counter[str] = Counter()
@@ -102,10 +102,10 @@ def together(one: News, other: News) -> News:
 
 
 def _after_commit(topics: Iterable[str], news: dict[str, News], store: Store) -> None:
-    """Tell now, or when the open transaction commits; never if it is rolled back."""
+    """Send now, or when the open transaction commits; never if it is rolled back."""
     waiting = store.last_after_commit()
-    # Django drops the callbacks of a savepoint that is rolled back, and adding to the last
-    # one that is still there can only wake somebody in vain.
+    # Django drops the callbacks of a savepoint that is rolled back. Adding to the last one that is left can only
+    # wake a worker in vain.
     if isinstance(waiting, _AfterCommit):
         waiting.add(topics, news)
         return

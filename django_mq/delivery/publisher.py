@@ -142,8 +142,8 @@ def publish(
     sent: workers find the message when they look. ``priority`` is 0 to 9, 9 first. The message
     is not delivered before ``deliver_at`` (aware; a past time means at once, at the head of its
     level) or ``delay`` from now (a timedelta, or seconds), by the database's clock. It is dropped
-    at ``expires_at`` or ``ttl`` from now. With ``exchange``, a copy goes to every queue whose
-    binding matches ``routing_key``, and to none if none matches. A queue takes a ``dedup_id``
+    at ``expires_at`` or ``ttl`` from now. With ``exchange``, a copy goes to every queue with a
+    binding that matches ``routing_key``, or to none. A queue takes a ``dedup_id``
     once, as long as it remembers it: publishing it again raises DuplicateMessage.
 
     Raises, before anything is written: InvalidMessage, BodyNotSerialisable, BodyTooLarge,
@@ -205,7 +205,7 @@ def _prepare(
 
 
 def _routed(outgoing: OutgoingMessage, message: NewMessage, alias: str) -> list[NewMessage]:
-    """Return a copy for each queue whose binding matches; without an exchange, the message itself."""
+    """Return a copy for each queue with a binding that matches; without an exchange, the message itself."""
     if outgoing.exchange is None:
         return [message]
     bindings = shared_store(alias).bindings(validation.plain(outgoing.exchange))
@@ -346,8 +346,8 @@ def forget() -> None:
 def append(store: Store, messages: list[NewMessage], *, again: bool = False) -> None:
     """Write messages within the limits of their queues, creating declared queues that do not exist yet.
 
-    Outside a transaction, a dead connection is replaced and the write repeated once: scripts and workers have no
-    request whose end would replace it. The message ids tell whether the first write was committed.
+    Outside a transaction, a dead connection is replaced and the write repeated once: Django replaces one only
+    between requests. The message ids tell whether the first write was committed.
     """
     try:
         _append_declaring(store, messages, again=again)

@@ -104,7 +104,7 @@ def headers(value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InvalidMessage("headers must be a dictionary whose keys are strings.")
+        raise InvalidMessage("headers must be a dictionary with strings as keys.")
     return dict(value)
 
 

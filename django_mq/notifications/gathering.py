@@ -1,13 +1,11 @@
-"""Hints that would find no idle session, gathered for a moment and sent as one.
+"""Gather hints that would find no idle session, and send them as one after a moment.
 
-While every session of a queue is at work, a publisher's hints find none: the first says so in
-its answer, and those that follow within a moment need not be sent one by one. They are counted,
-and go with the first hint after that moment, or, where none follows, by a thread that lives as
-long as there is something to see to. A session that goes to sleep meanwhile has looked just
-before; what came after its look waits two moments at most.
+While every session of a queue is at work, a publisher's hints find none. The answer to the first one says so;
+those that follow within a moment are counted, and sent with the first hint after the moment, or by a thread if
+none follows. A message that arrives after a session's last look waits two moments at most.
 
-Only a publisher's plain news waits. What is due, what came back and what a session hands on is
-notified at once.
+Only a publisher's plain news waits. News of due messages, of messages that came back, and what a session hands
+on is sent at once.
 """
 
 from __future__ import annotations
@@ -26,18 +24,18 @@ from django_mq.notifications.base import News
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-#: A hint that found no idle session stands for those of so many seconds after it.
+#: After a hint that found no idle session, hints are gathered for so long, in seconds.
 MOMENT_SECONDS = 0.005
-#: A thread that left something waiting for so long, in seconds, does not run here (some servers let none run).
+#: After so long, in seconds, the thread has failed: some servers let no threads run.
 STALLED_SECONDS = 1.0
-#: The thread ends after so many moments without anything to see to.
+#: The thread ends after so many moments without hints.
 QUIET_MOMENTS = 20
 #: So many queues are remembered.
 KNOWN = 256
 
 
 class Gathering:
-    """What one process has not said yet. Any thread may use it; a forked child begins with nothing."""
+    """The gathered hints of one process. Any thread may use it; a forked child begins with none."""
 
     def __init__(self, send: Callable[[Mapping[str, News]], None]) -> None:
         self._send = send
@@ -52,11 +50,11 @@ class Gathering:
         self._since = 0.0
         self._thread: threading.Thread | None = None
         self._stalled = False
-        # A publisher never waits for it: its owner may be what a signal's handler has interrupted.
+        # A publisher never waits for it: this thread may hold it, interrupted by a signal's handler.
         self._lock = threading.Lock()
 
     def answered(self, queues: Collection[str], asked_at: float, notified: object) -> None:
-        """Take Redis's answer to a hint of these queues, sent at ``asked_at``: how many sessions it notified."""
+        """Take the answer to a hint of these queues, sent at ``asked_at``: how many sessions were notified."""
         if len(self._none_idle_until) >= KNOWN:
             self._none_idle_until.clear()
         for queue in queues:
@@ -86,7 +84,7 @@ class Gathering:
         return True
 
     def _is_seen_to(self) -> bool:
-        """Whether the thread runs that sends what nothing follows."""
+        """Return whether the thread runs that sends hints that no other one follows."""
         if self._thread is None:
             thread = threading.Thread(target=self._run, name="django_mq-gathered", daemon=True)
             try:
@@ -97,7 +95,7 @@ class Gathering:
         return True
 
     def with_kept(self, news: Mapping[str, News]) -> Mapping[str, News]:
-        """Return the news with what was kept for the same queues, which is kept no more."""
+        """Return the news together with those kept for the same queues, and keep these no more."""
         if not self._waiting or not self._lock.acquire(blocking=False):
             return news
         try:
@@ -107,7 +105,7 @@ class Gathering:
         return {queue: replace(item, messages=item.messages + kept[queue]) for queue, item in news.items()}
 
     def flush(self) -> None:
-        """Send what is kept."""
+        """Send the kept news."""
         with self._lock:
             kept, self._waiting = self._waiting, Counter()
         if kept:
@@ -128,19 +126,16 @@ class Gathering:
             return self._thread is None
 
 
-# The breaker: after a failure nothing is tried for a while, so that one dead server slows no caller twice.
-#
-# Closed, it lets every caller through. A failure opens it; when the pause is over, one caller
-# tries, while the others still pass by. Each failure in a row doubles the pause, up to a cap,
-# spread by jitter so that a fleet does not come back in step.
-
-#: First and longest pause, in seconds. A server that hangs costs one time limit per pause.
+#: First and longest pause of a breaker, in seconds. A server that hangs costs one time limit in each pause.
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 8.0
 
 
 class Breaker:
-    """One for everything a process asks of one server; any thread may use it."""
+    """After a failure, keeps the threads of a process from a server for a while.
+
+    After the pause one caller may try. Each failure in a row doubles the pause, up to a cap, with jitter.
+    """
 
     def __init__(self) -> None:
         self._failures = 0
@@ -149,12 +144,11 @@ class Breaker:
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        # Never waited for: a signal's handler may publish in the middle of a failure. New in a forked child,
-        # where a thread of the parent that held it does not exist.
+        # No caller waits for it. New in a forked child: a thread of the parent may have held it.
         self._trying = threading.Lock()
 
     def lets_through(self, trial_seconds: float) -> bool:
-        """Whether to try now; after a pause this is true for one caller per ``trial_seconds``."""
+        """Return whether to try now: after a pause, one caller in ``trial_seconds`` may."""
         if not self._failures:
             return True
         if not self._trying.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""Hints within one process: for tests, threads, and SQLite where nothing else is at hand."""
+"""Hints within one process."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class LocalNotifier(Notifier):
         if queue not in self._missed:
             return None
         waiting = sorted(self._idle[queue].items(), key=lambda item: item[1])
-        # Each session looks at due times by itself here: the answer to a claim names the next one.
+        # Each session looks at due times by itself: the answer to a claim names the next one.
         wanted = news.messages + (news.due_seconds is not None)
         chosen = [listener for listener, _ in waiting[:wanted]]
         if len(chosen) < wanted:
             self._missed[queue] += 1
         for listener in chosen:
             self._unregister(listener)
-            listener.seen[queue] = self._missed[queue]  # its claim brings what it missed, too
+            listener.seen[queue] = self._missed[queue]  # its claim brings what it missed
         return chosen
 
     def listen(self, wake: Wake) -> LocalListener:
@@ -98,7 +98,7 @@ class LocalNotifier(Notifier):
 
 
 class LocalListener(Listener):
-    """One worker's ear inside the process."""
+    """Hears the hints of this process for one session."""
 
     connected = True
 
@@ -106,7 +106,7 @@ class LocalListener(Listener):
         self._notifier = notifier
         self.wake = wake
         self._topics: set[str] = set()
-        #: How often each queue's news had found no idle session when this one last asked, or was notified.
+        #: How often each queue's news had found no idle session when this one last registered or was notified.
         self.seen: dict[str, int] = {}
 
     def subscribe(self, topics: Iterable[str]) -> None:

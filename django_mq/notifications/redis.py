@@ -1,21 +1,20 @@
 """Hints between processes, through Redis.
 
-Redis knows the idle sessions of each queue. A publisher's script takes as many of them as there are
-messages and notifies each on a channel of its own. A topic has one channel for all that listen. ``{PREFIX}``
-with its braces is a hash tag: all keys are in one slot. Every key expires, so dead sessions leave nothing behind:
+Redis knows the idle sessions of each queue. A publisher's script takes as many of them as there are messages and
+notifies each on a channel of its own. A topic has one channel for all listeners. ``{PREFIX}`` with its braces is a
+hash tag: all keys are in one slot. Every key expires, so dead sessions leave nothing behind:
 
     {django_mq}:session:ID         a session is registered as idle; kept for four safety polls at most
     {django_mq}:idle:orders        sorted set of sessions, best first; one without the key above is passed over
     {django_mq}:notified:orders    sorted set of notified sessions that have not answered, by their time limit
     {django_mq}:missed:orders      grows when news finds no idle session: the next one that registers looks first
-    {django_mq}:armed:orders       when something is due, and which session will look then
+    {django_mq}:armed:orders       when a message is due, and which session will look then
 
     django_mq:s:ID         channel: "MISSED n:QUEUE", a notification to one session
     django_mq:q:orders     channel: all sessions look (a resumed queue; Redis was emptied, or takes no scripts)
     django_mq:v:NODE.pidbox  channel: a volatile message for this queue
 
-Everything asked of Redis, by publishers and by sessions, is behind one breaker. Listening
-has a thread of its own: ``RedisListener``.
+One breaker guards all commands of publishers and sessions. ``RedisListener`` listens in a thread of its own.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.notifications")
 
-#: A notified session that neither answers nor registers again within so long, in milliseconds, is passed over.
+#: A notified session that does not answer within so long, in milliseconds, is passed over.
 ANSWER_MS = 2000
 
 
@@ -71,13 +70,13 @@ class RedisNotifier(Notifier):
         self._url = url
         self._timeout_seconds = timeout_seconds
         self.prefix = prefix
-        #: A registration lasts so long unless it is renewed.
+        #: How long a registration lasts unless it is renewed.
         self.registration_seconds = registration_seconds
         self._client: Any = redis.Redis.from_url(
             url,
             socket_timeout=timeout_seconds,
             socket_connect_timeout=timeout_seconds,
-            # The client would try a dead server several times, a publisher waiting.
+            # By default the client tries a dead server several times, and the publisher waits.
             retry=Retry(NoBackoff(), 0),
         )
         self._gathering = Gathering(self._announce)
@@ -108,7 +107,7 @@ class RedisNotifier(Notifier):
         answered = partial(self._gathering.answered, tuple(news), time.monotonic())
         arguments: list[object] = [part for name, item in news.items() for part in _arguments(name, item)]
         arguments[:0] = self.prefix, ANSWER_MS, KEEP_MS
-        # A Redis that may not write, or takes no scripts, still carries hints: to all that listen.
+        # A Redis that refuses writes or scripts still carries hints, to all listeners.
         plain = [self._publish(queue_topic(name)) for name in news]
         announce = script("announce")
         self._try_to_post([Post(announce.call(*arguments), announce.call_in_full(*arguments), plain, answered)])
@@ -168,7 +167,7 @@ class RedisNotifier(Notifier):
         logger.warning("Redis cannot be used, hints are dropped for %.1f s: %s", pause, error)
 
     def problem(self) -> str:
-        # Patient with itself, unlike a publisher, and whatever the breaker remembers.
+        # With more time than a publisher has, and past the breaker.
         channel = f"{self.prefix}:examination:{os.urandom(8).hex()}"
         try:
             with (
@@ -193,49 +192,43 @@ def _arguments(name: str, news: News) -> tuple[object, ...]:
     return (name, news.messages, due, notification_topic("", back=news.back)[0])
 
 
-# The scripts that Redis runs, each a file beside this one: atomic, and one round trip.
-
-
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Its text, and the digest by which a server that knows it is asked for it."""
+    """A script of the folder ``lua``, which Redis runs atomically: its text, and the digest that names it."""
 
     text: str
     digest: str
 
     def call(self, *arguments: object) -> tuple[object, ...]:
-        """Return the command that runs it. All its keys have one hash tag, and are made from the arguments."""
+        """Return the command that runs it. It makes its keys from the arguments."""
         return ("EVALSHA", self.digest, 0, *arguments)
 
     def call_in_full(self, *arguments: object) -> tuple[object, ...]:
-        """Return the command that runs it on a server that has forgotten it, and remembers it from then on."""
+        """Return the command that runs it, and loads it, on a server that does not know it."""
         return ("EVAL", self.text, 0, *arguments)
 
     def load(self) -> tuple[object, ...]:
-        """Return the command that makes a server know it."""
+        """Return the command that loads it."""
         return ("SCRIPT", "LOAD", self.text)
 
 
 @cache
 def script(name: str) -> Script:
-    """Return the script of that name, after what all scripts share."""
+    """Return the script of that name, with the part that all scripts share."""
     folder = resources.files("django_mq.notifications").joinpath("lua")
     text = "".join(folder.joinpath(f"{part}.lua").read_text("utf-8") for part in ("keys", name))
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-# Posts commands to Redis without waiting for the answers, which are read together with a later post.
-#
-# A burst of hints costs one system call each instead of a round trip. An answer that is an
-# error, or does not come, is noticed a few posts later: hints are only hints. A process that
-# posts seldom waits for the answer, because a connection that died of old age must not swallow
-# the only hint.
+# Posts are commands that do not wait for their answers, which are read with a later post: a hint of a burst costs
+# one system call, not a round trip, and an error is noticed a few posts later. A post after a pause waits for its
+# answer, because the connection may have died meanwhile.
 
 #: Posts this far apart, in seconds, are not a burst: each waits for its answer.
 SELDOM_SECONDS = 0.5
-#: So many answers are outstanding at most; then they are read.
+#: With so many answers outstanding, they are read.
 CROWD = 32
-#: So many commands are remembered in the form in which they travel.
+#: So many commands are remembered in their packed form.
 KNOWN = 256
 
 Command = tuple[object, ...]
@@ -243,21 +236,21 @@ Command = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A command, what to send where the server has forgotten its script, and what where it refuses it."""
+    """A command, and what to send if the server does not know its script, or refuses it."""
 
     command: Command
     if_forgotten: Command | None = None
     if_refused: Sequence[Command] = ()
-    #: Called with the answer, by the thread that reads it.
+    #: Called with the answer.
     answered: Callable[[Any], None] | None = None
 
     def tell(self, answer: Any) -> None:
-        """Pass the answer on to the waiting caller."""
+        """Pass the answer on."""
         if self.answered is not None:
             self.answered(answer)
 
     def instead(self, error: redis.ResponseError) -> list[Post]:
-        """Return what to send after this error. Raises it where there is nothing else."""
+        """Return what to send after this error. Raises it if there is nothing to send."""
         if isinstance(error, NoScriptError) and self.if_forgotten:
             return [Post(self.if_forgotten, if_refused=self.if_refused, answered=self.answered)]
         if not self.if_refused:
@@ -266,7 +259,7 @@ class Post:
 
 
 class Poster:
-    """One connection for the hints of all threads, each of which finds it free or goes another way."""
+    """One connection for the posts of all threads, one thread at a time."""
 
     def __init__(self, client: redis.Redis, *, greeting: Sequence[Command] = ()) -> None:
         self._client = client
@@ -291,18 +284,18 @@ class Poster:
         return time.monotonic() - self._posted_at
 
     def catch_up(self) -> None:
-        """Read the answers that have come, waiting for none. Raises as ``post`` does."""
+        """Read the answers that have arrived. Raises as ``post`` does."""
         if self._unanswered:
             self._alone(self._read_what_came)
 
     def _alone(self, work: Callable[[], None]) -> bool:
-        # Never waited for: its owner may be what a signal's handler has interrupted.
+        # It never waits for the lock: this thread may hold it, interrupted by a signal's handler.
         if not self._lock.acquire(blocking=False):
             return False
         try:
             work()
         except BaseException:
-            # Answers could no longer be told apart.
+            # Answers could no longer be matched with their posts.
             self._hang_up()
             raise
         finally:
@@ -320,7 +313,7 @@ class Poster:
             self._read_answers()
 
     def _answers_so_far(self) -> bool:
-        """Read what is outstanding after a pause; False if the connection did not survive it."""
+        """Read the outstanding answers after a pause; False if the connection is dead."""
         try:
             self._read_answers()
             return not self._connection.can_read(timeout=0)
@@ -338,12 +331,12 @@ class Poster:
         self._unanswered.extend(posts)
 
     def _packed(self, command: Command) -> list[bytes]:
-        """Return the command as it travels. Most hints repeat an earlier one to the letter."""
+        """Return the packed command. Most hints repeat an earlier one."""
         known = self._known.get(command)
         if known is None:
             if len(self._known) >= KNOWN:
                 self._known.clear()
-            # In one piece: the client would part it, and each piece is a system call.
+            # In one piece: each piece is a system call.
             known = self._known[command] = [b"".join(self._connection.pack_command(*command))]
         return known
 
@@ -373,29 +366,27 @@ class Poster:
             connection.disconnect()
 
     def _forget_parent(self) -> None:
-        # The connection is the parent's, and a thread that held the lock does not exist here.
+        # The connection is the parent's, and a thread of the parent may have held the lock.
         self._lock = threading.Lock()
         self._connection = None
         self._unanswered = deque()
 
 
-# What one worker session hears from Redis, and what it says of itself there.
-#
-# A thread of its own waits at the channels. It reconnects with growing pauses and wakes the
-# session after each reconnect, because hints sent meanwhile are gone.
-
 #: Longest pause between two attempts to reconnect, in seconds.
 RECONNECT_CAP_SECONDS = 5.0
-#: A read returns at least so often, to follow changed topics and to stop.
+#: Longest wait for a message, in seconds: then the thread looks whether to stop.
 LISTEN_SECONDS = 1.0
 #: Unused keys are kept for so long, in milliseconds.
 KEEP_MS = 3_600_000
-#: How often a queue's news found no session, as a notification says it.
+#: The first part of a notification: how often news of the queue found no idle session.
 DIGITS = re.compile(r"[0-9]{1,16}")
 
 
 class RedisListener(Listener):
-    """Subscribes for one session. In a forked child, where it is the parent's, it does nothing."""
+    """Registers one session as idle, and hears its hints in a thread. In a forked child it does nothing.
+
+    After each reconnect it sets the wake: hints sent meanwhile are lost.
+    """
 
     def __init__(self, notifier: RedisNotifier, url: str, wake: Wake) -> None:
         self._notifier = notifier
@@ -404,19 +395,17 @@ class RedisListener(Listener):
         self._name = os.urandom(8).hex()
         self._topics: frozenset[str] = frozenset()
         self._connected = False
-        # Whether Redis took the last registration: without it the session is not notified.
+        # Whether Redis took the last registration.
         self._known = True
-        # How often each queue's news had found no idle session when this one last asked, or was notified.
+        # How often each queue's news had found no idle session when this one last registered or was notified.
         self._seen: dict[str, int] = {}
         self._closing = threading.Event()
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
-        # Written to make the thread look at changed topics at once instead of at its next read.
+        # Other threads subscribe over it to changed topics.
         self._pubsub: Any = None
         # Reentrant: a signal's handler may cancel consumers in the middle of a subscription.
         self._lock = threading.RLock()
-
-    # What the session says.
 
     def register_idle(
         self,
@@ -428,7 +417,7 @@ class RedisListener(Listener):
     ) -> Registration:
         self._known = False
         if not self._connected_here:
-            return Registration(due_seconds=due_seconds)  # no notification could reach this session
+            return Registration(due_seconds=due_seconds)  # no notification can reach this session
         lasts = ceil(self._notifier.registration_seconds * 1000)
         due = _due(due_seconds, following=following)
         arguments = self._name, lasts, max(lasts, KEEP_MS), priority, due, *queues
@@ -456,8 +445,6 @@ class RedisListener(Listener):
     def _connected_here(self) -> bool:
         """Whether this process listens, and is connected."""
         return self._connected and os.getpid() == self._pid
-
-    # What it hears.
 
     def subscribe(self, topics: Iterable[str]) -> None:
         if os.getpid() != self._pid:
@@ -508,7 +495,7 @@ class RedisListener(Listener):
             except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds for malformed replies
                 logger.warning("Redis cannot be heard, looking regularly instead: %s", error)
             self._connected = False
-            # Jitter keeps a fleet from reconnecting in step.
+            # With jitter, many processes do not reconnect in step.
             self._closing.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
             pause = min(pause * 2, RECONNECT_CAP_SECONDS)
 
@@ -521,7 +508,7 @@ class RedisListener(Listener):
         ):
             with self._lock:
                 pubsub.subscribe(*self._channels([self._own_topic, *self._topics]))
-                # A session that registers before it can be notified is passed over.
+                # A session that registered before this could not be notified.
                 if pubsub.get_message(timeout=2.0) is None:
                     raise TimeoutError("the subscription is not confirmed")
                 self._pubsub, self._connected, self._known = pubsub, True, True
@@ -543,9 +530,9 @@ class RedisListener(Listener):
         missed, _, notification = _text(heard["data"]).partition(" ")
         queue = queue_of(notification)
         if not DIGITS.fullmatch(missed) or queue not in self._seen or notification not in _notifications_of(queue):
-            self._wake.set()  # another program wrote to the channel: look at everything
+            self._wake.set()  # written by another program: look at everything
             return
-        # Before the wake: the claim that follows it brings what was missed until now.
+        # Before the wake: the claim that follows brings what was missed until now.
         self._seen[queue] = int(missed)
         self._wake.set(notification)
 
@@ -555,7 +542,7 @@ def _notifications_of(queue: str) -> tuple[str, str]:
 
 
 def _text(value: bytes | str) -> str:
-    # A URL may ask the client to decode; another program may send what cannot be decoded.
+    # The URL may have the client decode; another program may send bytes that are no text.
     return value if isinstance(value, str) else value.decode(errors="replace")
 
 

@@ -69,7 +69,7 @@ def a_handler(
     transactional: bool = False,
     priority: int = 0,
 ) -> Handler:
-    """A handler that nobody registered."""
+    """A handler that is not registered."""
     return Handler(
         queue=queue,
         function=function,

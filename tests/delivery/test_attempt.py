@@ -1,4 +1,4 @@
-"""One attempt: whatever a handler does and a message contains becomes a settlement."""
+"""One attempt: everything that a handler does or a message contains becomes a settlement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Celery tasks in a queue whose worker cannot run them."""
+"""Celery tasks in the queue of a worker that cannot run them."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def alias(committed_database: str, settings: Settings) -> str:
 
 
 class Gate:
-    """A handler whose first message waits until the gate is opened."""
+    """A handler that waits with its first message until the gate is opened."""
 
     def __init__(self) -> None:
         self.begun: list[Any] = []

@@ -30,7 +30,7 @@ CLAIMED = Message.Status.CLAIMED
 
 @pytest.fixture
 def alias(committed_database: str, settings: Settings) -> str:
-    """A database with the queue ``orders``; without a hint nobody would hear of anything for an hour."""
+    """A database with the queue ``orders``; without a hint no worker would look for an hour."""
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 0.05, "SESSION_SECONDS": 10_800.0}
     declare(shared_store(committed_database), "orders")
     return committed_database

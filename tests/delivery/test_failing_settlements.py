@@ -54,7 +54,7 @@ def a_session(alias: str, *bodies: Any) -> Iterator[tuple[Session, list[Any]]]:
 
 @contextmanager
 def locked(table: str) -> Iterator[None]:
-    """Let nobody else write a table of PostgreSQL."""
+    """Keep other connections from writing a table of PostgreSQL."""
     with closing(private_store("postgresql")) as other, other.transaction():
         other.connection.cursor().execute(f"LOCK TABLE {table} IN SHARE MODE")  # type: ignore[attr-defined]
         yield

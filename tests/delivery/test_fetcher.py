@@ -119,7 +119,7 @@ def test_without_a_free_slot_a_claim_waits_for_the_credit_of_a_queue_that_may_ha
     fetcher.restrict(("orders", "mails"), {"orders": 2, "mails": 1})
     assert len(fetcher.fetch(credit=3, slots=3, refill=refill)) == 2
 
-    # Nothing was left among the mails, whose credit would do.
+    # Nothing was left in the queue mails, which has credit.
     fetcher.restrict(("orders", "mails"), {"orders": 1, "mails": 1})
     assert fetcher.fetch(credit=2, slots=0, refill=refill) == []
     fetcher.restrict(("orders", "mails"), {"orders": 2, "mails": 1})

@@ -1,4 +1,4 @@
-"""Browsing that goes on: what is there, and then whatever arrives."""
+"""Browsing that goes on: what is there, and then what arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two sessions and the hint channel: who is told, who hands on, and that nothing is slept through."""
+"""Two sessions and the hint channel: which one is notified, which one hands on, and that none misses a message."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Sleeper:
 
 @pytest.fixture(params=["local", "redis"])
 def hinted(request: pytest.FixtureRequest, committed_database: str, settings: Settings) -> str:
-    """A database whose hints travel within the process, or through Redis; nobody looks unasked."""
+    """A database with hints within the process, or through Redis; no session looks without one."""
     slow = {"SAFETY_POLL_SECONDS": 3600, "POLL_SECONDS": 3600, "REDIS_PREFIX": uuid4().hex}
     if request.param == "redis":
         slow["REDIS_URL"] = request.getfixturevalue("redis_url")
@@ -145,7 +145,7 @@ def test_what_comes_between_the_claim_and_the_sleep_is_not_slept_through(pair: t
     first.registration.hear(first.wake.take_topics())
     assert len(first.fetcher.fetch(credit=10, slots=10)) == 1
 
-    publish("orders", 2)  # nobody is interested now
+    publish("orders", 2)  # no session is idle now
 
     assert first.turn() == [b"2"]
 
@@ -168,5 +168,5 @@ def test_who_cannot_see_to_what_is_due_says_so_once(pair: tuple[Sleeper, Sleeper
     for _ in range(3):
         first.turn(slots=0)
 
-    # Nobody has woken it, nor noted that nobody could be, for what it had seen to.
+    # No notification has woken it, nor was one missed, for what it had seen to.
     assert not second.listener.register_idle(QUEUES).missed

@@ -1,4 +1,4 @@
-"""Publishing into a full queue: who waits, who is refused, and what that costs the others."""
+"""Publishing into a full queue: which publisher waits, which is refused, and what that costs the others."""
 
 from __future__ import annotations
 

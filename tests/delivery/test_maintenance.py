@@ -1,4 +1,4 @@
-"""Maintenance: what is due, dead, expired or old is seen to, by whoever comes first."""
+"""Maintenance: what is due, dead, expired or old is seen to, by any process."""
 
 from __future__ import annotations
 

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 def on_postgresql(
     postgresql_server: PostgreSQL, settings: Settings, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[str]:
-    """A site whose server may be stopped."""
+    """A site with a server that may be stopped."""
     with a_site_on(postgresql_server.url, settings, django_db_blocker) as alias:
         yield alias
 
 
 @pytest.fixture
 def on_sqlite(tmp_path: Path, settings: Settings, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """A site whose disk may be full."""
+    """A site with a disk that may be full."""
     with a_site_on(f"sqlite:///{tmp_path}/site.sqlite3", settings, django_db_blocker) as alias:
         yield alias
 

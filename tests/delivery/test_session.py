@@ -65,7 +65,7 @@ def idle_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def absent_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The heartbeat does nothing at all: whatever happens was done by the driver."""
+    """The heartbeat does nothing: the driver does everything."""
     monkeypatch.setattr(heartbeat, "ROUND_SECONDS", PATIENCE_SECONDS)
 
 
@@ -387,7 +387,7 @@ def test_the_heartbeat_renews_the_session(alias: str, open_session: Open, settin
 
 
 def expire_all(alias: str, session: Session) -> HeartbeatThread:
-    """Let every deadline pass; return the heartbeat of one session, which renews nobody before it reaps."""
+    """Let every deadline pass; return the heartbeat of one session, which reaps before it renews."""
     WorkerSession.objects.using(alias).update(deadline="2001-01-01T00:00:00Z")
     kept = session.heartbeat
     assert isinstance(kept, HeartbeatThread)
@@ -546,7 +546,7 @@ def test_a_heartbeat_survives_a_defect(alias: str, open_session: Open, caplog: p
 
 
 def reap(alias: str, session: Session) -> None:
-    """Give the session's messages back as somebody whose clock is ahead: its own heartbeat cannot come first."""
+    """Give the session's messages back from a store with a clock ahead: its own heartbeat cannot come first."""
     with closing(private_store(alias)) as store:
         store.clock_offset = timedelta(days=1)  # type: ignore[attr-defined]
         # A session that is just being renewed is left for the next look.

@@ -1,4 +1,4 @@
-"""What happens is told to whoever listens, and nobody who listens can stop it."""
+"""Receivers of signals are told what happens, and none of them can stop it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers whose writes and acknowledgement are one transaction."""
+"""Handlers that write and acknowledge in one transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def alias(committed_database: str, settings: Settings) -> str:
-    """A database with the queue ``orders``, whose failures are repeated at once."""
+    """A database with the queue ``orders``, which repeats failures at once."""
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 0.05, "MAINTENANCE_SECONDS": 0.2}
     declare(shared_store(committed_database), "orders")
     Queue.objects.using(committed_database).update(backoff_seconds=0, backoff_jitter=0)
@@ -104,7 +104,7 @@ def test_nothing_is_kept_of_a_handler_whose_message_was_taken_away(alias: str) -
     def handle(message: Any) -> None:
         book(message)
         if book.calls == 1:
-            # As if somebody else had: on SQLite nobody else can write while this transaction is open.
+            # As another session would: on SQLite no other can write while this transaction is open.
             shared_store(alias).release_held(list(Message.objects.using(alias).values_list("id", flat=True)))
 
     publish("orders", 1)

@@ -49,7 +49,7 @@ CIRCLE.append(CIRCLE)
         ({"delay": True}, "delay must be a timedelta or a number of seconds"),
         ({"ttl": -0.5}, "ttl is -0.5"),
         ({"headers": [("a", 1)]}, "headers must be a dictionary"),
-        ({"headers": {1: "a"}}, "whose keys are strings"),
+        ({"headers": {1: "a"}}, "with strings as keys"),
         ({"headers": {"a": object()}}, "headers cannot be written as JSON"),
         ({"headers": {"a": math.nan}}, "headers cannot be written as JSON"),
         ({"headers": {"a": ["n\x00ll"]}}, "headers contains a null character"),

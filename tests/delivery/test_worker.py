@@ -31,7 +31,7 @@ STATUS = Message.Status
 
 @pytest.fixture
 def alias(committed_database: str, settings: Settings) -> str:
-    """A database with the queue ``orders``, whose failures are repeated at once."""
+    """A database with the queue ``orders``, which repeats failures at once."""
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "POLL_SECONDS": 0.05, "MAINTENANCE_SECONDS": 0.2}
     declare(shared_store(committed_database), "orders")
     Queue.objects.using(committed_database).update(backoff_seconds=0, backoff_jitter=0)
@@ -573,7 +573,7 @@ def test_a_worker_of_higher_priority_that_may_not_receive_keeps_nothing_from_the
 def test_a_notice_reaches_the_one_worker_that_may_have_the_message(
     alias: str, settings: Settings, redis_url: str
 ) -> None:
-    # Nobody looks by himself before the test has given up, and no hint is dropped because Redis took its time.
+    # No worker looks without a hint before the test gives up, and no hint is dropped because Redis is slow.
     hints = {"REDIS_URL": redis_url, "REDIS_PREFIX": f"test-{uuid4().hex}", "SAFETY_POLL_SECONDS": 1000.0}
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, **hints, "REDIS_TIMEOUT_SECONDS": PATIENCE_SECONDS}
     Queue.objects.using(alias).update(grouping="sole")

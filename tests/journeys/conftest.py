@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     #: Makes a site on one kind of database: ``sites("sqlite")``.
     Sites = Callable[..., AbstractContextManager[Site]]
 
-#: Deadline of the sessions whose workers are killed: seconds that a test has to wait.
+#: Deadline of the sessions of killed workers: seconds that a test has to wait.
 SHORT = {"SESSION_SECONDS": 3, "MAINTENANCE_SECONDS": 0.5, "SAFETY_POLL_SECONDS": 1}
 #: Where none is killed, and one of several that stood still for some seconds would be given up.
 LONGER = SHORT | {"SESSION_SECONDS": 9}
@@ -99,7 +99,7 @@ def made_for(request: pytest.FixtureRequest, sites: Sites, mq: dict[str, Any]) -
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def site(request: pytest.FixtureRequest, sites: Sites) -> Iterator[Site]:
-    """A site of the test's own whose sessions have a short deadline."""
+    """A site of the test's own, in which sessions have a short deadline."""
     with made_for(request, sites, SHORT) as made:
         yield made
 

@@ -20,7 +20,7 @@ from celery import Celery
 from django.db import connections
 from django.test import override_settings
 
-from django_mq.integrations.celery import known  # noqa: F401 - as a project whose broker stands in no setting
+from django_mq.integrations.celery import known  # noqa: F401 - as in a project that names its broker in no setting
 from django_mq.models import History, Message, Queue, WorkerSession
 from tests.journeys.worker import Worker
 from tests.settings.databases import from_url

@@ -87,7 +87,7 @@ def assert_done_once(site: Site, operation: Operation) -> None:
 
 
 def begun(site: Site) -> Operation:
-    """Return the removal of all messages of a queue, written down, and begun by nobody."""
+    """Return the removal of all messages of a queue, written down, and not begun."""
     User.objects.db_manager(site.alias).create_superuser("operator")
     site.declare("orders")
     publish_many([OutgoingMessage(queue="orders", body=number) for number in range(MESSAGES)], using=site.alias)

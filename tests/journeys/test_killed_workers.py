@@ -65,7 +65,7 @@ def test_a_killed_workers_messages_come_back(site: Site) -> None:
         first.kill()
         [dead] = WorkerSession.objects.using(site.alias).annotate(now=Now())
 
-    # Nobody renews it any more: by the database's clock its messages are free again at this instant.
+    # It is not renewed any more: by the database's clock its messages are free again at this instant.
     # SQLite's clock, asked like this, has milliseconds only.
     lease = timedelta(seconds=SHORT["SESSION_SECONDS"], milliseconds=1)
     assert dead.deadline <= dead.now + lease

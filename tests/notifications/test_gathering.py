@@ -1,4 +1,4 @@
-"""Hints that would find nobody are sent together, and none of them is forgotten."""
+"""Hints that would find no idle session are sent together, and none of them is forgotten."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sent() -> list[Mapping[str, News]]:
 
 @pytest.fixture
 def gathering(sent: list[Mapping[str, News]]) -> Gathering:
-    """One that has just heard that nobody is interested in ``orders``."""
+    """One that has just heard that no session of ``orders`` is idle."""
     gathering = Gathering(sent.append)
     gathering.answered(["orders"], time.monotonic() + LATER_SECONDS, 0)
     return gathering

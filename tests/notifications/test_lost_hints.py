@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def hinted(committed_database: str, settings: Settings, redis_server: Redis) -> str:
-    """A database whose hints go through a Redis of the test's own, and whose workers hardly ever look unasked."""
+    """A database with hints through a Redis of the test's own; its workers hardly ever look without a hint."""
     settings.DJANGO_MQ = {
         **settings.DJANGO_MQ,
         "REDIS_URL": redis_server.url,

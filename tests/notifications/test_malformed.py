@@ -1,4 +1,4 @@
-"""Whatever Redis holds, answers or delivers costs latency only: no caller ever meets it as an exception."""
+"""Malformed keys, answers and messages of Redis cost latency only: no caller gets an exception."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_what_earlier_hints_were_answered_does_not_hold_up_the_next(
     notifier: RedisNotifier, ears: Ears, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, wake = ears.listen(["q:orders"])
-    for command in ("PING", "NOSUCHCOMMAND"):  # who has posted a moment ago waits for no answer
+    for command in ("PING", "NOSUCHCOMMAND"):  # after a post a moment ago, it waits for no answer
         notifier._poster.post([Post((command,))])
     notifier._poster._posted_at -= MOMENT_SECONDS  # no burst any more
 

@@ -1,4 +1,4 @@
-"""The wake: set from anywhere, seen once, harmless when nobody waits."""
+"""The wake: set from anywhere, seen once, harmless when nothing waits."""
 
 from __future__ import annotations
 

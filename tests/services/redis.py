@@ -22,7 +22,7 @@ PORTS = range(10_000, 32_000)
 
 
 def find_free_port() -> int:
-    """Return a port of the loopback that nobody listens on now, and that no call will be given."""
+    """Return a port of the loopback on which no server listens now, and that no call will be given."""
     # Not the generator of ``random``: a test run may have seeded that, and another run alike.
     return next(port for port in iter(lambda: secrets.choice(PORTS), None) if is_free(port))
 

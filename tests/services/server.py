@@ -32,7 +32,7 @@ class UnavailableError(Exception):
 
 
 def in_ci() -> bool:
-    """Whether whatever is missing is a failure: in CI a skipped promise would look like a kept one."""
+    """Whether a missing server is a failure: in CI a skipped promise would look like a kept one."""
     return os.environ.get("CI", "").lower() in {"1", "true"}
 
 
@@ -140,7 +140,7 @@ class Server(ABC):
         self._process = None
 
     def kill(self) -> None:
-        """End the server as a power cut would: nothing is flushed, nobody is told."""
+        """End the server as a power cut would: nothing is flushed, no client is told."""
         if self._process is None:
             return
         self._process.kill()

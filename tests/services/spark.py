@@ -55,7 +55,7 @@ class Daemon(Server):
 
 
 class Master(Daemon):
-    """Gives the executors of its workers to those who ask."""
+    """Gives the executors of its workers to the programs that ask."""
 
     name = "spark-master"
     main = "org.apache.spark.deploy.master.Master"

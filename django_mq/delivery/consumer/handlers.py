@@ -85,7 +85,7 @@ def consumer(
     message: the handler's writes there and the acknowledgement commit together or not at all, so each effect
     happens exactly once. If another worker has the message by then, everything is rolled back.
 
-    Workers whose handler has a higher ``priority`` are served first, as long as they have credit.
+    Workers in which the handler has a higher ``priority`` are served first, as long as they have credit.
 
     A queue has one handler, unless each of its handlers is ``shared``: then each message goes to one of them, by
     priority, and to those of equal priority in turn. Only ``mq_worker`` runs shared handlers.
@@ -191,7 +191,7 @@ def forget(queue: str) -> None:
     _handlers.pop(queue, None)
 
 
-#: Functions whose call returns before their body has run, and their names.
+#: Functions that return before their body has run, and their names.
 NOT_RUN_BY_A_CALL = (
     (iscoroutinefunction, "a coroutine function"),
     (inspect.isasyncgenfunction, "an asynchronous generator function"),

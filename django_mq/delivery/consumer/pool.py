@@ -84,7 +84,7 @@ class Pool:
             self._begun.wait(BEGIN_SECONDS)
 
     def abandon_overdue(self) -> list[tuple[Attempt, Settlement]]:
-        """Give up the attempts whose time limit is over, and return them; new threads replace theirs."""
+        """Give up and return the attempts that exceed their time limit; new threads replace theirs."""
         now = time.monotonic()
         given_up = []
         for thread_id, (attempt, deadline) in list(self._running.items()):

@@ -121,7 +121,7 @@ class Prefetch:
         return self._begin(message, subscriber.handler, receipt)
 
     def finish(self, attempt: Attempt) -> None:
-        """Give the attempt's credit back, whatever its outcome."""
+        """Give the attempt's credit back."""
         with self._lock:
             self._credit.give_back(len(attempt.claimed.body))
 
@@ -207,7 +207,7 @@ class Dispatcher:
         self._turns = threading.Lock()
 
     def hungry(self) -> dict[str, int]:
-        """Return the queues whose handlers have credit, and how much."""
+        """Return the queues that have credit, and how much."""
         wanted = {name: prefetch.wanted() for name, prefetch in self._prefetched.items()}
         return {name: amount for name, amount in wanted.items() if amount > 0}
 

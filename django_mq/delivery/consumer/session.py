@@ -177,7 +177,7 @@ class Session:
         released = store.resync(self._id(), sorted(id_ for id_, _ in list(self._held)))
         self.certainty.resynced(due)
         if released:
-            logger.warning("Gave back %s messages whose claim never arrived", released)
+            logger.warning("Gave back %s messages of a claim that got no answer", released)
 
     def settle(self, settlement: Settlement) -> None:
         """Take a verdict, to be written soon. Any thread may call this; it never raises."""
@@ -194,7 +194,7 @@ class Session:
         self.settle(Settlement(message.id, message.claim, RELEASE, delay_seconds=delay_seconds))
 
     def expire(self, message: Claimed) -> None:
-        """Settle a message whose time to live is over."""
+        """Settle an expired message."""
         self.settle(Settlement(message.id, message.claim, Verdict.EXPIRE))
 
     def let_go(self, *items: Claimed | Settlement) -> None:
@@ -385,7 +385,7 @@ class Session:
         else:
             self._close_row(session_id)
         if heartbeat is not None:
-            # Last: other workers shorten the deadline of a session whose connection has ended.
+            # Last: without its connection, other workers shorten the deadline of the session.
             heartbeat.close()
 
     def _close_row(self, session_id: int) -> None:

@@ -30,11 +30,11 @@ LINGER_SECONDS = 0.01
 CROWD = 256
 #: Settlements that could not be written for so long, in seconds, are written over a new connection.
 RECONNECT_SECONDS = 2.0
-#: Messages whose settlements could not be written for so long, in seconds, are given back.
+#: Messages that could not be settled for so long, in seconds, are given back.
 GIVE_UP_SECONDS = 60.0
 #: Longest pause between two tries to write settlements, in seconds.
 PAUSE_SECONDS = 1.0
-#: Delay of a message whose settlement the database refuses, in seconds.
+#: Delay of a message if the database refuses its settlement, in seconds.
 REFUSED_DELAY_SECONDS = 60.0
 #: Longest wait of a closing session for settlements that another thread is writing, in seconds.
 FLUSH_SECONDS = 10.0

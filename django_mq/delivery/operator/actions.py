@@ -63,7 +63,7 @@ def in_delivery_order(rows: Iterable[Row]) -> list[Row]:
 
 
 def release(rows: Sequence[Row], *, using: str) -> int:
-    """Take claimed messages from their workers, whose later settlements are void."""
+    """Take claimed messages from their workers; later settlements of these are void."""
     return _changed(shared_store(using).release_held, rows, wake=_queues(rows), using=using)
 
 

@@ -53,7 +53,7 @@ def redrive(queue: str, *, to: str | None = None, limit: int | None = None, usin
     """Send the queue's dead letters back to the queues they came from, or to the queue ``to``.
 
     Dead messages become ready in their old place; ready ones with an origin move to its tail. Attempts restart.
-    Messages that arrive meanwhile stay, and so do those whose queue is closed or full.
+    Messages that arrive meanwhile stay, and so do those for a closed or full queue.
     Raises UnknownQueue, and QueueClosed for ``to``.
     """
     alias = using or conf.load().DATABASE

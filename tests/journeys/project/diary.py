@@ -29,5 +29,5 @@ def wait_at(gate: str) -> None:
     deadline = time.monotonic() + GATE_SECONDS
     while not (directory() / gate).exists():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"nobody opened {gate}")
+            raise TimeoutError(f"{gate} was not opened")
         time.sleep(0.01)

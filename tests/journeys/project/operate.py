@@ -1,6 +1,6 @@
 """Goes on with an operation as a web process does: ``python -m tests.journeys.project.operate PK END STATEMENTS``.
 
-After so many statements it is killed (``kill``), whatever it was about to do, or stands still (``stop``), as soon
+After so many statements it is killed (``kill``), in the middle of anything, or stands still (``stop``), as soon
 as no transaction of its own can have everything else stand still as well.
 """
 

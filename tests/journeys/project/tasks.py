@@ -15,7 +15,7 @@ from tests.journeys.project.app import app
 
 
 def note(task: Any, name: Any, **more: Any) -> None:
-    """Write who ran, with what, for which time."""
+    """Write which task ran, with what, for which time."""
     info = task.request.delivery_info or {}
     diary.write(
         task=task.name,

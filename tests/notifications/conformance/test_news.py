@@ -1,4 +1,4 @@
-"""What every notifier that keeps who is interested promises: k messages wake at most k sessions."""
+"""What every notifier promises that registers idle sessions: k messages wake at most k sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def three(ears: Ears) -> list[tuple[Listener, Wake]]:
 
 
 def settled(notifier: Notifier, sessions: list[tuple[Listener, Wake]]) -> list[bool]:
-    """Who was told, when all that was said before has arrived."""
+    """Which sessions were notified, when all earlier hints have arrived."""
     seen: list[set[str]] = [set() for _ in sessions]
     notifier.send(["q:witness"])
     for number, (_, wake) in enumerate(sessions):
