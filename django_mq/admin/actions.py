@@ -29,26 +29,26 @@ CONFIRMED = "confirmed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One thing to do. ``run`` takes a row and the answers, and returns what was done; it may raise MQError."""
+    """An action. ``run`` takes a row and the answers and returns a sentence for the user. It may raise MQError."""
 
     name: str
     label: StrOrPromise
-    #: What the user needs, of our permissions.
+    #: The codename of the permission.
     permission: str
     run: Callable[..., Any]
-    #: The form to answer first; None for an action that harms nobody.
+    #: The form to fill in first; None for a harmless action.
     question: type[forms.Form] | None = None
     warning: StrOrPromise = ""
-    #: Shown with a red button.
+    #: Whether the button is red.
     harmful: bool = False
 
 
 class GoneError(MQError):
-    """The row has gone."""
+    """The row does not exist any more."""
 
 
 class Preview(NamedTuple):
-    """What an action concerns, as a table, and what is said below: what the table does not show."""
+    """The rows that an action concerns, as a table, and a sentence below it."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -68,14 +68,13 @@ def list_action(action: Action) -> Callable[..., HttpResponse | None]:
 
 
 class ActionAdmin(TableAdmin):
-    """A page with actions, each behind a permission of its own, done to one row after the other."""
+    """A page with actions. Each has a permission, and runs on one row after the other."""
 
     def may_do(self, request: HttpRequest, action: Action) -> bool:
-        """Return whether the user may do this to any row."""
         return self.may(request, action.permission)
 
     def get_actions(self, request: HttpRequest, action_location: Any = None) -> Any:
-        # Django passes the location, and asks for a parameter of this name, from 6.1.
+        # From Django 6.1 on.
         location = {} if action_location is None else {"action_location": action_location}
         found: dict[str, Any] = super().get_actions(request, **location)
         actions: list[Action] = [run.action for run in self.actions or () if hasattr(run, "action")]
@@ -83,7 +82,7 @@ class ActionAdmin(TableAdmin):
         return {name: entry for name, entry in found.items() if name not in forbidden}
 
     def carry_out(self, action: Action, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """Do it, or return the page that asks before."""
+        """Run the action, or return the page that asks before."""
         chosen, answers = self.chosen(action, request, queryset), {}
         if action.question is not None:
             confirmed = request.method == "POST" and CONFIRMED in request.POST
@@ -95,20 +94,18 @@ class ActionAdmin(TableAdmin):
         return self.do(action, answers, request, chosen)
 
     def chosen(self, action: Action, request: HttpRequest, queryset: QuerySet[Any]) -> Any:  # noqa: ARG002 - for others
-        """Return the rows that the request names."""
         return list(queryset)
 
     def restrict(self, request: HttpRequest, form: forms.Form) -> None:
-        """Disable what the user may not answer."""
+        """Disable fields that the user may not fill in."""
 
     def preview(self, action: Action, chosen: Any) -> Preview:
-        """Return what the action concerns."""
         raise NotImplementedError
 
     def do(
         self, action: Action, answers: Mapping[str, Any], request: HttpRequest, chosen: Any
     ) -> HttpResponse | None:
-        """Do it to each row, tell the user, and leave log entries. A row that refuses does not stop the others."""
+        """Run the action on each row, and tell the user. An error of one row does not stop the others."""
         for row in chosen:
             try:
                 sentence = self.do_one(action, answers, request, row)
@@ -120,7 +117,7 @@ class ActionAdmin(TableAdmin):
         return None
 
     def do_one(self, action: Action, answers: Mapping[str, Any], request: HttpRequest, row: Any) -> str:
-        """Return what was done to the row, and log it. Raises MQError."""
+        """Run the action on a row, log it and return a sentence. Raises MQError."""
         sentence: str = action.run(row, answers)
         self.log_change(request, row, sentence)
         return sentence
@@ -128,7 +125,7 @@ class ActionAdmin(TableAdmin):
     def _question(
         self, action: Action, request: HttpRequest, preview: Preview, form: forms.Form
     ) -> TemplateResponse:
-        """Return the page that asks; its form posts back to the address it came from."""
+        """Return the page that asks. Its form posts to the same address."""
         return self.page(
             request,
             "confirmation",
@@ -136,7 +133,7 @@ class ActionAdmin(TableAdmin):
             action=action,
             preview=preview,
             form=form,
-            # Where the way back of a row's page names the row.
+            # The breadcrumbs of the page of a row need these.
             original=str(action.label),
             has_view_permission=True,
             confirmed_name=CONFIRMED,

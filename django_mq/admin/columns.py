@@ -1,4 +1,4 @@
-"""Values that several pages show alike, and the counts of queues, every one stopping at a limit."""
+"""Values that several pages show, and bounded counts of queues."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
     from django_mq.models import Queue
 
-#: Where counting stops: the store walks at most so many index entries for each state of each queue.
+#: The highest count of a state of a queue; counting stops there.
 COUNTED = 10_000
 
 
 def short_id(message_id: UUID) -> str:
-    """Return the end of an id, the whole of it on hover: it begins with the time, alike for neighbours."""
+    """Return the end of an id, with the whole id on hover. Ids begin with the time, so that neighbours look alike."""
     return format_html('<span class="mq-id" title="{}">…{}</span>', message_id, message_id.hex[-8:])
 
 
 def time_text(moment: datetime) -> str:
-    """Return a time in the reader's zone."""
+    """Return a time in the current time zone."""
     return date_format(timezone.localtime(moment), "SHORT_DATETIME_FORMAT")
 
 
 def ago_column(field: str, label: StrOrPromise) -> Any:
-    """Return a column of an admin: how long ago the time in this field of a row was."""
+    """Return a column with the age of the time in this field."""
     time_of = attrgetter(field)
 
     @admin.display(description=label)
@@ -52,18 +52,17 @@ def ago_column(field: str, label: StrOrPromise) -> Any:
 
 @admin.display(description=gettext_lazy("message"))
 def id_column(_page: Any, row: Any) -> str:
-    """Show the end of a row's message id."""
     return short_id(row.message_id)
 
 
 def ago(moment: datetime) -> str:
-    """Return how long ago it was, the time itself on hover."""
+    """Return the age of a time, with the time on hover."""
     words = _("%(time)s ago") % {"time": duration((datetime.now(UTC) - moment).total_seconds())}
     return format_html('<span class="mq-ago" title="{}">{}</span>', time_text(moment), words)
 
 
 def duration(seconds: float) -> str:
-    """Return the span in its two largest units: ``3 d 4 h``, ``2 min 5 s``, ``0 s``."""
+    """Return a duration in its two largest units: ``3 d 4 h``, ``2 min 5 s``, ``0 s``."""
     left = max(0, int(seconds))
     parts: list[tuple[int, str]] = []
     for size, unit in ((86400, _("d")), (3600, _("h")), (60, _("min")), (1, _("s"))):
@@ -75,17 +74,16 @@ def duration(seconds: float) -> str:
 
 
 def measure(queues: Iterable[Queue]) -> dict[str, Counts]:
-    """Return the counts of these queues by name."""
     names = [queue.name for queue in queues]
     counted = shared_store(alias()).counts(names, limit=COUNTED) if names else {}
     return {name: counted.get(name, Counts()) for name in names}
 
 
 def shown(count: int, *, more: bool = False) -> str:
-    """Return the count as read by the operator: ``10,000+`` where counting stopped, there or before (more)."""
+    """Return a count as text: ``10,000+`` if counting stopped there, or earlier (``more``)."""
     return f"{exact(count)}+" if more or count >= COUNTED else exact(count)
 
 
 def exact(count: int) -> str:
-    """Return a number as the reader's language writes it: ``10,000``."""
+    """Return a number in the current language: ``10,000``."""
     return number_format(count, use_l10n=True, force_grouping=True)

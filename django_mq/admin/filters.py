@@ -1,4 +1,4 @@
-"""Filters whose choices cost no walk over the messages, and read the alias of the queues."""
+"""The filters of the lists. No choice costs a walk over the messages; all read the alias of the queues."""
 
 # ruff: noqa: ARG002 - Django calls these with arguments of its own
 
@@ -25,38 +25,28 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django_stubs_ext import StrOrPromise
 
-#: Newest messages whose types are offered as choices; any other type may be named in the address.
-TYPES_SAMPLE = 1000
-#: Most choices that a filter offers.
+#: The newest rows whose values are offered as choices. An address may name any other value.
+SAMPLE = 1000
+#: The most choices of a filter.
 CHOICES = 50
-#: The order in which messages are delivered, in the list's address.
+#: The value of the order filter for delivery order.
 DELIVERY = "delivery"
 
 
-def _newest_attempts(field: str) -> Iterable[str]:
-    return Attempt.objects.using(alias()).values_list(field, flat=True)[:TYPES_SAMPLE]
-
-
-def _some_dead_letters() -> list[int]:
-    """Return dead letters of the newest messages; where these have none, whichever are first in their indexes."""
-    dead_letters = criteria.by_state(Message.objects.using(alias()), indexes.DEAD_LETTERS)
-    look = slices.newest(dead_letters, TYPES_SAMPLE, patience=0)
-    if look.ids or look.whole:
-        return look.ids
-    parts = indexes.parts({"state": indexes.DEAD_LETTERS}, alias()) or []
-    return [key for part in parts for key in part[:TYPES_SAMPLE]][:TYPES_SAMPLE]
-
-
 class Filter(admin.SimpleListFilter):
-    """Narrows rows by one value of the address."""
+    """Narrows the rows by a value in the address."""
+
+    #: The choices, if they are always the same.
+    offered: ClassVar[list[tuple[str, StrOrPromise]]] = []
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        """Offer what was found, and what the address asks for."""
-        found = {*self.found(model_admin.model), *request.GET.getlist(str(self.parameter_name))}
-        return [(value, value) for value in sorted(found - {""})[:CHOICES]]
+        """Return the values of some rows and the value in the address."""
+        if self.offered:
+            return self.offered
+        values = {*self.found(model_admin.model), *request.GET.getlist(str(self.parameter_name))}
+        return [(value, value) for value in sorted(values - {""})[:CHOICES]]
 
     def found(self, model: type[Any]) -> Iterable[str]:
-        """Return values to offer."""
         return ()
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -64,24 +54,19 @@ class Filter(admin.SimpleListFilter):
         return self.narrowed(queryset, value) if value else queryset
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-        """Return the rows that have the value."""
         return rows.filter(**{str(self.parameter_name): value})
 
 
 class StateFilter(Filter):
-    """One state, or dead letters wherever they are."""
-
     title, parameter_name = _("state"), "state"
     narrowed = staticmethod(criteria.by_state)
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        states = [(str(value), label) for value, label in Message.Status.choices]
-        return [*states, (indexes.DEAD_LETTERS, _("dead letters, also in dead-letter queues"))]
+    offered = [
+        *((str(value), label) for value, label in Message.Status.choices),
+        (indexes.DEAD_LETTERS, _("dead letters, also in dead-letter queues")),
+    ]
 
 
 class QueueFilter(Filter):
-    """One queue, by name."""
-
     title, parameter_name = _("queue"), "queue"
     narrowed = staticmethod(criteria.by_queue)
 
@@ -90,43 +75,37 @@ class QueueFilter(Filter):
 
 
 class QueueNameFilter(QueueFilter):
-    """The same for tables that remember the queue's name only."""
+    """The queue, in tables that have only its name."""
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return rows.filter(queue_name=value)
 
 
 class PastTypeFilter(Filter):
-    """One type of what is over; offered are those of the newest rows."""
+    """The type, in tables of the past."""
 
     title, parameter_name = _("type"), "type"
 
     def found(self, model: type[Any]) -> Iterable[str]:
         newest: QuerySet[Any] = model.objects.using(alias()).order_by("-id")
-        return newest.values_list("type", flat=True)[:TYPES_SAMPLE]
+        return newest.values_list("type", flat=True)[:SAMPLE]
 
 
 class TypeFilter(PastTypeFilter):
-    """One type of messages; every type of the newest ones is offered."""
+    """The type of messages; every type of the sample is offered."""
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
         types = {*self.found(model_admin.model), *request.GET.getlist("type")}
-        return [(name, name) for name in sorted(types) if name]
+        return [(name, name) for name in sorted(types - {""})]
 
 
 class PriorityFilter(Filter):
-    """One priority, 9 first."""
-
     title, parameter_name = _("priority"), "priority"
     narrowed = staticmethod(criteria.by_priority)
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        return [(str(priority), str(priority)) for priority in range(9, -1, -1)]
+    offered = [(str(priority), str(priority)) for priority in range(9, -1, -1)]
 
 
 class AttemptsFilter(Filter):
-    """How often a message has failed."""
-
     title, parameter_name = _("failed attempts"), "attempts"
     narrowed = staticmethod(criteria.by_attempts)
 
@@ -136,7 +115,7 @@ class AttemptsFilter(Filter):
 
 
 class WorkerFilter(Filter):
-    """What one worker session holds."""
+    """The worker session that holds a message."""
 
     title, parameter_name = _("worker"), "worker"
     narrowed = staticmethod(criteria.by_worker)
@@ -147,14 +126,23 @@ class WorkerFilter(Filter):
 
 
 class FinishingWorkerFilter(WorkerFilter):
-    """The living worker session that finished it."""
+    """The live worker session that finished a message."""
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return rows.filter(session_id=int(value[:18])) if value.isdecimal() else rows
 
 
+class FailingWorkerFilter(Filter):
+    """The worker whose attempt failed."""
+
+    title, parameter_name = _("worker"), "worker"
+
+    def found(self, model: type[Any]) -> Iterable[str]:
+        return Attempt.objects.using(alias()).values_list("worker", flat=True)[:SAMPLE]
+
+
 class ErrorFilter(Filter):
-    """Why messages are dead; offered are the reasons of the newest dead letters."""
+    """The reason of dead letters."""
 
     title, parameter_name = _("reason"), "reason"
     narrowed = staticmethod(criteria.by_reason)
@@ -164,29 +152,30 @@ class ErrorFilter(Filter):
         return newest.values_list("dead_reason", flat=True)
 
 
+def _some_dead_letters() -> list[int]:
+    """Return the dead letters among the newest messages, or else the first ones in their indexes."""
+    dead_letters = criteria.by_state(Message.objects.using(alias()), indexes.DEAD_LETTERS)
+    look = slices.newest(dead_letters, SAMPLE, patience=0)
+    if look.ids or look.whole:
+        return look.ids
+    parts = indexes.parts({"state": indexes.DEAD_LETTERS}, alias()) or []
+    return [key for part in parts for key in part[:SAMPLE]][:SAMPLE]
+
+
 class ExceptionFilter(Filter):
-    """What attempts have failed with; offered are the exceptions of the newest failed attempts."""
+    """The exception of failed attempts."""
 
     title, parameter_name = _("exception"), "error"
 
     def found(self, model: type[Any]) -> Iterable[str]:
-        return _newest_attempts("error")
+        return Attempt.objects.using(alias()).values_list("error", flat=True)[:SAMPLE]
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return rows.filter(error=value) if rows.model is Attempt else criteria.by_error(rows, value)
 
 
-class FailingWorkerFilter(Filter):
-    """The worker whose attempt failed; offered are those of the newest failed attempts."""
-
-    title, parameter_name = _("worker"), "worker"
-
-    def found(self, model: type[Any]) -> Iterable[str]:
-        return _newest_attempts("worker")
-
-
 class OrderFilter(Filter):
-    """In which order: only the ready messages of one queue have an index in theirs."""
+    """The order of the list. Only the ready messages of one queue have an index in delivery order."""
 
     title, parameter_name = _("order"), "order"
 
@@ -194,7 +183,7 @@ class OrderFilter(Filter):
         return [(DELIVERY, _("as they are delivered"))] if is_in_one_line(request.GET) else []
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return rows  # the list's own ordering sees to it
+        return rows  # get_ordering of the page orders them
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
         newest, *others = super().choices(changelist)
@@ -208,24 +197,20 @@ def is_in_one_line(address: Mapping[str, str]) -> bool:
 
 
 class PublishedFilter(Filter):
-    """When a message was published."""
-
     title, parameter_name = _("published"), "published"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        return [
-            ("hour", _("in the last hour")),
-            ("day", _("in the last 24 hours")),
-            ("week", _("in the last 7 days")),
-            ("older", _("before")),
-        ]
+    offered = [
+        ("hour", _("in the last hour")),
+        ("day", _("in the last 24 hours")),
+        ("week", _("in the last 7 days")),
+        ("older", _("before")),
+    ]
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return criteria.by_age(rows, value, datetime.now(UTC))
 
 
 class BeforeFilter(Filter):
-    """What an earlier look has not come to; offered only where the address asks for it."""
+    """The rows that an earlier look did not reach; offered only if the address names it."""
 
     title, parameter_name = _("where to look"), slices.BEFORE
     narrowed = staticmethod(criteria.by_end)
@@ -236,12 +221,10 @@ class BeforeFilter(Filter):
 
 
 class StaleFilter(Filter):
-    """Workers that are alive, or past their deadline, by the database's clock."""
+    """Whether a worker is alive, by the database's clock."""
 
     title, parameter_name = _("status"), "status"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[tuple[Any, Any]]:
-        return [("alive", _("alive")), ("stale", _("stale"))]
+    offered = [("alive", _("alive")), ("stale", _("stale"))]
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         wanted = {"alive": Q(deadline__gte=UTCNow()), "stale": Q(deadline__lt=UTCNow())}.get(value)
@@ -249,11 +232,11 @@ class StaleFilter(Filter):
 
 
 class SpanFilter(admin.ListFilter):
-    """Rows whose time lies between two moments of the site's time zone, the first one included."""
+    """Rows with a time from one time until before another, in the time zone of the site."""
 
     template = "admin/django_mq/span_filter.html"
     title: StrOrPromise = _("time published")
-    #: The parameters of the address, and the field that is compared.
+    #: The parameters in the address, and the field to compare.
     names: ClassVar[tuple[str, str]] = ("since", "until")
     field = "published_at"
 
@@ -275,51 +258,35 @@ class SpanFilter(admin.ListFilter):
         return criteria.by_span(queryset, self.field, since, until)
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Yield the one form: its fields, and the rest of the address as hidden ones."""
-        kept = {
-            name: _last(value) for name, value in changelist.params.items() if name not in {*self.names, "p", "e"}
-        }
-        labels = (_("From"), _("Before"))
-        fields = [
-            {
-                "name": name,
-                "id": f"mq-{name}",
-                "label": label,
-                "value": self.given.get(name, ""),
-                "broken": bool(self.given.get(name)) and criteria.moment(self.given[name]) is None,
-            }
-            for name, label in zip(self.names, labels, strict=True)
-        ]
+        """Yield the form: its fields, and the rest of the address as hidden fields."""
+        left_out = {*self.names, "p", "e"}
         yield {
-            "fields": fields,
-            "kept": kept,
+            "fields": [
+                self._field(name, label) for name, label in zip(self.names, (_("From"), _("Before")), strict=True)
+            ],
+            "kept": {name: _last(value) for name, value in changelist.params.items() if name not in left_out},
             "selected": bool(self.given),
             "query_string": changelist.get_query_string(remove=[*self.names]),
         }
 
+    def _field(self, name: str, label: StrOrPromise) -> dict[str, Any]:
+        value = self.given.get(name, "")
+        broken = bool(value) and criteria.moment(value) is None
+        return {"name": name, "id": f"mq-{name}", "label": label, "value": value, "broken": broken}
+
 
 class DueFilter(SpanFilter):
-    """The time a message is, or was, to be delivered at."""
-
-    title = _("time due")
-    names = ("due_since", "due_until")
-    field = "deliver_at"
+    title, names, field = _("time due"), ("due_since", "due_until"), "deliver_at"
 
 
 class FinishedFilter(SpanFilter):
-    """When a message came to its end."""
-
-    title = _("time finished")
-    field = "finished_at"
+    title, field = _("time finished"), "finished_at"
 
 
 class FailedFilter(SpanFilter):
-    """When an attempt failed."""
-
-    title = _("time failed")
-    field = "failed_at"
+    title, field = _("time failed"), "failed_at"
 
 
 def _last(value: Any) -> str:
-    """Return a parameter's value, the last one if it was given several times."""
+    """Return the value of a parameter, the last one of several."""
     return str(value[-1]) if isinstance(value, list) else str(value)

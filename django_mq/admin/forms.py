@@ -1,4 +1,4 @@
-"""What the operator is asked before an action."""
+"""The forms that actions show before they run."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from django_mq.models import Queue
 
 
 class Confirmation(forms.Form):
-    """Nothing but yes."""
+    """A form without fields."""
 
 
 class Typed(forms.Form):
-    """Really? Whoever types it has read it."""
+    """A word to type, so that nobody confirms without reading."""
 
-    #: What has to be typed, the same in every language.
+    #: The same in every language.
     WORD = "purge"
 
     typed = forms.CharField(
@@ -41,13 +41,13 @@ class Typed(forms.Form):
 
 
 class Target(forms.Form):
-    """To which queue?"""
-
     target = forms.ModelChoiceField(
         queryset=Queue.objects.none(),
         to_field_name="name",
         label=_("Target queue"),
-        help_text=_("Messages join its tail and their attempts start again. Closed queues are not offered."),
+        help_text=_(
+            "The messages go to the end of this queue, and their attempts start again. Closed queues are not offered."
+        ),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -60,8 +60,6 @@ class Target(forms.Form):
 
 
 class Time(forms.Form):
-    """At what time?"""
-
     deliver_at = forms.DateTimeField(
         label=_("Deliver at"),
         widget=forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"}),
@@ -82,62 +80,54 @@ class Time(forms.Form):
         except InvalidMessage:
             raise forms.ValidationError(self.fields["deliver_at"].error_messages["invalid"]) from None
         if given <= datetime.now(UTC):
-            raise forms.ValidationError(_("This time is over: to deliver at once, use “Deliver now”."))
+            raise forms.ValidationError(_("This time is in the past. To deliver at once, use “Deliver now”."))
         return given
 
 
 class Priority(forms.Form):
-    """Which priority?"""
-
     priority = forms.IntegerField(
         label=_("Priority"),
         min_value=0,
         max_value=9,
         initial=4,
-        help_text=_("0 to 9, 9 first. Messages stand at the tail of their new level."),
+        help_text=_("0 to 9, 9 first. The messages go to the end of their new level."),
     )
 
 
 class GivenCredit(forms.Form):
-    """How much credit for each consumer?"""
-
     credit = forms.IntegerField(
         label=_("Credit"),
         required=False,
         min_value=1,
         max_value=MOST_CREDIT,
         help_text=_(
-            "Most messages that each consumer of the worker holds at a time; empty = its own credit again."
+            "The most messages that each consumer of the worker holds at a time. Empty = its own credit again."
         ),
     )
 
 
 class Pause(forms.Form):
-    """Why, and for how long?"""
-
     reason = forms.CharField(
         label=_("Reason"),
         max_length=200,
         widget=AdminTextInputWidget,
-        help_text=_("Shown to everybody who wonders why nothing moves."),
+        help_text=_("Shown wherever the queue is shown."),
     )
     minutes = forms.FloatField(
         label=_("Resume after minutes"),
         required=False,
         min_value=0.1,
         max_value=60 * 24 * 366,
-        help_text=_("Empty = until somebody resumes it."),
+        help_text=_("Empty = until the queue is resumed."),
     )
 
 
 class Deletion(forms.Form):
-    """Their messages too?"""
-
     force = forms.BooleanField(
         label=_("Delete their messages too"),
         required=False,
         help_text=_(
-            "They go to the queue's dead-letter queue if it has one. Without it a queue that still holds messages "
-            "is not deleted. Claimed messages always prevent it."
+            "They go to the queue's dead-letter queue if it has one. Without this, a queue with messages is not "
+            "deleted. A queue with claimed messages is never deleted."
         ),
     )

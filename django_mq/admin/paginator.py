@@ -1,13 +1,11 @@
-"""Pages over tables of millions: looked through once, up to a bound, and never to the end for what is seen.
+"""Pages over tables with millions of rows.
 
-One look finds the ids of what matches; the rows of the page are then fetched by their ids, and by nothing else. To
-count and then to list would walk the table twice where a filter has no index, and an order by id would fetch and
-sort whole rows where it has one.
+A page looks once for the ids of the rows that match, up to a limit, and then fetches the rows of the page by their
+ids. To count the rows and then to list them would walk the table twice where a filter has no index.
 
-An address may say what one of the list's filters takes, and nothing else. Django would take any lookup of any
-column, ``headers__password__startswith`` or ``body__regex``: whoever sees a list could guess what is hidden of its
-rows, letter by letter, or keep the database busy. And an operation in the background, which knows the filters
-alone, would go on to rows that the list did not show.
+An address may have only the parameters of the filters of the list. Django would accept any lookup of any column
+(``headers__password__startswith``, ``body__regex``): a user could guess masked values letter by letter, or keep
+the database busy, and an operation, which knows only the filters, would change rows that the list does not show.
 """
 
 from __future__ import annotations
@@ -32,25 +30,24 @@ if TYPE_CHECKING:
 
     from django_mq.diagnosis.messages.slices import Look
 
-#: Rows reachable by page number. Beyond it the page says "more" and filters help.
+#: The most rows that page numbers reach.
 COUNT_LIMIT = 10_000
-#: Rows counted for the first pages, and how many more as one goes on: whoever looks at a hundred rows shall not
-#: wait until ten thousand are found.
+#: Rows counted for the first pages, and steps in which later pages count more.
 COUNT_STEP = 1_000
-#: No text of a database has it, and PostgreSQL refuses a statement that names it.
+#: PostgreSQL refuses a statement with this character.
 NUL = "\x00"
-#: Digits of an id that every database takes for a number.
+#: The most digits that every database takes for an id.
 ID_DIGITS = 18
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable at run time
-    """Knows the ids of the first rows, some way beyond the page that is asked for and COUNT_LIMIT at most."""
+    """Finds ids up to a limit, which is always beyond the page that is asked for."""
 
-    #: The page that is asked for, as the address says it; nonsense is answered by the count of the first pages.
+    #: The page that the address asks for.
     wanted: str | int = 1
-    #: How the ids are found: the rows that match, and how many at most.
+    #: Returns the ids of the rows that match, up to a limit.
     find: Callable[[QuerySet[Any], int], Look] = staticmethod(as_listed)
-    #: The rows of the table as the page shows them, narrowed by nothing; those that match, if it is not given.
+    #: All rows of the list, without filters; the rows that match, if it is not given.
     every: QuerySet[Any] | None = None
 
     @property
@@ -68,45 +65,39 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg] # not subscriptable
 
     @cached_property
     def limit(self) -> int:
-        """Return where counting stops: always beyond the page that is asked for, up to COUNT_LIMIT."""
-        shown = self.per_page * _number(self.wanted)
-        return min(COUNT_LIMIT, (shown // COUNT_STEP + 1) * COUNT_STEP)
+        try:
+            number = max(1, int(self.wanted))
+        except ValueError:
+            number = 1
+        return min(COUNT_LIMIT, (self.per_page * number // COUNT_STEP + 1) * COUNT_STEP)
 
     @cached_property
     def count(self) -> int:
         return len(self.ids)
 
     def page(self, number: int | str) -> Page[Any]:
-        """Return the rows of a page; one that has gone since they were counted is missing."""
         valid = self.validate_number(number)
         first = (valid - 1) * self.per_page
-        # Of what matched a moment ago: to ask for that again could walk the table again.
+        # By ids only: the filters could walk the table again. A row that has gone meanwhile is missing.
         rows = self._rows if self.every is None else self.every.order_by(*self._rows.query.order_by)
         return Page(rows.filter(pk__in=self.ids[first : first + self.per_page]), valid, self)
 
     @property
     def cut(self) -> bool:
-        """Whether there may be rows beyond those that pages reach."""
+        """Whether there may be rows beyond COUNT_LIMIT."""
         return self.count >= COUNT_LIMIT
 
     @property
     def goes_on(self) -> bool:
-        """Whether there may be rows beyond those counted, which later pages count."""
+        """Whether there may be rows that later pages count."""
         return not self.cut and self.count >= self.limit
 
 
-def _number(text: str | int) -> int:
-    try:
-        return max(1, int(text))
-    except ValueError:
-        return 1
-
-
 class BoundedChangeList(ChangeList):
-    """Filters by its filters alone, and lists a single page as any other: Django would look once more for it."""
+    """A list that accepts only the parameters of its filters."""
 
     def get_filters(self, request: HttpRequest) -> Any:
-        """Return what filters the list. Raises IncorrectLookupParameters for whatever none of them takes."""
+        """Return what filters the list. Raises IncorrectLookupParameters for other parameters."""
         if any(NUL in text for name, values in request.GET.lists() for text in (name, *values)):
             _refuse(request, "NUL")
         found = super().get_filters(request)
@@ -116,12 +107,13 @@ class BoundedChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
+        # For a single page, Django would run the filters once more.
         if isinstance(self.paginator, BoundedPaginator) and not self.multi_page:
             self.result_list = self.paginator.page(1).object_list
 
     @property
     def further(self) -> str:
-        """Return the address of the rows that were not looked at, where patience has ended before the table."""
+        """The address of the rows that were not looked at, or nothing."""
         look = self.paginator.look if isinstance(self.paginator, BoundedPaginator) else None
         if look is None or look.down_to is None:
             return ""
@@ -129,21 +121,17 @@ class BoundedChangeList(ChangeList):
 
 
 def _refuse(request: HttpRequest, what: str) -> None:
-    """Raise IncorrectLookupParameters, by which the list is shown unfiltered, and tell the reader."""
+    """Tell the user, and raise IncorrectLookupParameters: Django then shows the list without filters."""
     sentence = _("This list cannot be filtered by %(what)s; it is shown unfiltered.")
     messages.warning(request, sentence % {"what": what[:100]})
     raise IncorrectLookupParameters(what)
 
 
 def with_ids_only(posted: QueryDict) -> QueryDict:
-    """Return what was posted, and of the rows it names those whose names can be ids: Django would ask for all."""
+    """Return what was posted, of the chosen rows only texts that can be ids: Django asks the database for all."""
     kept = posted.copy()
     named = posted.getlist(helpers.ACTION_CHECKBOX_NAME)
-    kept.setlist(helpers.ACTION_CHECKBOX_NAME, [text for text in named if is_id(text)])
+    ids = [text for text in named if text.isascii() and text.isdecimal() and len(text) <= ID_DIGITS]
+    kept.setlist(helpers.ACTION_CHECKBOX_NAME, ids)
     kept._mutable = False  # noqa: SLF001 - QueryDict has no other way
     return kept
-
-
-def is_id(text: str) -> bool:
-    """Return whether a text can name a row."""
-    return text.isascii() and text.isdecimal() and len(text) <= ID_DIGITS

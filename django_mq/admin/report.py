@@ -1,4 +1,4 @@
-"""What an action came to, told honestly: how many of how many, and why not the others."""
+"""The sentence at the end of an action (how many messages changed, and why others did not), and log entries."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from django_mq.admin.messages.actions import MessageAction
     from django_mq.admin.messages.selection import Selection
 
-#: Message ids named by one log entry.
+#: The most message ids in a log entry.
 LOGGED_IDS = 100
 
 
 def told(action: MessageAction, answers: Mapping[str, Any], chosen: Selection, changed: int) -> str:
-    """Return the sentence for the operator and the log."""
     head = ngettext(
         "%(done)s: %(changed)d of %(asked)d message.", "%(done)s: %(changed)d of %(asked)d messages.", chosen.asked
     )
@@ -40,7 +39,7 @@ def told(action: MessageAction, answers: Mapping[str, Any], chosen: Selection, c
 
 
 def _reasons(action: MessageAction, chosen: Selection, changed: int) -> Iterator[str]:
-    """Yield why messages were not changed, from their states when the action began."""
+    """Yield why messages were not changed."""
     unfit = {state: count for state, count in chosen.states.items() if state not in action.states}
     for state, count in sorted(unfit.items()):
         yield _state_reason(state, count)
@@ -63,7 +62,7 @@ def _state_reason(state: int, count: int) -> str:
 
 
 def log(request: HttpRequest, chosen: Selection, sentence: str) -> None:
-    """Remember who did it. One entry an action; a message that was alone is linked."""
+    """Write one log entry for an action. If it was a single message, the entry links to it."""
     ids = ", ".join(str(message.message_id) for message in chosen.messages[:LOGGED_IDS])
     alone = chosen.messages[0] if len(chosen.messages) == 1 else None
     count = len(chosen.messages)
@@ -72,7 +71,7 @@ def log(request: HttpRequest, chosen: Selection, sentence: str) -> None:
 
 
 def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
-    """Remember who took a copy away, and of what: selected messages by ids, all that match by the filters."""
+    """Log a download, with the ids of the messages, or with the filters if there are more than a page may wait for."""
     if chosen.cut:
         number, whole = chosen.count(columns.COUNTED)
         count = columns.shown(number, more=not whole)
@@ -87,20 +86,19 @@ def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
 
 
 def log_operation(request: HttpRequest, operation: Operation, sentence: str) -> None:
-    """Remember who began it, and with which filters and answers."""
+    """Log the begin of an operation, with its filters and answers."""
     asked = json.dumps({"filters": operation.filters, "answers": operation.answers})
     _write(request.user, Operation, ADDITION, str(operation), f"{sentence} {asked}", row_id=operation.pk)
 
 
 def log_end(operation: Operation, user: Any, error: str) -> None:
-    """Remember what it came to. Whoever began it is no more, or is somebody: only then there is an entry."""
+    """Log the end of an operation. Without its user there is no entry."""
     if user is not None:
         sentence = f"{operation.get_status_display()}: {progress(operation)}. {error}".strip()
         _write(user, Operation, CHANGE, str(operation), sentence, row_id=operation.pk)
 
 
 def progress(operation: Operation) -> str:
-    """Return how far it is, in words."""
     return _("%(changed)s changed, %(tried)s of %(expected)s tried") % {
         "changed": f"{operation.changed:,}",
         "tried": f"{operation.tried:,}",
@@ -109,7 +107,6 @@ def progress(operation: Operation) -> str:
 
 
 def log_published(request: HttpRequest, message_id: str, sentence: str) -> None:
-    """Remember who published a message by hand."""
     _write(request.user, Message, ADDITION, message_id, sentence)
 
 

@@ -1,4 +1,4 @@
-"""What every page shares: the tables live on the alias of the queues, with or without a router."""
+"""The base class of all pages. They read the alias of the queues, with or without a database router."""
 
 # ruff: noqa: ARG002 - Django calls these with arguments of its own
 
@@ -39,7 +39,7 @@ def alias() -> str:
 
 
 def base_of(name: str) -> Any:
-    """Return the class of this name that the project's admin is made of: django-unfold's, or else Django's own."""
+    """Return the admin class of this name, from django-unfold if it is installed."""
     if not apps.is_installed("unfold"):
         return getattr(admin, name)
     from unfold import admin as unfold  # type: ignore[import-untyped,import-not-found,unused-ignore] # noqa: PLC0415 - where a project has it
@@ -53,20 +53,20 @@ else:
     BaseAdmin = base_of("ModelAdmin")
 
 
-#: Where a request keeps what its list has found, and how many were asked for.
+#: The attribute of a request with what its list has found, and the limit.
 FOUND = "_mq_found"
 
 
 class TableAdmin(BaseAdmin):
-    """A page over one table of django_mq."""
+    """The list and the pages of a table of django_mq."""
 
-    # A second count, of the unfiltered table, would walk millions of rows.
+    # A count of the unfiltered table would walk millions of rows.
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
 
-    #: Columns that lists leave out, and the page of one row shows.
+    #: Columns that only the page of a row fetches.
     late: Sequence[str] = ()
-    #: Pages beside the list, for those who may view its rows: address to what answers a request.
+    #: Further pages for users with the view permission: address to view.
     pages: Mapping[str, Callable[[Any, HttpRequest], HttpResponse]] = {}
 
     class Media:
@@ -86,7 +86,7 @@ class TableAdmin(BaseAdmin):
         return view(self, request)
 
     def page(self, request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
-        """Return a page of our own."""
+        """Return a page that shows no single row."""
         request.current_app = self.admin_site.name
         shared = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, "media": self.media}
         return TemplateResponse(request, f"admin/django_mq/{template}.html", shared | context)
@@ -96,7 +96,7 @@ class TableAdmin(BaseAdmin):
 
     def get_paginator(self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any) -> Any:
         paginator = super().get_paginator(request, queryset, *args, **kwargs)
-        # Not what was done to one row, which Django lists with the same paginator.
+        # Django lists the log entries of a row with the same paginator.
         if isinstance(paginator, BoundedPaginator) and queryset.model is self.model:
             paginator.wanted = request.GET.get(PAGE_VAR, 1)
             paginator.every = self.get_queryset(request)
@@ -106,7 +106,7 @@ class TableAdmin(BaseAdmin):
     def look(
         self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None
     ) -> slices.Look:
-        """Find them as ``find`` does, but not twice in one request what the list has found already."""
+        """Return what ``find`` finds, once for each request."""
         found: tuple[slices.Look, int] | None = getattr(request, FOUND, None)
         if found is not None and not among and len(found[0].ids) < found[1]:
             return found[0]._replace(ids=found[0].ids[:limit])
@@ -118,18 +118,17 @@ class TableAdmin(BaseAdmin):
     def find(
         self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None
     ) -> slices.Look:
-        """Return the keys of the first of these rows, which the request asks for; only of those in ``among``."""
+        """Return the keys of the first of these rows, which the request asks for, that are in ``among``."""
         rows = rows.filter(among) if among else rows
         by_key = {*rows.query.order_by} <= {"-id", "-pk"}
-        if request.GET.get(SEARCH_VAR) or not by_key:  # a search is bounded in itself
+        if request.GET.get(SEARCH_VAR) or not by_key:  # a search is bounded
             return slices.as_listed(rows, limit)
         return slices.newest(rows, limit, request.GET.get(slices.BEFORE, ""))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """Return a row with what lists leave out; None if it has gone, as rows here do at any moment.
+        """Return a row with its late columns, or None if it does not exist any more.
 
-        Left to itself, Django would fetch each such column when it is shown, and ask the router where: of a site
-        that reads from replicas, not where the row was found.
+        Django would fetch each deferred column by itself, from where the site's router says: perhaps a replica.
         """
         row = super().get_object(request, object_id, from_field)
         if row is None or not self.late:
@@ -146,7 +145,7 @@ class TableAdmin(BaseAdmin):
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
-        """Carry out an action on the rows that the request names; a name that no row can have is left out."""
+        """Run an action on the chosen rows. Texts that cannot be ids are left out."""
         request.POST = with_ids_only(request.POST)  # type: ignore[assignment] # as immutable as the one before
         return super().response_action(request, queryset, *args, **kwargs)
 
@@ -158,12 +157,12 @@ class TableAdmin(BaseAdmin):
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Field | None:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
-            # Queues are deleted on a page of their own, which knows what they hold.
+            # The page that deletes a queue knows what the queue holds.
             field.widget.can_delete_related = False
         return field
 
     def save_model(self, request: HttpRequest, obj: Model, form: forms.ModelForm[Any], change: bool) -> None:
-        """Write what the form changed and nothing else: the row may have been paused meanwhile."""
+        """Write only the changed fields: the queue may have been paused meanwhile."""
         obj.save(using=alias(), update_fields=form.changed_data if change else None)
 
     def render_change_form(
@@ -175,30 +174,30 @@ class TableAdmin(BaseAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def details(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Return what the page of one row shows beside its fields."""
+        """Return context for the page of a row."""
         return {}
 
     def is_as_its_address_says(self, request: HttpRequest) -> bool:
-        """Return whether the list shows what its address says, and hides nothing of its table by itself."""
+        """Return whether the list shows all that its address says: a site's own subclass may hide rows."""
         return True
 
     def may(self, request: HttpRequest, codename: str) -> bool:
-        """Return whether the user holds one of our permissions."""
+        """Return whether the user has a permission of this app."""
         return request.user.has_perm(f"{self.opts.app_label}.{codename}")
 
     def list_address(self, model: type[Model], **filters: Any) -> str:
-        """Return the address of a table's list on this site, filtered."""
+        """Return the address of a list, with these filters."""
         name = model._meta.model_name
         address = reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_changelist")
         return f"{address}?{urlencode(filters)}" if filters else address
 
     def page_address(self, model: type[Model], row_id: int | None) -> str:
-        """Return the address of a row's page on this site."""
+        """Return the address of the page of a row."""
         name = model._meta.model_name
         return reverse(f"{self.admin_site.name}:{self.opts.app_label}_{name}_change", args=[row_id])
 
     def buttons(self, actions: list[tuple[str, str]]) -> dict[str, Any]:
-        """Return the context of buttons.html: actions of the list, offered on the page of one row."""
+        """Return the context of buttons.html: (name, label) of actions to offer on the page of a row."""
         return {
             "buttons": actions,
             "buttons_address": self.list_address(self.model),
@@ -207,12 +206,12 @@ class TableAdmin(BaseAdmin):
 
 
 class IdSearch(TableAdmin):
-    """For tables with a message id and a correlation id, which have an index."""
+    """A list that is searched by message id and correlation id, which have an index."""
 
     search_fields = ["message_id", "correlation_id"]
     search_help_text = _(
-        "A message id or correlation id; the id of a Celery task is a correlation id. Of a message id the 8 "
-        "characters that lists show will do, among the newest 100,000."
+        "A message id or a correlation id. The id of a Celery task is a correlation id. Among the newest 100,000 also "
+        "the 8 characters of a message id that lists show."
     )
 
     def get_search_results(
@@ -222,12 +221,11 @@ class IdSearch(TableAdmin):
         return (self.search(queryset, term) if term else queryset), False
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Return the rows that a term names."""
         return identified(queryset, term)
 
 
 class ReadOnly:
-    """Mixed into an admin or an inline: rows are looked at, whatever permissions the user has."""
+    """A mixin for a ModelAdmin or an inline: no user can add, change or delete rows."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -240,7 +238,7 @@ class ReadOnly:
 
 
 class TableForm(forms.ModelForm):  # type: ignore[type-arg] # not subscriptable at run time
-    """A form whose checks ask the alias of the queues, not the default one."""
+    """A form that checks uniqueness on the alias of the queues."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

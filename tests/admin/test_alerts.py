@@ -12,7 +12,7 @@ from django_mq.admin.overview.alerts import sentence
 from django_mq.diagnosis.state.alerts import Alert, Kind, alerts, is_full
 from django_mq.diagnosis.state.fleet import Subscription, Use, Worker
 from django_mq.diagnosis.state.overview import COUNT_LIMIT, QueueState
-from django_mq.diagnosis.state.series import NOBODY, Rates
+from django_mq.diagnosis.state.series import SUMMED_UP, Rates
 from django_mq.models import Message, Rollup
 from tests.admin.conftest import list_of, page_of
 
@@ -167,7 +167,7 @@ def test_what_is_due_and_nobody_serves_is_an_alert(site: str, browse: Client, ma
 def test_failures_lead_to_the_attempts(site: str, browse: Client, make: Make) -> None:
     make.queue()
     minute = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=1)
-    Rollup.objects.create(minute=minute, queue_name=NOBODY)
+    Rollup.objects.create(minute=minute, queue_name=SUMMED_UP)
     Rollup.objects.create(minute=minute, queue_name="orders", failed=30)
 
     page = browse.get(f"{list_of('queue')}overview/").content.decode()

@@ -1,4 +1,4 @@
-"""The messages that somebody names: by their ids, or by what the filters of the message list say."""
+"""The messages that a command names: by their ids, or by the filters of the message list."""
 
 from __future__ import annotations
 
@@ -25,34 +25,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which messages are meant. Ids name each of them; filters all that match, in any state an action is for."""
+    """Ids name single messages, in any state. Filters name all that match, in the states that an action is for."""
 
     ids: Sequence[UUID] = ()
-    #: By the names they have in the address of the admin's list.
+    #: By their names in the address of the message list.
     filters: Mapping[str, str] = field(default_factory=dict)
-    #: At most so many, the oldest first; None = all.
+    #: The most messages, the oldest first; None = all.
     limit: int | None = None
-    #: What filters look among, beside the states.
+    #: A further condition for filters.
     among: Q = field(default_factory=Q)
 
     def count(self, states: frozenset[State], *, limit: int, using: str) -> Counter[int]:
-        """Return how many there are in each state, counting no more than ``limit`` of them."""
+        """Count the messages in each state, no more than ``limit`` of them."""
         bound = limit if self.limit is None else min(limit, self.limit)
         states_of = self._rows(states, using).order_by("pk").values_list("state", flat=True)
         return Counter(states_of[:bound])
 
     def missing(self, *, using: str) -> list[UUID]:
-        """Return the ids, in their order, that no message has."""
+        """Return the ids that no message has, in their order."""
         there = set(self._rows(frozenset(), using).values_list("message_id", flat=True)) if self.ids else set()
         return [one for one in dict.fromkeys(self.ids) if one not in there]
 
     def batches(self, states: frozenset[State], *, using: str) -> Iterator[list[Row]]:
-        """Yield the messages that are there now, each once, a batch in delivery order."""
+        """Yield the messages in batches, each batch in delivery order."""
         for batch in batches(self._rows(states, using).values_list(*COLUMNS), self.limit):
             yield in_delivery_order(Row(*values) for values in batch)
 
     def _rows(self, states: frozenset[State], alias: str) -> QuerySet[Message]:
-        """Return those that match. Who is named by an id is meant in any state: it has to be said why it stays."""
         rows = narrowed(Message.objects.using(alias), self.filters, datetime.now(UTC))
         if self.ids:
             return rows.filter(message_id__in=self.ids)

@@ -1,4 +1,4 @@
-"""A message once more: what is published of it again, and what is not."""
+"""A copy of a message: what of it is published again."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from django_mq.models import Message
 if TYPE_CHECKING:
     from uuid import UUID
 
-#: Headers that say where a message has been: a copy is a new one.
+#: Headers that say where a message has been. A copy is a new message.
 TRACES = ("x-origin-queue", "x-origin-attempts", "x-dead-reason", "x-dead-at")
-#: Headers that continue a publisher's trace: what is sent once more, perhaps days later, is no part of it.
+#: Headers of the publisher's trace. A copy, perhaps days later, is no part of it.
 TRACE_CONTEXT = ("traceparent", "tracestate", "baggage", "sentry-trace")
 #: Header of a body that Kombu has compressed.
 COMPRESSION = "compression"
 
 
 def without_traces(headers: dict[str, Any]) -> dict[str, Any]:
-    """Return what a copy's headers say; those of a Celery task leave its id to be given."""
+    """Return the headers of a copy, without the id of a Celery task."""
     left = {*TRACES, *TRACE_CONTEXT}
     return without_task_id({name: value for name, value in headers.items() if name.lower() not in left})
 
@@ -34,17 +34,19 @@ def without_traces(headers: dict[str, Any]) -> dict[str, Any]:
 def copy_of(message_id: UUID, *, using: str) -> OutgoingMessage:
     """Return an outgoing message with the body, headers, type and priority of a message, but no queue.
 
-    The body is copied byte by byte: it may be compressed, or say what our JSON would not.
-    Raises InvalidMessage if there is no such message, and CorruptMessage.
+    The body is copied byte by byte: it may be compressed. Raises InvalidMessage if there is no such message, and
+    CorruptMessage.
     """
     rows = Message.objects.using(using).filter(message_id=message_id).order_by("-pk")
-    stored = Cast("headers", TextField())  # as text: what is no JSON must be told, and not break the query
+    stored = Cast("headers", TextField())  # as text: invalid JSON must not break the query
     found = rows.values_list("body", "content_type", "content_encoding", "type", "priority", stored).first()
     if found is None:
         raise InvalidMessage(f"There is no message {message_id} to copy; a finished one is in the history only.")
     body, content_type, encoding, type_, priority, headers = found
+    data = bytes(body)
     return OutgoingMessage(
-        body=_body(bytes(body), content_type, encoding),
+        # A message is published in UTF-8 or as bytes.
+        body=data if encoding in {"utf-8", "binary"} else decode_body(data, content_type, encoding),
         content_type=content_type or None,
         headers=without_traces(decode_headers(headers)),
         type=type_,
@@ -52,12 +54,7 @@ def copy_of(message_id: UUID, *, using: str) -> OutgoingMessage:
     )
 
 
-def _body(body: bytes, content_type: str, encoding: str) -> Any:
-    # What is published is UTF-8, or only bytes.
-    return body if encoding in {"utf-8", "binary"} else decode_body(body, content_type, encoding)
-
-
 def with_body(outgoing: OutgoingMessage, body: Any, content_type: str) -> OutgoingMessage:
-    """Return the copy with another body, which is not compressed."""
+    """Return the copy with another, uncompressed body."""
     headers = {name: value for name, value in (outgoing.headers or {}).items() if name != COMPRESSION}
     return replace(outgoing, body=body, content_type=content_type, headers=headers)

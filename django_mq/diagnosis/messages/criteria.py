@@ -1,6 +1,6 @@
-"""What each filter of messages means, apart from any page: operations in the background and commands ask the same.
+"""The filters of messages, for the pages of the admin, its operations and the commands.
 
-A value that makes no sense narrows nothing.
+A filter ignores a value that makes no sense.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 #: Borders of the filter of failed attempts.
 ATTEMPTS = ("0", "1", "3", "10")
-#: Spans of the filter of ages; what is older than the longest is "older".
+#: Spans of the filter of ages; "older" is beyond the longest.
 AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 
 
 def put_together(parts: Sequence[QuerySet[Any]]) -> QuerySet[Any]:
-    """Return the rows of all parts, in no order: Django gives the whole the model's own, and would sort it."""
+    """Return the union in no order: Django would sort it by the model's ordering."""
     first, *others = parts
     return first.union(*others, all=True).order_by()
 
@@ -42,7 +42,7 @@ def by_state(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 
 def by_queue(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-    # By its key: only then the rows of one queue come in delivery order from an index.
+    # By its key, or no index has the rows in delivery order.
     found = Queue.objects.using(rows.db).filter(name=value).values_list("pk", flat=True).first()
     return rows.none() if found is None else rows.filter(queue_id=found)
 
@@ -62,18 +62,17 @@ def by_attempts(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 
 def by_reason(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-    """Return the dead letters of this reason, in their queues or moved to a dead-letter queue."""
+    """Return the dead letters of this reason, also those in dead-letter queues."""
     return by_state(rows, indexes.DEAD_LETTERS).filter(dead_reason=value)
 
 
 def by_error(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-    """Return the messages of which an attempt has failed with this exception."""
+    """Return the messages with an attempt that failed with this exception."""
     failed = Attempt.objects.using(rows.db).filter(error=value).order_by()
     ids = Message.objects.using(rows.db).order_by().values_list("pk", flat=True)
     own = ids.filter(message_id__in=failed.exclude(message_id=None).values("message_id"))
     tasks = ids.filter(correlation_id__in=failed.exclude(correlation_id=None).values("correlation_id"))
-    # From the attempts to their messages, by one index and by the other: asked for both at once, PostgreSQL reads
-    # every message and compares.
+    # By one index and by the other: with an OR, PostgreSQL reads every message.
     return rows.filter(pk__in=put_together([own, tasks]))
 
 
@@ -84,7 +83,6 @@ def by_worker(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 
 def by_end(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-    """Return the rows older than the one with this key."""
     return rows.filter(pk__lt=int(value[:18])) if value.isdecimal() else rows
 
 
@@ -96,7 +94,7 @@ def by_age(rows: QuerySet[Any], value: str, now: datetime) -> QuerySet[Any]:
 
 
 def moment(text: str) -> datetime | None:
-    """Return the time that a text says, in the site's time zone unless it says another; None if it says none."""
+    """Return the time in a text, by default in the time zone of the site; None if there is none."""
     try:
         return read_time(text.strip().replace(" ", "T", 1), "")
     except InvalidMessage:
@@ -104,14 +102,14 @@ def moment(text: str) -> datetime | None:
 
 
 def by_span(rows: QuerySet[Any], field: str, since: str, until: str) -> QuerySet[Any]:
-    """Return the rows from one moment until before another; a text that says none bounds nothing."""
+    """Return the rows from one time until before another; a text without a time bounds nothing."""
     begin, end = moment(since), moment(until)
     if begin is not None:
         rows = rows.filter(**{f"{field}__gte": begin})
     return rows if end is None else rows.filter(**{f"{field}__lt": end})
 
 
-#: Filter by the name it has in the list's address.
+#: The filters by their names in the address of the list.
 FILTERS: Mapping[str, Callable[[QuerySet[Any], str], QuerySet[Any]]] = {
     "state": by_state,
     "queue": by_queue,
@@ -128,14 +126,13 @@ FILTERS: Mapping[str, Callable[[QuerySet[Any], str], QuerySet[Any]]] = {
     "before": by_end,
     "q": matching,
 }
-#: The one that needs to know when.
+#: The filter that needs the current time.
 AGE = "published"
-#: All there are.
 NAMES = frozenset({*FILTERS, AGE})
 
 
 def narrowed(rows: QuerySet[Any], filters: Mapping[str, str], now: datetime) -> QuerySet[Any]:
-    """Return the rows that the list shows under an address with these filters."""
+    """Return the rows that match all these filters."""
     few = indexes.few(filters, rows.db)
     if few is not None:
         rows = rows.filter(pk__in=few)
@@ -146,5 +143,5 @@ def narrowed(rows: QuerySet[Any], filters: Mapping[str, str], now: datetime) -> 
 
 
 def known(address: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters of an address; what is none of them, such as a page's number, is left out."""
+    """Return the filters in an address, without its other parameters."""
     return {name: value for name, value in address.items() if name in NAMES and value}

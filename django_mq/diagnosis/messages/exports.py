@@ -1,12 +1,11 @@
-"""Messages as a file, for programs as JSON lines and for spreadsheets as CSV; nothing is taken or changed.
+"""Messages as JSON lines, for programs, or as CSV, for spreadsheets.
 
-A file may hold millions, so they are read a few at a time and never all at once:
+A file may have millions of messages, so they are read step by step:
 
     ids by their key, SLICE after SLICE  ->  rows by their ids, BATCH or BATCH_BYTES at once  ->  lines
 
-Rows are looked for once for each slice: a filter without an index then costs little more than one walk through the
-table. Each message is told as it is when it is read; one that has left meanwhile is left out, and so is one that
-has come since it began.
+Filters run once for each slice, so that one without an index costs little more than one walk through the table.
+Messages that arrive meanwhile are left out.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: Ids looked for by one statement.
+#: Ids that one statement finds.
 SLICE = 50_000
-#: Messages read by one statement, and bytes of their bodies; a larger body is read alone.
+#: Messages that one statement reads, and bytes of their bodies. A larger body is read alone.
 BATCH = 500
 BATCH_BYTES = 4 * 1024 * 1024
-#: What a spreadsheet takes for the beginning of a formula.
+#: Characters with which a formula may begin.
 FORMULA = frozenset("=+-@\t\r\n")
-#: What a browser sees of a message beside its headers and body, as the tables have it.
+#: Fields of a Browsed, beside headers and body, and their columns.
 FIELDS = {"id": "pk", "message_id": "message_id", "queue_name": "queue__name"} | {
     name: name
     for name in (
@@ -45,7 +44,7 @@ FIELDS = {"id": "pk", "message_id": "message_id", "queue_name": "queue__name"} |
         *("correlation_id", "content_type", "content_encoding", "dead_reason"),
     )
 }
-#: Of the CSV: the keys of the JSON objects.
+#: The columns of the CSV file: keys of the JSON objects.
 COLUMNS = (
     *("message_id", "row", "queue", "state", "priority", "attempts", "published_at", "deliver_at", "type"),
     *("correlation_id", "content_type", "dead_reason", "headers", "body", "body_base64"),
@@ -53,19 +52,22 @@ COLUMNS = (
 
 
 def json_lines(rows: QuerySet[Message], *, limit: int | None = None) -> Iterator[str]:
-    """Yield the messages, oldest first, each as an object in a line."""
+    """Yield a line with a JSON object for each message, the oldest first."""
     for message in _messages(rows, limit):
         yield as_json(message) + "\n"
 
 
 def csv_lines(rows: QuerySet[Message], *, limit: int | None = None) -> Iterator[str]:
-    """Yield a head and the messages, oldest first; a cell that looks like a formula begins with an apostrophe."""
+    """Yield the heading, then a line for each message, the oldest first.
+
+    An apostrophe is put before a cell that looks like a formula.
+    """
     yield _line(COLUMNS)
     for message in _messages(rows, limit):
         yield written(message, lambda found: _line([_cell(found.get(name)) for name in COLUMNS]))
 
 
-#: By the name of the form, which is also how the file's name ends.
+#: By the extension of the file.
 FORMS: dict[str, Callable[..., Iterator[str]]] = {"jsonl": json_lines, "csv": csv_lines}
 
 
@@ -73,7 +75,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
-    sendable = text.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair is no UTF-8
+    sendable = text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate is no UTF-8
     return f"'{sendable}" if sendable[:1] in FORMULA else sendable
 
 
@@ -91,7 +93,6 @@ def _messages(rows: QuerySet[Message], limit: int | None) -> Iterator[Browsed]:
 
 
 def _ids(rows: QuerySet[Message]) -> Iterator[int]:
-    """Yield the ids of those that are there when it begins."""
     newest: int = Message.objects.using(rows.db).aggregate(newest=Max("pk"))["newest"] or 0
     found, last = rows.filter(pk__lte=newest).order_by("pk").values_list("pk", flat=True), 0
     while ids := list(found.filter(pk__gt=last)[:SLICE]):
@@ -100,7 +101,7 @@ def _ids(rows: QuerySet[Message]) -> Iterator[int]:
 
 
 def _parts(ids: Iterable[int], alias: str) -> Iterator[list[int]]:
-    """Divide ids so that the bodies of a part fit into memory."""
+    """Divide ids so that the bodies of each part fit into memory."""
     sizes = Message.objects.using(alias).filter(pk__in=ids).order_by("pk").values_list("pk", Length("body"))
     part: list[int] = []
     total = 0
@@ -115,7 +116,7 @@ def _parts(ids: Iterable[int], alias: str) -> Iterator[list[int]]:
 
 
 def read(ids: Sequence[int], alias: str) -> list[Browsed]:
-    """Return the messages with these ids. Headers that are not even text spoil a whole answer of SQLite's."""
+    """Return the messages with these ids. If the headers of one are no text, SQLite returns none of them."""
     try:
         return _fetched(ids, alias, Cast("headers", TextField()))
     except (DatabaseError, ValueError):
@@ -130,6 +131,6 @@ def _fetched(ids: Sequence[int], alias: str, headers: Any) -> list[Browsed]:
 
 
 def _browsed(headers: str, body: Any, *others: Any) -> Browsed:
-    # SQLite keeps whatever was written, whatever the column's type says.
+    # SQLite may have text in a binary column.
     data = body.encode("utf-8", "surrogateescape") if isinstance(body, str) else bytes(body)
     return Browsed(headers=headers, body=data, **dict(zip(FIELDS, others, strict=True)))

@@ -1,4 +1,4 @@
-"""The messages that a list shows, found by the indexes that its filters can use, and else slice by slice."""
+"""The messages that a list shows: by an index where the filters allow it, else slice by slice."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: Newest failed attempts that are looked at for an exception, and ids looked up at one go.
+#: The newest failed attempts that are read for an exception, and ids that one statement looks up.
 ATTEMPTS, IDS = 10_000, 1_000
-#: Kinds of ids that an attempt may have: its message's, and its task's.
+#: An attempt has two kinds of ids: its message's and its task's.
 KINDS = 2
-#: First ready messages of a queue among which other filters look, in the order of delivery.
+#: The first ready messages of a queue that other filters are applied to, in delivery order.
 LINE = 5_000
 
 
 def of_messages(
     rows: QuerySet[Any], filters: Mapping[str, str], limit: int, now: datetime, *, among: Q | None = None
 ) -> Look:
-    """Return the newest messages that match and are in ``among``: ``rows`` are narrowed by these filters."""
+    """Return the newest of the rows, which these filters have narrowed already, that are in ``among``."""
     among = among or Q()
     rows = rows.filter(among).order_by("-pk")
     if filters.get("error"):
@@ -38,7 +38,7 @@ def of_messages(
         matching = narrowed(Message.objects.using(rows.db), others, now).order_by("-pk")
         return as_listed(matching.filter(among, pk__in=keys), limit)._replace(whole=whole)
     if filters.get("q"):
-        return as_listed(rows, limit)  # bounded in itself
+        return as_listed(rows, limit)  # a search is bounded
     few = indexes.few(filters, rows.db)
     if few is not None:
         return as_listed(rows.filter(pk__in=few), limit)
@@ -49,7 +49,7 @@ def of_messages(
 
 
 def in_line(rows: QuerySet[Any], filters: Mapping[str, str], limit: int) -> Look:
-    """Return the first ready messages of a queue that match, in the order in which they are delivered."""
+    """Return the first ready messages of a queue that match, in delivery order."""
     if filters.keys() <= indexes.ANSWERED:
         return as_listed(rows, limit)
     line = [key for part in indexes.parts(filters, rows.db) or [] for key in part[: LINE + 1]]
@@ -57,7 +57,7 @@ def in_line(rows: QuerySet[Any], filters: Mapping[str, str], limit: int) -> Look
 
 
 def _failed(error: str, alias: str) -> tuple[list[int], bool]:
-    """Return the messages of which one of the newest failed attempts says this, and whether these were all."""
+    """Return the messages of the newest failed attempts with this error, and whether these are all."""
     end = time.monotonic() + slices.PATIENCE
     keys = Attempt.objects.using(alias).order_by("-pk")
     bottom = next(iter(keys.values_list("pk", flat=True)[ATTEMPTS : ATTEMPTS + 1]), None)
@@ -66,7 +66,7 @@ def _failed(error: str, alias: str) -> tuple[list[int], bool]:
     found: set[int] = set()
     whole = bottom is None
     for number, (name, values) in enumerate(_by_name(ids)):
-        # The first of either kind are always looked up, however slow the machine.
+        # The first ids of each kind are always looked up.
         if len(found) >= indexes.FEW or (number >= KINDS and time.monotonic() >= end):
             whole = False
             break
@@ -76,7 +76,7 @@ def _failed(error: str, alias: str) -> tuple[list[int], bool]:
 
 
 def _by_name(ids: Sequence[tuple[Any, str | None]]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the ids of either kind, each once, so many at a time, the newest first."""
+    """Yield the ids of each kind, without duplicates, the newest first, IDS at a time."""
     own = list(dict.fromkeys(message_id for message_id, _ in ids if message_id is not None))
     tasks = list(dict.fromkeys(correlation_id for _, correlation_id in ids if correlation_id is not None))
     for start in range(0, max(len(own), len(tasks)), IDS):

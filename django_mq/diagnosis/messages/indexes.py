@@ -1,8 +1,7 @@
-"""What indexes alone tell: the ids of the messages in a state, in a queue, or held by a worker.
+"""Ids that an index alone finds: of the messages in a state, in a queue, or held by a worker.
 
-Each state has an index that begins with the queue. They are read in their own order, and not in that of the ids:
-asked for the newest, a database may walk back through all messages to find the few in a state, and does so where
-its statistics are old, or where there are none yet.
+Each state has an index that begins with the queue. An index is read in its own order. Asked for the newest rows, a
+database with old statistics, or none, may walk back through all messages to find the few in a state.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: Value of the state filter for dead letters of both sorts: dead in place, and moved to a dead-letter queue.
+#: The value of the state filter for all dead letters, also those in dead-letter queues.
 DEAD_LETTERS = "letters"
-#: Filters that indexes alone answer, whatever the number of messages.
+#: Filters that indexes alone answer.
 ANSWERED = frozenset({"state", "queue"})
-#: Of fewer messages than these, each is looked at; of more, those that match are sooner found from the newest on.
+#: Fewer messages than these are all read. Of more, a look from the newest on finds matches sooner.
 FEW = 5_000
 
 Status = Message.Status
-#: The order of each state's index.
+#: The order of the index of each state.
 ORDERS: Mapping[Status, tuple[str, ...]] = {
     Status.SCHEDULED: ("queue_id", "deliver_at"),
     Status.READY: ("queue_id", "-level", "place", "pk"),
@@ -38,20 +37,20 @@ ORDERS: Mapping[Status, tuple[str, ...]] = {
 
 
 def in_state(state: Status) -> Q:
-    """Say the state in the statement itself: given it beside, SQLite asks each row of a partial index for it."""
-    return Q(state=RawSQL(str(state.value), ()))  # noqa: S611 - a number of our own
+    """Return the condition with the state in the statement: SQLite reads each row of a partial index otherwise."""
+    return Q(state=RawSQL(str(state.value), ()))  # noqa: S611 - our own number
 
 
 def takers(alias: str) -> list[int]:
-    """Return the keys of the queues that others name as their dead-letter queue."""
+    """Return the keys of the dead-letter queues."""
     named = Queue.objects.using(alias).filter(dead_letter_sources__isnull=False).order_by()
     return sorted(named.values_list("pk", flat=True).distinct())
 
 
 def parts(filters: Mapping[str, str], alias: str) -> list[QuerySet[Any]] | None:
-    """Return the keys of the messages that a state, a queue or a worker in these filters leaves, a part per index.
+    """Return the keys that match the state, the queue and the worker of these filters, one part for each index.
 
-    None if no index narrows anything. Other filters are not looked at.
+    None if the filters name none of these.
     """
     state, worker, queue = _state_of(filters), filters.get("worker", ""), filters.get("queue", "")
     if worker.isdecimal():
@@ -69,7 +68,7 @@ def parts(filters: Mapping[str, str], alias: str) -> list[QuerySet[Any]] | None:
 
 
 def _state_of(filters: Mapping[str, str]) -> str:
-    """Return the state that is asked for: only dead letters have a reason. What is no state asks for none."""
+    """Return the state in the filters, or nothing. A reason means dead letters."""
     state = DEAD_LETTERS if filters.get("reason") else filters.get("state", "")
     return state if state == DEAD_LETTERS or state in {str(one.value) for one in Status} else ""
 
@@ -81,13 +80,13 @@ def _key_of(queue: str, alias: str) -> int | None:
 def _part(state: Status, queue: int | None, alias: str) -> QuerySet[Any]:
     rows = Message.objects.using(alias).filter(in_state(state)).order_by(*ORDERS[state])
     if queue is not None:
-        # As a range: with an equality the order of the dead would be that of all messages' keys, too.
+        # As a range: with an equality a database may read the dead by the primary key.
         rows = rows.filter(queue_id__gte=queue, queue_id__lte=queue)
     return rows.values_list("pk", flat=True)
 
 
 def few(filters: Mapping[str, str], alias: str) -> list[int] | None:
-    """Return the keys that an index leaves of these filters, the newest first; None if they are not few."""
+    """Return the keys that an index finds for these filters, the newest first; None if there are many."""
     found = parts(filters, alias)
     if found is None:
         return None
@@ -101,6 +100,6 @@ def _keys(found: Sequence[QuerySet[Any]]) -> Iterator[int]:
 
 
 def newest(found: Sequence[QuerySet[Any]], limit: int) -> list[int]:
-    """Return the newest keys of all parts. The order is one that no index has: it is the part's that is read."""
+    """Return the newest keys of all parts. No index has this order, so that the index of the part is read."""
     keys = {key for part in found for key in part.order_by((F("pk") + 0).desc())[:limit]}
     return sorted(keys, reverse=True)[:limit]

@@ -1,4 +1,4 @@
-"""A message as one JSON object, as far as it may be seen, whatever its bytes are."""
+"""A message as a JSON object, masked. Any bytes can be a message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def as_object(message: Browsed) -> dict[str, Any]:
-    """Return a message with headers and body: ``body``, or ``body_base64`` of what is neither JSON nor text."""
+    """Return a message as an object. A body that is neither JSON nor text is under ``body_base64``."""
     due = message.deliver_at
     return {
         "message_id": str(message.message_id),
@@ -39,7 +39,7 @@ def as_object(message: Browsed) -> dict[str, Any]:
 
 
 def as_stored(message: Browsed) -> dict[str, Any]:
-    """Return the same with headers and body as they are stored, where they are to be seen at all."""
+    """Return the same with headers and body as they are stored; all of them masked if anything is."""
     found = as_object(message)
     found.pop("body", None)
     if masking.is_masking():
@@ -48,7 +48,7 @@ def as_stored(message: Browsed) -> dict[str, Any]:
 
 
 def written(message: Browsed, write: Callable[[dict[str, Any]], str]) -> str:
-    """Return a message as ``write`` writes its object: JSON may nest too deeply for that, or hold no number."""
+    """Return the object as ``write`` writes it, or as stored if its JSON is too deep or has no valid number."""
     try:
         return write(as_object(message))
     except (ValueError, RecursionError):
@@ -56,12 +56,12 @@ def written(message: Browsed, write: Callable[[dict[str, Any]], str]) -> str:
 
 
 def as_json(message: Browsed) -> str:
-    """Return the object in a line of strict JSON."""
+    """Return the object as a line of strict JSON."""
     return written(message, lambda found: json.dumps(found, allow_nan=False))
 
 
 def seen_body(message: Browsed) -> dict[str, Any]:
-    """Return the body under ``body``, or under ``body_base64`` when it is bytes or not what its type promises."""
+    """Return the body under ``body``, or under ``body_base64`` if it is bytes or does not match its type."""
     try:
         body = decode_body(message.body, message.content_type, message.content_encoding)
     except CorruptMessage:

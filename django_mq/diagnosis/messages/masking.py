@@ -1,9 +1,9 @@
-"""What is hidden of messages wherever people look at them: the admin, and the commands that print bodies.
+"""Hides parts of messages in the admin and in commands that print bodies.
 
-``DJANGO_MQ["MASK"]`` names keys, or a function that decides by itself. Nothing is hidden from
-handlers, from ``browse`` in code, or from the archive: they need the whole message.
+``DJANGO_MQ["MASK"]`` names keys, or a function. Nothing is hidden from handlers, from ``browse`` in code, or from
+the archive.
 
-A rule that fails hides everything, and a body in which keys cannot be looked for is hidden whole.
+If the function fails, or a body has no keys to look for, all of the body is hidden.
 """
 
 from __future__ import annotations
@@ -20,30 +20,29 @@ from django_mq import conf
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    #: Takes a decoded body or headers and the queue's name; returns what may be seen of it.
+    #: Takes a decoded body or headers and the name of the queue; returns what may be shown.
     Rule = Callable[[Any, str], Any]
 
 logger = logging.getLogger("django_mq.diagnosis")
 
-#: Stands where something is hidden.
+#: Shown in place of what is hidden.
 HIDDEN = "***"
-#: Headers in which Celery repeats a task's arguments as text.
+#: Headers in which Celery repeats the arguments of a task.
 REPEATING = frozenset({"argsrepr", "kwargsrepr"})
 
 
 def is_masking() -> bool:
-    """Return whether anything is hidden."""
     return bool(conf.load().MASK)
 
 
 def masked(value: Any, queue: str) -> Any:
-    """Return what may be seen of a decoded body: JSON values, text or bytes."""
+    """Return what may be shown of a decoded body: JSON values, text or bytes."""
     given = conf.load().MASK
     return _by(given, value, queue) if given else value
 
 
 def masked_headers(headers: Any, queue: str) -> Any:
-    """Return what may be seen of headers, in which Celery repeats what its bodies say."""
+    """Return what may be shown of headers."""
     given = conf.load().MASK
     if not given:
         return headers
@@ -56,14 +55,13 @@ def _by(given: Any, value: Any, queue: str) -> Any:
     try:
         return _rule(given)(value, queue)
     except Exception:
-        # Whatever the rule is wrong about, what it was to hide must not be seen.
         logger.exception("MASK has failed on a message of %r; all of it is hidden", queue)
         return HIDDEN
 
 
 @lru_cache(maxsize=4)
 def _rule(given: Any) -> Rule:
-    """Return the rule that a setting stands for. Raises ImportError where it leads nowhere."""
+    """Return the rule for a setting. Raises ImportError."""
     if isinstance(given, str):
         imported: Rule = import_string(given)
         return imported
@@ -74,7 +72,7 @@ def _rule(given: Any) -> Rule:
 
 
 def hide_keys(value: Any, keys: frozenset[str]) -> Any:
-    """Return JSON values with what stands under these keys hidden, at any depth; other values are hidden whole."""
+    """Return JSON values without the values of these keys, at any depth. Text and bytes are hidden whole."""
     if isinstance(value, Mapping):
         return {
             name: HIDDEN if str(name).lower() in keys else _within(inner, keys) for name, inner in value.items()
@@ -85,5 +83,4 @@ def hide_keys(value: Any, keys: frozenset[str]) -> Any:
 
 
 def _within(value: Any, keys: frozenset[str]) -> Any:
-    """Return what stands inside an object or an array: there a text is a value as any other."""
     return hide_keys(value, keys) if isinstance(value, (Mapping, list, tuple)) else value

@@ -1,4 +1,4 @@
-"""A queue's name that somebody typed: which ones there are, and which was meant."""
+"""Names of queues as a user types them."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from django_mq.stores.registry import shared_store
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Names looked through; whoever has more queues than that knows them by another list.
+#: The most names that are read.
 NAMES = 1000
 
 
 def names_of_queues(alias: str) -> list[str]:
-    """Return the queues' names in their order, at most NAMES of them."""
+    """Return the names of the queues, sorted, at most NAMES of them."""
     return list(Queue.objects.using(alias).order_by("name").values_list("name", flat=True)[:NAMES])
 
 
 def meant(name: str, alias: str) -> str:
-    """Return ``" Did you mean 'orders'?"`` for a queue that is not there, or nothing."""
+    """Return ``" Did you mean 'orders'?"`` for a queue that does not exist, or nothing."""
     try:
         close = get_close_matches(name, names_of_queues(alias), n=1)
     except DatabaseError:
-        return ""  # a transaction that has failed reads nothing more
+        return ""  # a failed transaction cannot read
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def check_names(names: Iterable[str], *, using: str) -> None:
-    """Raise UnknownQueue for the first name that no queue has, before anything is done to the others."""
+    """Raise UnknownQueue for the first name that no queue has."""
     store = shared_store(using)
     for name in names:
         if store.queue(name) is None:

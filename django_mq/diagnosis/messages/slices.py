@@ -1,8 +1,8 @@
-"""How far a table is looked through: what matches, found in a time that neither filters nor data decide.
+"""Looks through a table in bounded time, with any filters.
 
-The rows are looked through from the newest on, a slice at a time, until enough are found, none is left, or
-patience ends: then the answer says how far it has come, and whoever asked may look further from there. A slice is
-a range of keys, so that no statistics, right, old or none, can make a database read more than that.
+Rows are read from the newest on, slice by slice, until enough are found, none is left, or the time is over. The
+answer then says where to continue. A slice is a range of keys, so that wrong statistics cannot make a database
+read more.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: Rows in the first slice, and in the largest: each is twice the one before.
+#: Rows in the first slice, and in the largest. Each slice is twice as large as the one before.
 SLICE, LARGEST_SLICE = 25_000, 100_000
-#: Seconds after which no further slice is begun: with what a page takes beside, 300 ms.
+#: Seconds after which no further slice is begun.
 PATIENCE = 0.1
-#: Filter that bounds what is looked at from above: where an earlier look has ended.
+#: The filter for where an earlier look has ended.
 BEFORE = "before"
 
 
 class Look(NamedTuple):
-    """What was found, in the order of the list."""
+    """The keys found, in the order of the list."""
 
     ids: list[Any]
-    #: Whether nothing that matches was left out, but for the number asked for.
+    #: Whether these are all matches, up to the limit.
     whole: bool = True
-    #: The key below which none was looked at, where there are such; None where looking further finds no more.
+    #: The key below which rows were not read; None if there are none.
     down_to: int | None = None
 
 
 def as_listed(rows: QuerySet[Any], limit: int) -> Look:
-    """Leave it to the database: for what an index answers, or what is bounded in itself."""
+    """Return the first rows in one statement: for filters that an index answers."""
     return Look(list(rows.values_list("pk", flat=True)[:limit]))
 
 
 def newest(rows: QuerySet[Any], limit: int, before: str = "", *, patience: float | None = None) -> Look:
-    """Return the newest rows, as many as are found in slices while patience lasts; always in the first slice."""
+    """Return the newest rows that are found within ``patience`` seconds. The first slice is always read."""
     if rows.query.is_empty() or not rows.query.where:
         return as_listed(rows, limit)
     end = time.monotonic() + (PATIENCE if patience is None else patience)
@@ -54,8 +54,8 @@ def newest(rows: QuerySet[Any], limit: int, before: str = "", *, patience: float
 
 
 def _slices(rows: QuerySet[Any], top: int | None) -> Iterator[tuple[QuerySet[Any], int | None]]:
-    """Yield the rows a slice at a time, the newest first, each with the key it ends at; None: the last."""
-    every = rows.model._base_manager.using(rows.db).order_by("-pk").values_list("pk", flat=True)  # noqa: SLF001 - a model's way to all its rows
+    """Yield the rows slice by slice, the newest first, each with its last key; None for the last slice."""
+    every = rows.model._base_manager.using(rows.db).order_by("-pk").values_list("pk", flat=True)  # noqa: SLF001 - all rows
     rows, size = rows.order_by("-pk"), SLICE
     while True:
         keys, part = (every, rows) if top is None else (every.filter(pk__lt=top), rows.filter(pk__lt=top))

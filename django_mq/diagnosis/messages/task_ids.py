@@ -1,7 +1,7 @@
-"""The id of a Celery task stands in its message's headers: a copy of that message is another task.
+"""The id of a Celery task in the headers of its message. A copy of the message is another task and needs its own.
 
-Two tasks of one id would overwrite each other's result, and who revokes one would revoke both. A copy stands where
-the original stood: its parent, its root if that is another task, its group and what follows it stay as they are.
+Two tasks with one id overwrite each other's result, and to revoke one revokes both. The copy keeps the parent, the
+group and the callbacks of the original, and its root if that is another task.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.publisher import OutgoingMessage
 
-#: Headers of a task's id, and of the id of the task that began it all.
+#: The headers for the id of the task, and for the id of the first task of its workflow.
 ID, ROOT = "id", "root_id"
 
 
 def without_task_id(headers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the headers, those of a task without its id, as the task's and as the root's."""
+    """Return the headers without the id of the task."""
     if not is_task(headers) or ID not in headers:
         return dict(headers)
     own = {ID, ROOT} if headers.get(ROOT) == headers[ID] else {ID}
@@ -30,11 +30,11 @@ def without_task_id(headers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_task_id(outgoing: OutgoingMessage) -> OutgoingMessage:
-    """Return the message; if it is a task's, give it a new task id unless its headers name one."""
+    """Return the message. If it is a task without an id, give it one."""
     headers = outgoing.headers or {}
     if not is_task(headers):
         return outgoing
     task_id = headers.get(ID) or str(uuid4())
     named = {**headers, ID: task_id, ROOT: headers.get(ROOT) or task_id}
-    # By its correlation id a task is found when it is revoked, and answered.
+    # Celery finds a task by its correlation id.
     return replace(outgoing, headers=named, correlation_id=outgoing.correlation_id or str(task_id))

@@ -1,6 +1,4 @@
-"""What a word that somebody looks for may name: a whole id, which has an index whatever the size of the table, or
-the end of an id or a header of the newest rows.
-"""
+"""The meaning of a search term: an id, or, among the newest rows, the end of an id or a header."""
 
 from __future__ import annotations
 
@@ -16,39 +14,39 @@ from django.db.models.functions import Cast
 from django_mq.diagnosis.messages import masking
 from django_mq.models.message import ReadableHeaders
 
-#: Newest rows among which headers are compared: no index serves that.
+#: The newest rows that are searched where no index helps.
 HEADER_SAMPLE = 100_000
-#: The end of an id as lists show it: of the part after its last hyphen, which is random.
+#: The end of an id as lists show it: from the random part after its last hyphen.
 SHORT = re.compile(r"…?([0-9a-fA-F]{8,12})")
-#: Most of them that are found where some headers are hidden: each has to be asked whether it shows this one.
+#: The most matches that are checked for hidden headers.
 SHOWN = 2_000
-#: A header's name, a colon, its value.
+#: A header as name:value.
 HEADER = re.compile(r"([^\s:]{1,100}):\s*(.{1,500})", re.DOTALL)
 
 
 def newest_of(queryset: QuerySet[Any]) -> QuerySet[Any]:
-    """Return the newest rows of the table: without an index no more can be looked through."""
+    """Return those of the rows that are among the newest of the table."""
     newest: int = queryset.model.objects.using(queryset.db).aggregate(newest=Max("pk"))["newest"] or 0
     return queryset.filter(pk__gt=newest - HEADER_SAMPLE)
 
 
 def identified(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-    """Return the rows with this id, or, of the newest, with an id that ends so."""
+    """Return the rows with this id, or, of the newest, with an id that ends in it."""
     short = SHORT.fullmatch(term)
     if short is None:
         return queryset.filter(named(term))
     rows = queryset.model.objects.using(queryset.db).order_by().values_list("pk", flat=True)
-    # Apart: asked for both at once, a database would read every row for the index that serves one of them.
+    # With an OR, a database would read every row.
     ending = newest_of(rows).filter(message_id__endswith=short[1].lower())
     return queryset.filter(pk__in=ending.union(rows.filter(correlation_id=term), all=True).order_by())
 
 
 def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-    """Return the rows that an id, or a header as name:value, names."""
+    """Return the rows with this id, or with this header as name:value."""
     header = HEADER.fullmatch(term.strip())
     if header is None or _is_id(term.strip()):
         return identified(queryset, term.strip())
-    # As a transform and not as a lookup's name, the header's name is a key and nothing else.
+    # In a transform, the name of the header is a key and never a lookup.
     carried = Cast(KeyTextTransform(header[1], ReadableHeaders()), TextField())
     recent: Any = newest_of(queryset).alias(carried=carried)
     if masking.is_masking():
@@ -59,9 +57,9 @@ def matching(queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
 
 
 def _showing(rows: QuerySet[Any], name: str) -> list[int]:
-    """Return the newest of these rows in which the whole header may be seen: what is hidden cannot be guessed.
+    """Return the newest of these rows whose masked headers show this header: a hidden value cannot be guessed.
 
-    Asked row by row, as a rule may go by the queue, by the other headers, or by what stands within the value.
+    A masking rule may depend on the queue, on other headers or on the value, so each row is masked.
     """
     newest = rows.order_by("-pk").values_list("pk", "queue__name", Cast("headers", TextField()))[:SHOWN]
     return [pk for pk, queue, headers in newest.iterator() if _is_seen(name, headers, queue)]
@@ -77,7 +75,7 @@ def _is_seen(name: str, headers: str, queue: str) -> bool:
 
 
 def _is_id(term: str) -> bool:
-    """Return whether a term with a colon is an id after all: a UUID may be written as urn:uuid:..."""
+    """Return whether the term is a UUID, which may be written as urn:uuid:..."""
     try:
         UUID(term)
     except ValueError:
@@ -86,7 +84,6 @@ def _is_id(term: str) -> bool:
 
 
 def named(term: str) -> Q:
-    """Return the condition that a row has this id."""
     found = Q(correlation_id=term)
     try:
         return found | Q(message_id=UUID(term))

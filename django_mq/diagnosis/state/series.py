@@ -121,7 +121,7 @@ def series(span: Span, *, queue: str | None = None, using: str) -> Series:
     now = running_minute(shared_store(using))
     rows = _minutes(using, now - span.length - PATIENCE, now)
     if queue is not None:
-        rows = rows.filter(queue_name__in=(NOBODY, queue))
+        rows = rows.filter(queue_name__in=(SUMMED_UP, queue))
     minutes = list(rows.values("minute").annotate(**SUMS, **SPREADS).order_by("minute"))
     known_until = minutes[-1]["minute"] + MINUTE if minutes else None
     late = known_until is None or now - known_until > PATIENCE
@@ -132,11 +132,11 @@ def series(span: Span, *, queue: str | None = None, using: str) -> Series:
 def recent_rates(*, using: str) -> Recent:
     """Return each queue's rates and spans over the newest known minutes, unless they are too old."""
     now = running_minute(shared_store(using))
-    marks = _minutes(using, now - RECENT, now).filter(queue_name=NOBODY).order_by("-minute")
+    marks = _minutes(using, now - RECENT, now).filter(queue_name=SUMMED_UP).order_by("-minute")
     minutes = list(marks.values_list("minute", flat=True)[:RECENT_MINUTES])
     if not minutes or now - minutes[0] - MINUTE > PATIENCE:
         return Recent()
-    rows = Rollup.objects.using(using).filter(minute__in=minutes).exclude(queue_name=NOBODY)
+    rows = Rollup.objects.using(using).filter(minute__in=minutes).exclude(queue_name=SUMMED_UP)
     found = {row["queue_name"]: [row] for row in rows.values("queue_name").annotate(**SUMS, **SPREADS).order_by()}
     return Recent(
         minutes=len(minutes),
@@ -150,13 +150,13 @@ def summed_up_seconds(*, using: str) -> float | None:
 
     None if there is none. A busy worker sums up a minute within seconds of its end.
     """
-    marks = Rollup.objects.using(using).filter(queue_name=NOBODY).order_by("-minute")
+    marks = Rollup.objects.using(using).filter(queue_name=SUMMED_UP).order_by("-minute")
     newest = marks.values_list("minute", UTCNow()).first()
     return None if newest is None else max(0.0, (newest[1] - newest[0] - MINUTE).total_seconds())
 
 
 #: The queue's name in the row that marks a minute as summed up.
-NOBODY = ""
+SUMMED_UP = ""
 COUNTED = ("arrived", "accepted", "failed", "redelivered")
 SUMS = {f"all_{name}": Sum(name) for name in COUNTED}
 SPREADS = {
