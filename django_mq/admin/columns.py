@@ -30,7 +30,7 @@ COUNTED = 10_000
 
 
 def short_id(message_id: UUID) -> str:
-    """Return the end of an id, with the whole id on hover. Ids begin with the time, so that neighbours look alike."""
+    """Return the end of an id, with the whole id on hover. All ids of one moment begin alike."""
     return format_html('<span class="mq-id" title="{}">…{}</span>', message_id, message_id.hex[-8:])
 
 

@@ -45,9 +45,7 @@ class Target(forms.Form):
         queryset=Queue.objects.none(),
         to_field_name="name",
         label=_("Target queue"),
-        help_text=_(
-            "The messages go to the end of this queue, and their attempts start again. Closed queues are not offered."
-        ),
+        help_text=_("The messages go to its end, and their attempts start again. Closed queues are not offered."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -71,7 +71,7 @@ def log(request: HttpRequest, chosen: Selection, sentence: str) -> None:
 
 
 def log_download(request: HttpRequest, chosen: Selection, form: str) -> None:
-    """Log a download, with the ids of the messages, or with the filters if there are more than a page may wait for."""
+    """Log a download, with the ids of the messages, or with the filters if there are too many."""
     if chosen.cut:
         number, whole = chosen.count(columns.COUNTED)
         count = columns.shown(number, more=not whole)

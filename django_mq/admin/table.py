@@ -210,8 +210,8 @@ class IdSearch(TableAdmin):
 
     search_fields = ["message_id", "correlation_id"]
     search_help_text = _(
-        "A message id or a correlation id. The id of a Celery task is a correlation id. Among the newest 100,000 also "
-        "the 8 characters of a message id that lists show."
+        "A message id or a correlation id. The id of a Celery task is a correlation id. Among the newest 100,000 "
+        "also the 8 characters of a message id that lists show."
     )
 
     def get_search_results(

@@ -146,7 +146,7 @@ def test_the_overview_says_what_needs_a_look_and_leads_there(site: str, browse: 
     assert "No worker takes from it." in page
     assert f'href="{list_of("workersession")}">Workers' in page
     assert f'href="{page_of(late)}" title="late"><bdi>late</bdi>' in page
-    assert "The reason: stock take. It goes on by itself at " in page
+    assert "The reason: stock take. It resumes by itself at " in page
     assert f'href="{page_of(paused)}">Resume it' in page
     assert "1 dead letter waits for you." in page
     assert f"{list_of('message')}?queue=broken&amp;state=3" in page

@@ -199,9 +199,9 @@ def test_filters_look_among_the_first_to_be_delivered_and_it_says_so(
     part, whole = ask(browse, type="b", **line), ask(browse, **line)
 
     assert [row.level for row in part.context["cl"].result_list] == [9, 7]
-    assert "the first to be delivered" in part.content.decode()
+    assert "first messages in delivery order" in part.content.decode()
     assert [row.level for row in whole.context["cl"].result_list] == [9, 8, 7, 6]
-    assert "the first to be delivered" not in whole.content.decode()
+    assert "first messages in delivery order" not in whole.content.decode()
 
 
 @pytest.mark.usefixtures("impatient")

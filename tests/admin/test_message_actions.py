@@ -32,7 +32,7 @@ def test_a_message_is_released_from_its_worker(site: str, browse: Client, make: 
     response = run_action(browse, "message", "release", [message], yes="yes")
 
     message.refresh_from_db(fields=["state", "session"])
-    assert "may be worked on twice" in asked.content.decode()
+    assert "may be handled twice" in asked.content.decode()
     assert (message.state, message.session) == (READY, None)
     assert said(response) == ["Released: 1 of 1 message."]
 

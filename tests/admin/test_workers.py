@@ -96,7 +96,7 @@ def test_a_worker_is_told_to_stop(site: str, browse: Client, make: Make) -> None
     asked = run_action(browse, "workersession", "stop", [session])
     stopped = run_action(browse, "workersession", "stop", [session], yes="yes")
 
-    assert "Whatever keeps your processes alive" in asked.content.decode()
+    assert "A process manager may start another one" in asked.content.decode()
     assert said(stopped) == ["“shop-1” is told to stop."]
     session.refresh_from_db()
     assert session.conduct == "stop"

@@ -44,8 +44,8 @@ RELEASE = MessageAction(
     run=lambda rows, _answers, using: actions.release(rows, using=using),
     question=Confirmation,
     warning=_(
-        "A worker that is still at work on such a message will not notice: the message may be worked on twice, "
-        "and what that worker reports is ignored."
+        "A worker that handles such a message does not notice. The message may be handled twice, and what that "
+        "worker reports is ignored."
     ),
     harmful=True,
 )

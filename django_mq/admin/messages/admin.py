@@ -188,9 +188,9 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     @admin.display(description=gettext_lazy("held by"))
     def holder(self, message: Message) -> str:
         if message.session_id is None:
-            return _("nobody")
+            return _("no worker holds it")
         if message.session is None:
-            return _("%(worker)s, which is gone") % {"worker": _worker(message)}
+            return _("%(worker)s, which does not exist any more") % {"worker": _worker(message)}
         words = {"worker": _worker(message), "deadline": columns.time_text(message.session.deadline)}
         if message.session.deadline < datetime.now(UTC):
             return _("%(worker)s, which was due to report by %(deadline)s") % words

@@ -117,7 +117,7 @@ class SelectionAdmin(ActionAdmin):
         """Begin an operation on all that match the list's filters, and show how it gets on."""
         if not self.is_as_its_address_says(request):
             words = _(
-                "Nothing was done: this list is narrowed by what operations in the background do not know. "
+                "Nothing was done: operations in the background do not know a filter of this list. "
                 "Filter it to %(limit)s messages or fewer, or select some."
             )
             self.message_user(request, words % {"limit": LIMIT}, messages.ERROR)

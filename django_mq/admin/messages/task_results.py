@@ -39,7 +39,7 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
     list_display = ["short_id", "task", "successful", "queue_name", "took", "finished"]
     list_filter = ["successful", QueueNameFilter]
     search_fields = ["message_id"]
-    search_help_text = _("A whole id of a result, which is its message's.")
+    search_help_text = _("The whole id of a result, which is the id of its message.")
     sortable_by = ()
     # Nearly the order of their ends, and the only one that has an index.
     ordering = ["-expires_at"]

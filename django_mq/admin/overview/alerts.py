@@ -180,9 +180,9 @@ def _paused(_alert: Alert, state: QueueState) -> str:
     if state.paused_reason:
         parts.append(_("The reason: %(reason)s.") % {"reason": state.paused_reason.rstrip(".")})
     if state.paused_until:
-        parts.append(_("It goes on by itself at %(time)s.") % {"time": columns.time_text(state.paused_until)})
+        parts.append(_("It resumes by itself at %(time)s.") % {"time": columns.time_text(state.paused_until)})
     else:
-        parts.append(_("It stays so until somebody resumes it."))
+        parts.append(_("It stays paused until an operator resumes it."))
     if state.ready:
         parts.append(_waiting(state))
     return " ".join(parts)

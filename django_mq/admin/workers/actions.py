@@ -56,9 +56,7 @@ STOP = Action(
     label=gettext_lazy("Stop"),
     run=_telling(gettext_lazy("“%(worker)s” is told to stop."), WorkerMode.STOP),
     question=Confirmation,
-    warning=gettext_lazy(
-        "The process ends after what it is doing now. Whatever keeps your processes alive may start another one."
-    ),
+    warning=gettext_lazy("The process ends after its current work. A process manager may start another one."),
     harmful=True,
 )
 LIMIT = Action(
