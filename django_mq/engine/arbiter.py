@@ -176,18 +176,22 @@ class Award(Generic[C]):
     def __init__(self, session: int, credit: int, situation: Situation) -> None:
         self.chosen: list[C] = []
         self.left = False
-        self._session, self._credit, self._strict = session, credit, situation.strict
-        self._queue = _Thought(situation)
+        self._session, self._credit, self._situation = session, credit, situation
         self._halted = False
+        #: The state of the queue once the messages assigned so far are claimed.
+        self._in_slots = set(situation.in_slots)
+        self._in_flight = situation.in_flight
+        self._waiting = set(situation.waiting)
+        self._rivals = {rival: rival.credit for rival in situation.rivals}
 
     @property
     def is_done(self) -> bool:
-        return self._halted or len(self.chosen) >= self._credit or not self._queue.serves(self._session)
+        return self._halted or len(self.chosen) >= self._credit or not self._serves(self._session)
 
     @property
     def passed_groups(self) -> frozenset[str]:
         """The groups that have no further message for this claim."""
-        return frozenset(self._queue.waiting)
+        return frozenset(self._waiting)
 
     def consider(self, candidates: Iterable[C], locked: Callable[[C], bool] = lambda _: False) -> None:
         """Choose from the next ready messages; reads no more of them than it needs.
@@ -197,15 +201,49 @@ class Award(Generic[C]):
         rest = iter(candidates)
         while not self.is_done and (item := next(rest, None)) is not None:
             if locked(item):
-                self._halted = self._strict
-                self._queue.offers(item)
-            elif not self._queue.offers(item):
+                self._halted = self._situation.strict
+                self._offers(item)
+            elif not self._offers(item):
                 continue
-            elif self._queue.goes_to_a_rival(item):
+            elif (rival := first_taker(self._rivals, lambda rival: self._could_have(rival, item))) is not None:
+                self._rivals[rival] -= 1
+                self._take(rival.session)
                 self.left = True
-            elif self._queue.may_have(self._session, item):
-                self._queue.take(self._session)
+            elif self._may_have(self._session, item):
+                self._take(self._session)
                 self.chosen.append(item)
+
+    def _serves(self, session: int) -> bool:
+        """Whether the session may have any message."""
+        if self._in_flight is not None and self._in_flight <= 0:
+            return False
+        return may_receive(session, self._in_slots, self._situation.slots)
+
+    def _offers(self, item: Candidate) -> bool:
+        """Whether the message need not wait for another of its group; the next one of the group then does."""
+        if not self._situation.grouped or item.group is None:
+            return True
+        if item.group in self._waiting:
+            return False
+        self._waiting.add(item.group)
+        return True
+
+    def _may_have(self, session: int, item: Candidate) -> bool:
+        """Whether the session has, or could take, a slot, and no other session owns the message's group."""
+        owner = item.owner if self._situation.assigned else None
+        return self._serves(session) and may_share(owner, session)
+
+    def _could_have(self, rival: Rival, item: Candidate) -> bool:
+        # A suspect needs a free slot.
+        if self._rivals[rival] <= 0 or (item.suspect and rival.full):
+            return False
+        return self._may_have(rival.session, item) and any(wants(item) for wants in rival.wants)
+
+    def _take(self, session: int) -> None:
+        if self._situation.slots is not None:
+            self._in_slots.add(session)
+        if self._in_flight is not None:
+            self._in_flight -= 1
 
 
 def award(candidates: Iterable[C], session: int, credit: int, situation: Situation) -> Award[C]:
@@ -213,64 +251,3 @@ def award(candidates: Iterable[C], session: int, credit: int, situation: Situati
     found: Award[C] = Award(session, credit, situation)
     found.consider(candidates)
     return found
-
-
-class _Thought:
-    """The state of a queue while an award assigns its messages."""
-
-    def __init__(self, situation: Situation) -> None:
-        self._situation = situation
-        self._in_slots = set(situation.in_slots)
-        self._in_flight = situation.in_flight
-        #: Groups that have no message to claim.
-        self.waiting = set(situation.waiting)
-        self._credit = {rival.session: rival.credit for rival in situation.rivals}
-        self._wants = {rival.session: rival.wants for rival in situation.rivals}
-        #: Sessions that can take no suspect, because it needs a free slot.
-        self._full = {rival.session for rival in situation.rivals if rival.full}
-
-    def serves(self, session: int) -> bool:
-        """Whether the session may have any message."""
-        if self._in_flight is not None and self._in_flight <= 0:
-            return False
-        return may_receive(session, self._in_slots, self._situation.slots)
-
-    def offers(self, item: Candidate) -> bool:
-        """Whether the message need not wait for another of its group; the next one of the group then does."""
-        if not self._situation.grouped or item.group is None:
-            return True
-        if item.group in self.waiting:
-            return False
-        self.waiting.add(item.group)
-        return True
-
-    def may_have(self, session: int, item: Candidate) -> bool:
-        """Whether the session has, or could take, a slot, and no other session owns the message's group."""
-        owner = item.owner if self._situation.assigned else None
-        return self.serves(session) and may_share(owner, session)
-
-    def goes_to_a_rival(self, item: Candidate) -> bool:
-        """Assign the message to the best session that could have it; False if none could."""
-        rival = first_taker(self._credit, lambda session: self._could_have(session, item))
-        if rival is None:
-            return False
-        self._credit[rival] -= 1
-        self.take(rival)
-        return True
-
-    def _could_have(self, rival: int, item: Candidate) -> bool:
-        can_begin = not (item.suspect and rival in self._full)
-        has_credit = self._credit[rival] > 0
-        return (
-            can_begin
-            and has_credit
-            and self.may_have(rival, item)
-            and any(wants(item) for wants in self._wants[rival])
-        )
-
-    def take(self, session: int) -> None:
-        """Count a message that goes to the session."""
-        if self._situation.slots is not None:
-            self._in_slots.add(session)
-        if self._in_flight is not None:
-            self._in_flight -= 1

@@ -325,7 +325,7 @@ class Contents:
         self.dispatch.ready.forget(entry)
         if self.dispatch.groups is not None:
             self.dispatch.groups.gone(entry)
-        if self.capacity.flow.stopped:
+        if self.capacity.stopped:
             self.capacity.freed()
         if self._listener is not None:
             self._listener.departed(self._name, entry, cause)

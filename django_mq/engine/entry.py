@@ -120,23 +120,9 @@ class Entry:
         self.state = new
         return True
 
-    def become_due(self) -> bool:
-        """Move from scheduled to ready."""
-        return self._ripen(SCHEDULED)
-
-    def unhold(self) -> bool:
-        """Move from held to ready."""
-        return self._ripen(HELD)
-
-    def _ripen(self, state: State) -> bool:
-        if not self.swap(state, READY):
-            return False
-        self.due_at = None
-        return True
-
     def claim(self, owner: "Consumer") -> bool:
         """Move from ready to claimed by ``owner``; the attempt counts from here."""
-        # Without ``swap``, as ``accept``, for speed: these two moves are made for every message.
+        # Without ``swap``, for speed.
         if self.state is not READY:
             return False
         self.state = CLAIMED
@@ -155,11 +141,7 @@ class Entry:
 
     def accept(self, owner: "Consumer") -> bool:
         """Move from claimed by ``owner`` to gone."""
-        if self.owner is not owner or self.state is not CLAIMED:
-            return False
-        self.state = GONE
-        self.owner = None
-        return True
+        return self._leave(owner, GONE)
 
     def release(self, owner: "Consumer", due_at: float | None = None, *, delivered: bool = True) -> bool:
         """As ``fail``, but uncounted. ``delivered``: whether the message may have reached the owner."""
@@ -188,15 +170,6 @@ class Entry:
     def reject(self, owner: "Consumer") -> bool:
         """Move from claimed by ``owner`` to dead."""
         return self._leave(owner, DEAD)
-
-    def redrive(self) -> bool:
-        """Move from dead to ready, without its attempts; the entry counts as redelivered."""
-        if not self.swap(DEAD, READY):
-            return False
-        self.attempts = 0
-        self.cause, self.died_at = "", None
-        self.redelivered = True
-        return True
 
     def discard(self) -> bool:
         """Move from any state to gone; False if it is gone already."""

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right, insort
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from django_mq.engine.last_value import is_outdone
 from django_mq.engine.message import header_text
@@ -213,10 +213,11 @@ class PriorityList(EntryList):
         self._filled = 0
         self._length = 0
 
-    def add(self, entry: "Entry") -> None:
+    def add(self, entry: "Entry") -> "Entry | None":
         self._lines[entry.level].add(entry)
         self._filled |= 1 << entry.level
         self._length += 1
+        return None
 
     def head(self) -> "Entry | None":
         levels = self._filled
@@ -310,84 +311,49 @@ class SortedList(OrderedList):
         return iter(self._by_arrival)
 
 
-class LastValueList(EntryList):
-    """A list in which an entry replaces the older one with the same header ``key`` (Qpid).
+class LastValueList(PriorityList):
+    """A priority list in which an entry replaces the older one with the same header ``key`` (Qpid).
 
-    The new value stands where ``inner`` puts it, not where the old one stood. A consumer that holds an older
+    The new value stands in its own place, not where the old one stood. A consumer that holds an older
     value keeps it, and it is discarded when it is returned. The value that arrived
     later is the later one; only a message that stands first because it was due (Artemis)
-    counts from the time at which it became ready.
-
-    Entries without the header are never replaced. ``inner`` keeps the order, and must replace no entry
-    itself; default: first in, first out.
+    counts from the time at which it became ready. Entries without the header are never replaced.
     """
 
-    __slots__ = ("_inner", "_key", "_latest")
+    __slots__ = ("_key", "_latest")
 
-    def __init__(self, key: str, inner: EntryList | None = None) -> None:
+    def __init__(self, key: str) -> None:
+        super().__init__()
         self._key = key
-        self._inner = FifoList() if inner is None else inner
         #: The latest entry of each key until it leaves the queue, with the arrival number that it counts as.
         #: It may be claimed or scheduled, and still replaces an older value that is returned.
         self._latest: dict[str, tuple[Entry, int]] = {}
 
     def add(self, entry: "Entry") -> "Entry | None":
-        value = header_text(entry.message, self._key)
+        value = self.value_of(entry.message)
         if value is None:
-            return self._inner.add(entry)
+            return super().add(entry)
         latest, age = self._latest.get(value, (entry, entry.arrival))
         if latest is not entry:
             if is_outdone(entry.arrival, [age]) and not _has_just_come_due(entry):
                 return entry
             age = max(age, entry.arrival)
-            self._inner.remove(latest)
+            self.remove(latest)
         self._latest[value] = entry, age
-        self._inner.add(entry)
+        super().add(entry)
         return None if latest is entry else latest
 
     def value_of(self, message: "Message") -> str | None:
         return header_text(message, self._key)
 
     def forget(self, entry: "Entry") -> None:
-        value = header_text(entry.message, self._key)
+        value = self.value_of(entry.message)
         if value is not None and self._latest.get(value, (None,))[0] is entry:
             del self._latest[value]
-        self._inner.forget(entry)
-
-    def head(self) -> "Entry | None":
-        return self._inner.head()
-
-    def next(self, entry: "Entry") -> "Entry | None":
-        return self._inner.next(entry)
-
-    def remove(self, entry: "Entry") -> bool:
-        return self._inner.remove(entry)
-
-    def __iter__(self) -> "Iterator[Entry]":
-        return iter(self._inner)
-
-    def __len__(self) -> int:
-        return len(self._inner)
-
-    def position(self, entry: "Entry") -> Any:
-        return self._inner.position(entry)
-
-    def heads(self) -> "Iterable[Entry]":
-        return self._inner.heads()
-
-    def least_significant(self) -> "Iterator[Entry]":
-        return self._inner.least_significant()
 
 
 def _has_just_come_due(entry: "Entry") -> bool:
     return entry.place != ORDINARY_PLACE and not entry.claim_number
-
-
-class ListFactory(Protocol):
-    """Makes an empty list for one queue."""
-
-    def __call__(self, *, key: str | None, levels: int) -> "EntryList":
-        """``key`` is the header in the queue's rules, or None; ``levels`` is the queue's number of levels."""
 
 
 def make_list(kind: str, *, key: str | None, levels: int) -> "EntryList":
@@ -402,38 +368,26 @@ def make_list(kind: str, *, key: str | None, levels: int) -> "EntryList":
     return factory(key=key, levels=levels)
 
 
-def register_list(kind: str, factory: ListFactory) -> None:
-    """Register an order of your own; raises ListKindTaken if the name is in use."""
+def register_list(kind: str, factory: "Callable[..., EntryList]") -> None:
+    """Register an order of your own; raises ListKindTaken if the name is in use.
+
+    ``factory`` makes an empty list. It is called with ``key``, the header in the queue's rules or None, and
+    ``levels``, the queue's number of levels.
+    """
     if kind in _factories:
         raise ListKindTaken(f"There is a list of the kind {kind!r} already; choose another name.")
     _factories[kind] = factory
 
 
-def _fifo(*, key: str | None, levels: int) -> FifoList:  # noqa: ARG001
-    return FifoList()
-
-
-def _priority(*, key: str | None, levels: int) -> PriorityList:  # noqa: ARG001
-    return PriorityList()
-
-
-def _sorted(*, key: str | None, levels: int) -> SortedList:  # noqa: ARG001
-    return SortedList(_needed(key, "sorted"))
-
-
-def _last_value(*, key: str | None, levels: int) -> LastValueList:
-    return LastValueList(_needed(key, "last_value"), PriorityList() if levels > 1 else FifoList())
-
-
-def _needed(key: str | None, kind: str) -> str:
+def _keyed(key: str | None, kind: str) -> str:
     if not key:
         raise ListKeyMissing(f"A list of the kind {kind!r} needs a key: the name of a header.")
     return key
 
 
-_factories: Final[dict[str, ListFactory]] = {
-    "fifo": _fifo,
-    "priority": _priority,
-    "sorted": _sorted,
-    "last_value": _last_value,
+_factories: "Final[dict[str, Callable[..., EntryList]]]" = {
+    "fifo": lambda **_: FifoList(),
+    "priority": lambda **_: PriorityList(),
+    "sorted": lambda key, **_: SortedList(_keyed(key, "sorted")),
+    "last_value": lambda key, **_: LastValueList(_keyed(key, "last_value")),
 }

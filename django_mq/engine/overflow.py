@@ -102,40 +102,17 @@ class Producer:
         self.name = name
         self._resumed = resumed
         #: The full queues it has to wait for.
-        self.waits_for: set[ProducerFlow] = set()
+        self.waits_for: set[Capacity] = set()
 
     @property
     def blocked(self) -> bool:
         return bool(self.waits_for)
 
-    def resume(self, flow: "ProducerFlow") -> None:
+    def resume(self, capacity: "Capacity") -> None:
         """Note that one queue has room again."""
-        self.waits_for.discard(flow)
+        self.waits_for.discard(capacity)
         if not self.waits_for and self._resumed is not None:
             tell(self._resumed, self)
-
-
-class ProducerFlow:
-    """The producers that wait for one queue (Qpid's producer flow control)."""
-
-    __slots__ = ("_waiting", "stopped")
-
-    def __init__(self) -> None:
-        self.stopped = False
-        self._waiting: dict[Producer, None] = {}
-
-    def stop(self, producer: Producer | None) -> None:
-        """Note that the queue is full, and block the producer that filled it."""
-        self.stopped = True
-        if producer is not None:
-            self._waiting[producer] = None
-            producer.waits_for.add(self)
-
-    def resume(self) -> None:
-        self.stopped = False
-        waiting, self._waiting = self._waiting, {}
-        for producer in waiting:
-            producer.resume(self)
 
 
 _least: Final = attrgetter("level", "place", "arrival")
@@ -147,19 +124,22 @@ class Capacity:
     __slots__ = (
         "_contents",
         "_evicting",
-        "flow",
+        "_waiting",
         "limits",
         "policy",
         "ready_only",
         "reserved",
         "reserved_bytes",
         "resume_at",
+        "stopped",
     )
 
     def __init__(self, contents: "Contents") -> None:
         self._contents = contents
         self._evicting = False
-        self.flow = ProducerFlow()
+        #: Whether producers wait until the queue holds less (Qpid's producer flow control), and which.
+        self.stopped = False
+        self._waiting: dict[Producer, None] = {}
         #: Messages admitted in open units of work, and not here yet.
         self.reserved = self.reserved_bytes = 0
 
@@ -171,8 +151,8 @@ class Capacity:
         self.ready_only = ready_only
         if not ready_only:
             self.look_again(None)
-        if policy is not Overflow.FLOW and self.flow.stopped:
-            self.flow.resume()
+        if policy is not Overflow.FLOW and self.stopped:
+            self.resume()
 
     def admit(self, queue: str, sizes: "Sequence[int]") -> list[bool]:
         """Return for each of several new messages whether the queue takes it; the others are to be dropped.
@@ -221,15 +201,28 @@ class Capacity:
                 self._evict(newcomer)
         elif self.policy is Overflow.FLOW:
             if self.limits.exceeded_by(*self._counted()):
-                self.flow.stop(producer)
+                self.stop(producer)
             else:
                 self.freed()
+
+    def stop(self, producer: Producer | None) -> None:
+        """Note that the queue is full, and block the producer that filled it."""
+        self.stopped = True
+        if producer is not None:
+            self._waiting[producer] = None
+            producer.waits_for.add(self)
 
     def freed(self) -> None:
         """Let the producers go on if enough messages have left the queue."""
         statistics = self._contents.statistics
-        if self.flow.stopped and not self.resume_at.exceeded_by(statistics.depth, statistics.depth_bytes):
-            self.flow.resume()
+        if self.stopped and not self.resume_at.exceeded_by(statistics.depth, statistics.depth_bytes):
+            self.resume()
+
+    def resume(self) -> None:
+        self.stopped = False
+        waiting, self._waiting = self._waiting, {}
+        for producer in waiting:
+            producer.resume(self)
 
     def _drive_out(self, newcomer: "Entry | None") -> None:
         """Remove the oldest of the entries that are first in their levels, if the ring is too full."""

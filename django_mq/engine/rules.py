@@ -5,7 +5,7 @@ sessions share through a table. There, a message that a worker of another proces
 from it, its death is noticed later, and statements change rows, not one thread.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
 from django_mq.engine.admission import Exclusivity
@@ -172,18 +172,4 @@ class QueuePolicy:
 #: A queue in the memory of one process.
 IN_PROCESS: Final = QueuePolicy()
 #: A queue that worker sessions share through a table, or a queue in memory that behaves like one.
-SHARED_TABLE: Final = QueuePolicy(
-    ids_once=True,
-    expires_scheduled=True,
-    delivers_expired=True,
-    trims_for_arrivals=True,
-    moves_into_rings=True,
-    keeps_end=True,
-    redrives_for_ever=True,
-    reprioritises_scheduled=True,
-    refuses_while_full=True,
-    replaces_for_good=True,
-    holds_on_rollback=True,
-    owns_until_it_leaves=True,
-    remembers_at_least=True,
-)
+SHARED_TABLE: Final = QueuePolicy(**{item.name: True for item in fields(QueuePolicy)})

@@ -2,7 +2,7 @@
 
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from django_mq.errors import IllegalMove, PublishError, QueueDeleted
 
@@ -24,16 +24,6 @@ class Phase(Enum):
     ROLLED_BACK = "rolled back"
 
 
-class _Settled(NamedTuple):
-    """One delivery that ends with the unit of work, and how."""
-
-    queue: "Queue"
-    entry: "Entry"
-    consumer: "Consumer"
-    claim_number: int
-    settle: "Callable[[], object]"
-
-
 class UnitOfWork:
     """One unit of work, for one thread.
 
@@ -51,7 +41,8 @@ class UnitOfWork:
         self._holds_on_rollback = holds_on_rollback
         self.phase = Phase.OPEN
         self._publications: list[tuple[Queue, Message]] = []
-        self._settlements: list[_Settled] = []
+        #: The queue, entry, consumer and claim number of each delivery that ends here, and how to settle it.
+        self._settlements: list[tuple[Queue, Entry, Consumer, int, Callable[[], object]]] = []
         self._spoiled_by: PublishError | None = None
 
     def publish(self, queue: "Queue", message: "Message") -> bool:
@@ -91,7 +82,7 @@ class UnitOfWork:
         with self._lock:
             if entry in consumer.settling or not queue.begin_settle(entry, consumer):
                 return False
-            self._settlements.append(_Settled(queue, entry, consumer, entry.claim_number, settle))
+            self._settlements.append((queue, entry, consumer, entry.claim_number, settle))
             consumer.settling.add(entry)
             return True
 
@@ -110,9 +101,9 @@ class UnitOfWork:
                 self.rollback(now)
                 raise self._spoiled_by
             self.phase = Phase.COMMITTED
-            for item in self._settlements:
-                item.consumer.settling.discard(item.entry)
-                item.settle()
+            for _, entry, consumer, _, settle in self._settlements:
+                consumer.settling.discard(entry)
+                settle()
             for queue, message in self._publications:
                 queue.publish_reserved(message, now)
 
@@ -123,10 +114,10 @@ class UnitOfWork:
             self.phase = Phase.ROLLED_BACK
             for queue, message in self._publications:
                 queue.unreserve(message)
-            for item in self._settlements:
-                item.consumer.settling.discard(item.entry)
+            for queue, entry, consumer, claim_number, _ in self._settlements:
+                consumer.settling.discard(entry)
                 if not self._holds_on_rollback:
-                    item.queue.fail(item.entry, item.consumer, item.claim_number, now=now)
+                    queue.fail(entry, consumer, claim_number, now=now)
 
     def _check_open(self) -> None:
         if self.phase is not Phase.OPEN:

@@ -73,21 +73,10 @@ def test_a_failure_keeps_the_attempt(claimed: Entry) -> None:
     assert (claimed.state, claimed.attempts, claimed.redelivered) == (State.READY, 1, True)
 
 
-def test_a_failure_with_a_time_is_scheduled_and_becomes_due(claimed: Entry) -> None:
+def test_a_failure_with_a_time_is_scheduled(claimed: Entry) -> None:
     claimed.fail(ALICE, due_at=5.0)
+
     assert (claimed.state, claimed.due_at) == (State.SCHEDULED, 5.0)
-
-    assert claimed.become_due()
-
-    assert (claimed.state, claimed.due_at) == (State.READY, None)
-
-
-def test_a_redriven_entry_starts_again(claimed: Entry) -> None:
-    claimed.reject(ALICE)
-
-    assert claimed.redrive()
-
-    assert (claimed.state, claimed.attempts) == (State.READY, 0)
 
 
 def test_the_claim_number_grows_even_where_attempts_are_taken_back(claimed: Entry) -> None:
@@ -102,8 +91,7 @@ def test_the_order_outlives_every_change() -> None:
 
     for _ in range(2):
         each.claim(ALICE)
-        each.fail(ALICE, due_at=1.0)
-        each.become_due()
+        each.fail(ALICE)
 
     assert each.order == (-3, -7, 11)
 

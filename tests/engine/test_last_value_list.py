@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from django_mq.engine.consumer import Consumer
 from django_mq.engine.entry import Entry
-from django_mq.engine.lists import FifoList, LastValueList, PriorityList, SortedList
+from django_mq.engine.lists import LastValueList
 from tests.engine.builders import message, names
 
 
@@ -150,8 +150,8 @@ def test_a_key_that_is_no_scalar_is_no_key(entries: LastValueList) -> None:
     assert entries.add(keyed(2, ["x"])) is None
 
 
-def test_the_inner_list_gives_the_order() -> None:
-    entries = LastValueList("k", PriorityList())
+def test_values_stand_by_level_then_by_arrival() -> None:
+    entries = LastValueList("k")
     for each in (keyed(1, "x", level=1), keyed(2, "y", level=9), keyed(3, "z", level=1)):
         entries.add(each)
     low_first = names(entries.least_significant())
@@ -161,39 +161,6 @@ def test_the_inner_list_gives_the_order() -> None:
     assert names(entries) == ["m2", "m4", "m3"]
     assert names(entries.heads()) == ["m2", "m3"]
     assert low_first == ["m1", "m3", "m2"]
-
-
-def test_next_and_position_are_those_of_the_inner_list() -> None:
-    entries = LastValueList("k", SortedList("k"))
-    last, first = keyed(1, "b"), keyed(2, "a")
-    entries.add(last)
-    entries.add(first)
-
-    assert entries.position(first) < entries.position(last)
-    assert (entries.head(), entries.next(first)) == (first, last)
-
-
-class Remembering(FifoList):
-    """A list that wants to know what is gone."""
-
-    __slots__ = ("gone",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gone: list[Entry] = []
-
-    def forget(self, entry: Entry) -> None:
-        self.gone.append(entry)
-
-
-def test_the_inner_list_hears_what_is_gone() -> None:
-    inner = Remembering()
-    with_key, without = keyed(1), keyed(2, None)
-
-    for each in (with_key, without):
-        LastValueList("k", inner).forget(each)
-
-    assert inner.gone == [with_key, without]
 
 
 KEYS = st.sampled_from(["x", "y", None])

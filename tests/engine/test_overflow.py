@@ -200,7 +200,7 @@ def test_a_producer_waits_for_every_queue_it_has_filled() -> None:
     one.publish(message("1"), 0.0, producer=producer)
     producer.waits_for.clear()  # as if another thread had published there at the same time
     other.publish(message("2"), 0.0, producer=producer)
-    one._capacity.flow.stop(producer)
+    one._capacity.stop(producer)
 
     one.purge()
     assert (producer.blocked, resumed) == (True, [])

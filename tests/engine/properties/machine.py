@@ -273,6 +273,7 @@ class QueueMachine(RuleBasedStateMachine):
         while pulling := [seat for seat in self.model.seats if seat.must_pull or seat.reserved]:
             while self.pull(pulling[0]) is not None:
                 self.after()
+            self.find_expired()  # the pull in vain may have found some
         if self.kind.hold:
             return
         for seat in self.model.seats:
