@@ -1,4 +1,4 @@
-"""Servers that accept and never answer: whoever asks is told in time, and all is well once they answer again."""
+"""Servers that accept and never answer: pages and probes answer in time, and are well once the servers answer."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from tests.services.postgresql import PostgreSQL
     from tests.services.redis import Redis
 
-#: So short that nobody waits for it here, where the database does not answer at all.
+#: So short that a test need not wait for it, where the database does not answer at all.
 IMPATIENCE_SECONDS = 0.2
 
 
 @pytest.fixture
 def site(postgresql_server: PostgreSQL, settings: Settings, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """An alias whose server may be frozen; it goes on before anybody asks it to close."""
+    """An alias with a server that may be frozen; it goes on before its connections are closed."""
     with a_site_on(postgresql_server.url, settings, django_db_blocker) as alias:
         yield alias
         postgresql_server.thaw()
@@ -45,7 +45,7 @@ def site(postgresql_server: PostgreSQL, settings: Settings, django_db_blocker: D
 
 @pytest.fixture(autouse=True)
 def nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that stands still for long is no reason to ask a second time."""
+    """A machine that was suspended for long is no reason to ask a second time."""
     monkeypatch.setattr(question, "LOST_SECONDS", float("inf"))
 
 
@@ -79,7 +79,7 @@ def test_a_frozen_database_is_reported_in_time_and_well_when_it_goes_on(
 
 
 def is_up(collector: QueueCollector) -> bool:
-    """Return what a scrape says; whoever is down says nothing else."""
+    """Return the figures of a scrape: only ``django_mq_up`` if the database is down."""
     first, *others = collector.collect()
     up = first.samples[0].value == 1
     assert first.name == "django_mq_up"

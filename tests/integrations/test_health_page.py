@@ -1,4 +1,4 @@
-"""The page for load balancers: 200 or 503, whatever is wrong, and a crowd is one question."""
+"""The page for load balancers: it answers 200 or 503, and many requests are one question to the database."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_it_demands_what_the_command_does() -> None:
 
 @pytest.fixture
 def unreachable(free_port: int, settings: Settings, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """An alias at whose address nobody listens."""
+    """An alias with an address at which no server listens."""
     entry = from_url(f"postgresql://shop:pass-word@127.0.0.1:{free_port}/db")
     with an_alias_of(entry, settings, django_db_blocker) as alias:
         yield alias

@@ -16,7 +16,7 @@ FETCH_SECONDS = 240.0
 
 
 class NotFetchedError(Exception):
-    """The source distribution could not be had; the text is what pip said last."""
+    """The source distribution could not be downloaded; the text is pip's last line."""
 
 
 def fetch_tests(package: str, directory: Path) -> Path:

@@ -31,7 +31,7 @@ def scheme() -> None:
 
 @pytest.fixture(autouse=True)
 def idle_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program itself writes its verdicts: nobody else is in the middle of it when it closes and looks."""
+    """The program itself writes its settlements: the heartbeat does not when the program closes and looks."""
     monkeypatch.setattr(heartbeat, "STALE_SECONDS", PATIENCE_SECONDS)
 
 
@@ -58,7 +58,7 @@ def app(url: str) -> Iterator[Celery]:
 
 
 def _note() -> None:
-    """Nobody runs it."""
+    """Do nothing: no worker runs it."""
 
 
 @pytest.fixture

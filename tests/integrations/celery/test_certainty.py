@@ -1,4 +1,4 @@
-"""A Celery worker that was stopped for longer than the deadline begins nothing that may be others' by now."""
+"""A Celery worker that was suspended for longer than the deadline begins no message that others may have."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def session(url: str, committed_database: str, connection: Connection) -> Iterat
 
 
 def run_in_a_thread(request: Request) -> bool:
-    """Give a pool of threads a task twice, as each reconnect does; whether it ran."""
+    """Give a task to a pool of threads that was prepared twice, as by a reconnect; return whether it ran."""
     pool, ran = Threads(limit=1), []
     for _ in range(2):
         begin_if_certain(pool)

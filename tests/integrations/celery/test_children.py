@@ -1,4 +1,4 @@
-"""What a prefork pool keeps when it is told to forget; stand-ins for Celery's pool, whose races are too short."""
+"""What a prefork pool keeps when it is told to forget. The pool is a replacement: Celery's races are too short."""
 
 from __future__ import annotations
 

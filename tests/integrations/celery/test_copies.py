@@ -30,7 +30,7 @@ def by_form(message: Message, alias: str) -> None:
     shown = copied(message)
     assert shown is not None
     typed = {**shown, "headers": json.dumps(shown["headers"])}
-    for _ in range(2):  # whoever goes back and publishes again publishes another
+    for _ in range(2):  # to go back in the browser and publish again publishes another message
         form = PublishForm(typed)
         assert form.is_valid(), form.errors
         publish_many([form.outgoing()], using=alias)

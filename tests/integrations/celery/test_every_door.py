@@ -1,4 +1,4 @@
-"""What no database can store is refused at every door, in the same way on all of them, and nothing is written.
+"""Values that no database can store are refused by every way to publish, and nothing is written.
 
 PostgreSQL alone refuses a null character in a text; none takes half of a surrogate pair. What a database
 refuses is refused late, inside the caller's transaction, and broken is what was written before.
@@ -118,7 +118,7 @@ class Doors:
         Producer(self.connection).publish(given.pop("body", {}), retry=False, **{"routing_key": "orders"} | given)
 
     def binary(self, **given: Any) -> OutgoingMessage:
-        """Return a letter whose body is bytes."""
+        """Return an outgoing message with a body of bytes."""
         return OutgoingMessage(queue="orders", content_type="application/octet-stream", **given)
 
     def declare_fresh(self, **options: Any) -> None:
@@ -143,7 +143,7 @@ class Doors:
 
 @pytest.fixture
 def doors(committed_database: str, connection: Connection, app: Celery) -> Doors:
-    """Every door of a database with a queue for each kind of publisher."""
+    """All ways to publish into a database, with a queue for each kind of publisher."""
     for queue in ("orders", "celery"):
         declare(shared_store(committed_database), queue)
     return Doors(committed_database, connection, app)

@@ -283,7 +283,7 @@ def test_several_queues_share_by_priority(connection: Connection, channel: Chann
 def test_a_row_that_another_program_has_locked_holds_up_nobody(
     connection: Connection, channel: Channel, rows: Rows, committed_database: str
 ) -> None:
-    """kombu#524 #110, celery#2177: whoever wanted the row that another one held waited, or dead-locked."""
+    """kombu#524 #110, celery#2177: a worker waited for the row that another worker held, or dead-locked."""
     if connections[committed_database].vendor == "sqlite":
         pytest.skip("SQLite locks no rows")
     publish(channel, 1, 2)

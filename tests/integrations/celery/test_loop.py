@@ -1,4 +1,4 @@
-"""On a worker's event loop a task goes to the pool first; everything else comes after."""
+"""On a worker's event loop a task goes to the pool before anything else is done."""
 
 from __future__ import annotations
 

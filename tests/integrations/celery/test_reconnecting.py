@@ -12,7 +12,7 @@ THINGS = Queue("things")
 
 
 def try_to_consume(url: str) -> bool:
-    """Connect and consume as a Celery worker does; whether the database took it."""
+    """Connect and consume as a Celery worker does; return whether the database accepted it."""
     try:
         with Connection(url) as connection, Consumer(connection, [THINGS], on_message=lambda _: None):
             connection.drain_events(timeout=0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Events:
-    """Stands where a worker has its dispatcher of events."""
+    """Replace a worker's event dispatcher."""
 
     enabled = True
 

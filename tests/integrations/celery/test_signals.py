@@ -1,4 +1,4 @@
-"""A cold shutdown runs inside a signal's handler, in the middle of whatever the worker was doing."""
+"""A cold shutdown runs inside a signal's handler, at any moment of the worker's work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alerting rules, played by Prometheus' own tool: each tells when it should, and not before."""
+"""The alerting rules, run by Prometheus' own tool: each alerts when it should, and not before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAYED = Path(__file__).with_name("alerts.test.yml")
 
 @pytest.fixture
 def promtool() -> Callable[..., str]:
-    """Run the tool; what it complains of fails the test."""
+    """Run the tool; its complaints fail the test."""
     program = shutil.which("promtool")
     if program is None:
         skip_or_fail(UnavailableError("Prometheus: no promtool on PATH"))

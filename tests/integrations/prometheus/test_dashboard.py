@@ -28,7 +28,7 @@ GROUPED = re.compile(r"\b(?:on|by|ignoring|without)\s*\(([a-z_, ]*)\)")
 
 
 def a_site_at_work(queue: str) -> None:
-    """A queue with a worker, of which each figure can be told."""
+    """A queue with a worker, so that each figure has a value."""
     store = shared_store("default")
     declare(store, queue)
     worker = SessionInfo(name="w", kind="native", host="h", pid=1, version="1", queues=(queue,))

@@ -246,7 +246,7 @@ def test_registering_asks_nothing(database: str, django_assert_max_num_queries: 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page that waits: a machine that stands still is no database that does not answer."""
+    """A page that waits long: a suspended machine must not look like a database that does not answer."""
     monkeypatch.setattr(view, "QueueCollector", partial(QueueCollector, patience_seconds=PATIENCE_SECONDS))
     view._registry.cache_clear()
 
@@ -285,7 +285,7 @@ def test_tables_that_are_not_there_are_down_and_no_error() -> None:
 
 @contextmanager
 def renamed(table: str) -> Iterator[None]:
-    """A table that is elsewhere for a while."""
+    """A table that has another name for a while."""
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
         try:

@@ -1,4 +1,4 @@
-"""A site that names our backend: ``check`` is content, ``mq_worker`` runs a task, others read its value."""
+"""A site with our backend: ``check`` finds nothing, ``mq_worker`` runs a task, another process reads its value."""
 
 from __future__ import annotations
 

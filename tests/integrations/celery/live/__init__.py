@@ -1,1 +1,1 @@
-"""Real workers: what becomes of tasks when a worker stops, dies, or is steered from outside."""
+"""Real workers: tasks whose worker stops, dies, or is controlled from outside."""

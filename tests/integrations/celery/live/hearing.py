@@ -1,4 +1,4 @@
-"""Events that come while somebody listens."""
+"""Events, received while a connection listens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def publish_until(
 ) -> None:
     """Publish, and drain the connection's events for a moment, again and again until what is wanted was heard.
 
-    Nobody keeps events for a queue that is not bound: the connection has to be, before this is called.
+    An event is lost if its queue is not bound: bind the connection's queue before you call this.
     """
 
     def came() -> bool:

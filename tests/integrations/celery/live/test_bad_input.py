@@ -1,4 +1,4 @@
-"""What users and other programs get wrong: each wrong thing has its test, and a worker lives on."""
+"""Mistakes of users and of other programs, each with its test: no worker ends."""
 
 from __future__ import annotations
 

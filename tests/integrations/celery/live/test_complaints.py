@@ -1,4 +1,4 @@
-"""What users of other brokers suffer from, each by the name it is complained of under.
+"""What users of other brokers complain of, each with the issues that report it.
 
 ``ELSEWHERE`` names the tests that were written for such a complaint in another file.
 """
@@ -127,7 +127,7 @@ def test_the_page_of_complaints_names_these_tests_and_no_other() -> None:
 
 @pytest.fixture
 def hasty(site: Site) -> Iterator[Worker]:
-    """A worker whose project still carries the visibility timeout of its last broker, a second long."""
+    """A worker of a project that still has the visibility timeout of its last broker, one second."""
     with site.worker(JOURNEY_VISIBILITY="1") as worker:
         yield worker
 

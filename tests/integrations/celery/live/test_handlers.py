@@ -34,13 +34,13 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACED = {"traceparent": f"00-{TRACE}-{SPAN}-01", "sentry-trace": f"{TRACE}-{SPAN}-1"}
 #: Django has the interface from 6.0 on, and this package before.
 TASKS = "django.tasks" if django.VERSION >= (6, 0) else "django_tasks"
-#: Handlers that choose what becomes of their message: nobody need be told of a failure.
+#: Handlers that choose the outcome of their message: no failure is reported.
 CHOSEN = ("well", "release", "reject", "retry")
 
 
 @pytest.fixture
 def shop(sites: Sites, redis_url: str) -> Iterator[Site]:
-    """A site whose handlers' failures are repeated at once, twice in all."""
+    """A site on which a handler that fails is called again at once, twice in all."""
     with sites("postgresql", SESSION_SECONDS=3, MAINTENANCE_SECONDS=0.5, REDIS_URL=redis_url) as site:
         for queue in ("orders", "slow", "mails"):
             site.declare(queue, max_attempts=2, backoff_seconds=0, backoff_jitter=0)

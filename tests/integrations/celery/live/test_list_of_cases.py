@@ -1,4 +1,4 @@
-"""What a live worker must do, and the test that each of these has."""
+"""What a live worker must do, each with its test."""
 
 from __future__ import annotations
 

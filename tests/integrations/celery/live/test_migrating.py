@@ -39,7 +39,7 @@ def test_a_shop_moves_while_its_old_broker_drains(sites: Sites, redis_server: Re
         for number in range(ORDERS):
             old.send_task("shop.place_order", [f"old-{number}"], queue="default", countdown=2 * (number % 2))
 
-        # Workers of both brokers run the same code; whatever is published from now on goes to the new one.
+        # Workers of both brokers run the same code. What is published from now on goes to the new broker.
         with (
             worker(site, redis_server.url, "draining") as draining,
             worker(site, "django-mq://", "new") as new,

@@ -1,4 +1,4 @@
-"""Steering live workers from outside."""
+"""Remote control of live workers."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ import sys
 import kombu.serialization
 from kombu.transport import TRANSPORT_ALIASES
 assert "django-mq" in TRANSPORT_ALIASES
-assert "django.conf" not in sys.modules, "whoever uses Kombu would import Django"
-assert "celery" not in sys.modules, "whoever uses Kombu would import Celery"
+assert "django.conf" not in sys.modules, "each program with Kombu would import Django"
+assert "celery" not in sys.modules, "each program with Kombu would import Celery"
 """
 
 

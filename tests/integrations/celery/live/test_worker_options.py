@@ -1,4 +1,4 @@
-"""Options of ``celery worker`` that change who claims, when, and what is given back."""
+"""Options of ``celery worker`` that change what is claimed, when, and what is given back."""
 
 from __future__ import annotations
 

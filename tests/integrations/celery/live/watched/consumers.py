@@ -28,7 +28,7 @@ def book(message: Any) -> None:
 
 @consumer("slow", time_limit_seconds=1)
 def never_end(message: Any) -> None:
-    """Wait at a gate that stays closed."""
+    """Wait for an event that never comes."""
     diary.write(name="slow", attempt=message.attempt)
     diary.wait_at("never opened")
 

@@ -8,7 +8,7 @@ from tests.journeys.project import diary
 
 @task(queue_name="mails")
 def mail(to: str) -> str:
-    """Note that it ran; there is one address nobody has."""
+    """Note that it ran, or fail for one address."""
     diary.write(name=f"mail {to}")
     if to == "nobody":
         raise ValueError("no such address")
