@@ -198,7 +198,7 @@ def test_many_of_a_kind_hide_no_other(site: str, browse: Client, make: Make) -> 
 
     response = browse.get(f"{list_of('queue')}overview/")
 
-    assert [one.kind for one in response.context["alerts"]] == ["unserved"] * 11 + ["paused"]
+    assert [one["kind"] for one in response.context["alerts"]] == ["unserved"] * 11 + ["paused"]
     assert "3 more: see the table." in response.content.decode()
 
 

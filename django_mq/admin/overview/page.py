@@ -16,7 +16,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_mq.admin import columns
-from django_mq.admin.overview.alerts import as_object, shown, told
+from django_mq.admin.overview.alerts import as_object, for_page, shown
 from django_mq.admin.overview.charts import Chart, Line, draw
 from django_mq.admin.table import alias
 from django_mq.diagnosis.state.alerts import LATE_SECONDS, alerts
@@ -129,7 +129,7 @@ def _figures(admin: TableAdmin, request: HttpRequest) -> dict[str, Any]:
         # To render thousands of rows takes a second.
         "shown_rows": table[:MOST_ROWS] + [row for row in table[MOST_ROWS:] if row.state.name == queue],
         "all_alerts": found,
-        "alerts": [told(alert, admin, request) for alert in shown(found)],
+        "alerts": [for_page(alert, admin, request) for alert in shown(found)],
         "more_alerts": len(found) - len(shown(found)),
         "alive": sum(not worker.stale for worker in workers),
         "stale": sum(worker.stale for worker in workers),
