@@ -1,4 +1,4 @@
-"""The public door: what an application imports.
+"""The public API: what an application imports.
 
 from django_mq.api import publish, publish_many, consumer, browse
 """

@@ -35,7 +35,7 @@ from django_mq.stores.records import (
 )
 from django_mq.stores.registry import private_store, shared_store
 from tests.agreement.history import KEY, SLOTS, STEP_SECONDS
-from tests.scenarios.stored.ground import empty
+from tests.scenarios.stored.environment import empty
 from tests.stores.builders import declare
 from tests.stores.conftest import edit_in_memory
 

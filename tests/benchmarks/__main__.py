@@ -38,7 +38,7 @@ def main() -> None:
     with project(options.store):
         django.setup()
         from tests.benchmarks.store.catalogue import chosen
-        from tests.benchmarks.store.ground import has_schemas
+        from tests.benchmarks.store.environment import has_schemas
 
         measurings = chosen(options.measures)
         facts = machine()
@@ -106,12 +106,12 @@ def project(store: str) -> Iterator[None]:
 def run(measurings: list[Measuring], options: argparse.Namespace) -> Iterator[Judged]:
     """Measure, each in empty tables."""
     from django_mq import conf
-    from tests.benchmarks.store.ground import Ground, tables_for
+    from tests.benchmarks.store.environment import Environment, tables_for
 
     for item in measurings:
         with tables_for(ALIAS) as (own, raw):
             redis = conf.load().REDIS_URL
-            yield from item.run(Ground(own, ALIAS, options.quick, options.repeats, redis, raw, say))
+            yield from item.run(Environment(own, ALIAS, options.quick, options.repeats, redis, raw, say))
 
 
 def machine() -> dict[str, Any]:

@@ -100,7 +100,7 @@ class Figure:
         return [f"`{self.name}`", figure, limit, ratio, str(self.target or ""), met, processor]
 
 
-class Ground:
+class Environment:
     """The database, the session and the data that the measures share, each made when it is first needed."""
 
     def __init__(self, url: str, folder: Path, sizes: Sizes) -> None:
@@ -202,11 +202,11 @@ def processor_seconds() -> float:
 # Reading
 
 
-def read(ground: Ground) -> list[Figure]:
+def read(environment: Environment) -> list[Figure]:
     """Read history into Spark, beside fetching the same columns with the driver, by one process and by two."""
     from django_mq.pipeline.source import read as read_frame
 
-    _, spark, rows = ground.history, ground.spark, ground.sizes.read
+    _, spark, rows = environment.history, environment.spark, environment.sizes.read
 
     def ours() -> None:
         frame = read_frame(spark, last_id=rows)
@@ -218,11 +218,11 @@ def read(ground: Ground) -> list[Figure]:
     halves = (1, rows // 2 + 1), (rows // 2, rows)
     ours()
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        list(pool.map(raw_read, [ground.url] * 2, [1, 1], [1, 1]))
-        for _ in range(ground.sizes.rounds):
-            rates.run("one", lambda: pool.submit(raw_read, ground.url, 1, rows).result())
+        list(pool.map(raw_read, [environment.url] * 2, [1, 1], [1, 1]))
+        for _ in range(environment.sizes.rounds):
+            rates.run("one", lambda: pool.submit(raw_read, environment.url, 1, rows).result())
             rates.run("ours", ours)
-            rates.run("two", lambda: list(pool.map(raw_read, [ground.url] * 2, *halves)))
+            rates.run("two", lambda: list(pool.map(raw_read, [environment.url] * 2, *halves)))
     return [
         rates.figure("read", "rows/s", "one", 0.6),
         rates.figure("read, limit: two processes", "rows/s", "two"),
@@ -242,29 +242,29 @@ def raw_read(url: str, first: int, last: int) -> int:
 # Publishing
 
 
-def publish(ground: Ground) -> list[Figure]:
+def publish(environment: Environment) -> list[Figure]:
     """Publish a directory of Parquet files, beside one COPY of the same rows into a copy of the table."""
     from django_mq.models import BulkJob, Message, Queue
     from django_mq.pipeline.publishing import publish_frame
 
-    amount, spark = ground.sizes.publish, ground.spark
+    amount, spark = environment.sizes.publish, environment.spark
     Queue.objects.get_or_create(name="bench")
-    path = str(ground.folder / "letters")
+    path = str(environment.folder / "letters")
     body = "to_json(struct(id number, concat('customer ', id % 1000) name, repeat('x', 40) text)) body"
     spark.range(amount, numPartitions=4).selectExpr("'bench' queue", body).write.parquet(path)
     frame = spark.read.parquet(path)
     blocks = raw_blocks(frame)
     rates, warming = Rates(amount), Rates(amount)
-    for number in range(-1, ground.sizes.rounds):
+    for number in range(-1, environment.sizes.rounds):
         few = number < 0  # the first time, everything is cold
         note("publishing" if not few else "warming up")
         given = frame.limit(amount // 20) if few else frame
         into = warming if few else rates
-        into.run("raw", partial(raw_copy, ground.url, blocks[:1] if few else blocks))
+        into.run("raw", partial(raw_copy, environment.url, blocks[:1] if few else blocks))
         into.run("ours", partial(publish_frame, given, f"benchmark {number}", "default"))
         assert few or Message.objects.count() == amount
         BulkJob.objects.all().delete()
-        with psycopg.connect(ground.url, autocommit=True) as connection:
+        with psycopg.connect(environment.url, autocommit=True) as connection:
             connection.execute("TRUNCATE django_mq_message; DROP TABLE raw_message; CHECKPOINT")
     return [rates.figure("publish", "messages/s", "raw", 0.6)]
 
@@ -303,17 +303,17 @@ def raw_copy(url: str, blocks: list[bytes]) -> None:
 # Insights
 
 
-def insights(ground: Ground) -> list[Figure]:
+def insights(environment: Environment) -> list[Figure]:
     """Compute the figures of a week, and watch the memory of this process and all below it."""
     from django_mq.pipeline.insights.job import compute
 
-    (first, last), spark = ground.history, ground.spark
+    (first, last), spark = environment.history, environment.spark
     note("computing insights")
-    rates = Rates(ground.sizes.history)
+    rates = Rates(environment.sizes.history)
     with watched_memory() as most:
         rates.run("ours", lambda: compute(spark, "default", first, last))
     figure = Figure(
-        "insights", "s", ground.sizes.history / rates.found["ours"][0], target=120, runs=rates.processor
+        "insights", "s", environment.sizes.history / rates.found["ours"][0], target=120, runs=rates.processor
     )
     return [figure, Figure("insights_memory", "GiB", max(most), target=6)]
 
@@ -350,15 +350,15 @@ def resident() -> int:
 # What-if
 
 
-def what_if(ground: Ground) -> list[Figure]:
+def what_if(environment: Environment) -> list[Figure]:
     """Simulate four scenarios on Spark, beside one after the other in this process."""
     from django_mq.pipeline.whatif.job import spreads
     from django_mq.pipeline.whatif.job import what_if as run
     from django_mq.pipeline.whatif.scenario import Scenario
     from django_mq.pipeline.whatif.simulation import Arrival, simulate
 
-    spark, size = ground.spark, ground.sizes.trace
-    path = str(ground.folder / "trace")
+    spark, size = environment.spark, environment.sizes.trace
+    path = str(environment.folder / "trace")
     at = "timestamp_micros(1700000000000000 + id * 100000)"
     spark.range(size, numPartitions=1).selectExpr(
         "id",
@@ -378,14 +378,14 @@ def what_if(ground: Ground) -> list[Figure]:
 
     rates = Rates(4 * size)
     run(spark.read.parquet(path).limit(100), scenarios)
-    for _ in range(ground.sizes.rounds):
+    for _ in range(environment.sizes.rounds):
         note("simulating")
         rates.run("one process", alone)
         rates.run("ours", lambda: run(spark.read.parquet(path), scenarios))
     return [rates.figure("what_if", "messages/s", "one process", 1.6)]
 
 
-MEASURES: dict[str, Callable[[Ground], list[Figure]]] = {
+MEASURES: dict[str, Callable[[Environment], list[Figure]]] = {
     "publish": publish,
     "what_if": what_if,
     "read": read,
@@ -408,8 +408,8 @@ def main() -> None:
     services = Services()
     try:
         with new_database(services.url("postgresql"), DATABASE) as url, tempfile.TemporaryDirectory() as folder:
-            ground = Ground(url, Path(folder), QUICK if options.quick else Sizes())
-            failed = measured(ground, options.measures or [*MEASURES], figures, options.json)
+            environment = Environment(url, Path(folder), QUICK if options.quick else Sizes())
+            failed = measured(environment, options.measures or [*MEASURES], figures, options.json)
     finally:
         services.close()
     lines = ["| measure | figure | limit | ratio | target | | processor |", "|---|---|---|---|---|---|---|"]
@@ -419,22 +419,22 @@ def main() -> None:
         sys.exit(f"Failed: {', '.join(failed)}; why is said above.")
 
 
-def measured(ground: Ground, names: list[str], figures: list[Figure], file: str | None) -> list[str]:
+def measured(environment: Environment, names: list[str], figures: list[Figure], file: str | None) -> list[str]:
     """Set Django up on the database, measure, and return the names of the measures that failed."""
-    set_up(ground.url)
+    set_up(environment.url)
     from django.db import connections
 
     failed = []
     try:
         for name in names:
             try:
-                figures += MEASURES[name](ground)
+                figures += MEASURES[name](environment)
             except Exception:  # noqa: BLE001 - the measures that follow do not depend on it
                 traceback.print_exc()
                 failed.append(name)
             keep(figures, file)
     finally:
-        ground.close()
+        environment.close()
         connections.close_all()
     return failed
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from tests.benchmarks.peers import new_database
-from tests.benchmarks.spark import DATABASE, Ground, Rates, Sizes, filled, note, set_up
+from tests.benchmarks.spark import DATABASE, Environment, Rates, Sizes, filled, note, set_up
 from tests.services.environment import Services
 
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ def by_job(frame: Any, first: date, last: date) -> int:
     return sum(row[name] for row in rows if row["level"] == -1 for name in ended)
 
 
-def one_size(ground: Ground, rows: int) -> Rates:
+def one_size(environment: Environment, rows: int) -> Rates:
     """Measure everything once at this size; what each counted has to be the same."""
     from django_mq.pipeline.insights.job import NEEDED, finished
 
-    first, last = filled(ground.url, rows)
-    history = finished(ground.spark, "default", first, NEEDED)
-    path, rates, counted = str(ground.folder / str(rows)), Rates(rows), dict[str, int]()
+    first, last = filled(environment.url, rows)
+    history = finished(environment.spark, "default", first, NEEDED)
+    path, rates, counted = str(environment.folder / str(rows)), Rates(rows), dict[str, int]()
     note("writing Parquet files")
     history.write.parquet(path)
 
@@ -90,14 +90,14 @@ def one_size(ground: Ground, rows: int) -> Rates:
         note(name)
         rates.run(name, lambda: counted.update({name: work()}))
 
-    with psycopg.connect(ground.url) as connection:
+    with psycopg.connect(environment.url) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         run("PostgreSQL", partial(by_sql, connection, "postgresql"))
     if (duckdb := duck()) is not None:
         duckdb.execute("SET threads = 2; SET TimeZone = 'UTC'")
         run("DuckDB", partial(by_sql, duckdb, "duckdb", history=f"read_parquet('{path}/*.parquet')"))
     run("Spark, history", partial(by_job, history, first, last))
-    run("Spark, Parquet", partial(by_job, ground.spark.read.parquet(path), first, last))
+    run("Spark, Parquet", partial(by_job, environment.spark.read.parquet(path), first, last))
     assert set(counted.values()) == {rows}, counted
     return rates
 
@@ -119,12 +119,12 @@ def main() -> None:
     try:
         with new_database(services.url("postgresql"), DATABASE) as url, tempfile.TemporaryDirectory() as folder:
             set_up(url)
-            ground = Ground(url, Path(folder), Sizes())
-            start.run("Spark's start", lambda: ground.spark)
+            environment = Environment(url, Path(folder), Sizes())
+            start.run("Spark's start", lambda: environment.spark)
             try:
-                found = [one_size(ground, rows) for rows in options.rows]
+                found = [one_size(environment, rows) for rows in options.rows]
             finally:
-                ground.close()
+                environment.close()
     finally:
         services.close()
     names = [*found[0].found]

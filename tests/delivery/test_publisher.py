@@ -399,11 +399,11 @@ def test_publishers_that_meet_at_the_first_use_of_a_declared_queue_all_publish(
     committed_database: str, settings: Settings, options: dict[str, int]
 ) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"orders": {**options, "dead_letter_queue": "dead"}}}
-    doors = [partial(publish, "orders"), together, once_only, alike]
+    publishers = [partial(publish, "orders"), together, once_only, alike]
     if shared_store(committed_database).features.concurrent_writers:
         # Elsewhere a transaction that reads before it writes is refused: check W001.
-        doors.append(partial(in_a_transaction, committed_database))
-    others = [FirstUse(committed_database, door) for door in doors]
+        publishers.append(partial(in_a_transaction, committed_database))
+    others = [FirstUse(committed_database, publisher) for publisher in publishers]
 
     with transaction.atomic(using=committed_database):
         publish("orders")
@@ -416,7 +416,7 @@ def test_publishers_that_meet_at_the_first_use_of_a_declared_queue_all_publish(
         other.thread.join(PATIENCE_SECONDS)
 
     assert [other.error for other in others] == [None] * len(others)
-    assert len(rows(committed_database)) == len(doors) + 61
+    assert len(rows(committed_database)) == len(publishers) + 61
     with pytest.raises(DuplicateMessage, match="Duplicate id 'a' was used"):
         once_only()
 

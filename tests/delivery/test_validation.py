@@ -1,4 +1,4 @@
-"""Bad input at every door of a publish: a typed error with a clear sentence, and nothing written."""
+"""Every way to publish refuses bad input with a typed error and a clear sentence, and writes nothing."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ OWNED = [Exclusivity.SESSION, Exclusivity.CONNECTION, Exclusivity.PRINCIPAL, Exc
 PASSING, LASTING = OWNED[:2], OWNED[2:]
 
 
-class Door:
-    """An admission and those it has let in."""
+class Consumers:
+    """The consumers of a queue, and its admission."""
 
     def __init__(self, *options: Any) -> None:
         self.admission = Admission(*options)
@@ -40,15 +40,15 @@ def of(policy: Exclusivity, name: str, **options: Any) -> Consumer:
 
 
 def test_all_are_welcome_by_default() -> None:
-    door = Door()
+    consumers = Consumers()
 
     for name in "abc":
-        door.enter(Consumer(name))
+        consumers.enter(Consumer(name))
 
 
 def test_an_exclusive_consumer_keeps_all_others_out() -> None:
-    door = Door()
-    door.enter(Consumer("alone", exclusive=True))
+    consumers = Consumers()
+    consumers.enter(Consumer("alone", exclusive=True))
 
     for other in (
         Consumer("plain"),
@@ -57,136 +57,136 @@ def test_an_exclusive_consumer_keeps_all_others_out() -> None:
         Consumer("get", transient=True),
     ):
         with pytest.raises(ExclusiveConsumerExists):
-            door.enter(other)
+            consumers.enter(other)
 
 
 def test_an_exclusive_consumer_is_refused_where_others_are() -> None:
-    door = Door()
-    door.enter(Consumer("browser", browser=True))
+    consumers = Consumers()
+    consumers.enter(Consumer("browser", browser=True))
 
     with pytest.raises(ConsumersExist):
-        door.enter(Consumer("alone", exclusive=True))
+        consumers.enter(Consumer("alone", exclusive=True))
 
 
 def test_the_queue_is_open_again_when_the_exclusive_consumer_has_left() -> None:
-    door = Door()
-    door.leave(door.enter(Consumer("alone", exclusive=True)))
+    consumers = Consumers()
+    consumers.leave(consumers.enter(Consumer("alone", exclusive=True)))
 
-    door.enter(Consumer("other"))
+    consumers.enter(Consumer("other"))
 
 
 def test_a_transient_consumer_claims_nothing() -> None:
-    door = Door()
-    door.enter(Consumer("other"))
+    consumers = Consumers()
+    consumers.enter(Consumer("other"))
 
-    door.enter(Consumer("get", exclusive=True, transient=True))
-    door.enter(Consumer("another"))
+    consumers.enter(Consumer("get", exclusive=True, transient=True))
+    consumers.enter(Consumer("another"))
 
 
 def test_a_link_is_alone() -> None:
-    door = Door(Exclusivity.LINK)
-    first = door.enter(Consumer("first"))
+    consumers = Consumers(Exclusivity.LINK)
+    first = consumers.enter(Consumer("first"))
 
     with pytest.raises(AccessRefused, match="one consumer at a time"):
-        door.enter(Consumer("second"))
+        consumers.enter(Consumer("second"))
 
-    door.leave(first)
-    door.enter(Consumer("second"))
+    consumers.leave(first)
+    consumers.enter(Consumer("second"))
 
 
 @pytest.mark.parametrize("policy", OWNED)
 def test_the_first_owns_the_queue_and_may_come_again(policy: Exclusivity) -> None:
-    door = Door(policy)
-    door.enter(of(policy, "mine"))
-    door.enter(of(policy, "mine"))
+    consumers = Consumers(policy)
+    consumers.enter(of(policy, "mine"))
+    consumers.enter(of(policy, "mine"))
 
     with pytest.raises(AccessRefused, match=f"another {policy.value}"):
-        door.enter(of(policy, "yours"))
+        consumers.enter(of(policy, "yours"))
 
-    assert door.admission.owner == "mine"
+    assert consumers.admission.owner == "mine"
 
 
 @pytest.mark.parametrize("policy", OWNED)
 def test_a_nameless_consumer_cannot_come_where_names_count(policy: Exclusivity) -> None:
-    door = Door(policy)
+    consumers = Consumers(policy)
 
     for nobody in (Consumer("nobody"), Consumer("nobody", client=Client())):
         with pytest.raises(AccessRefused, match=policy.value):
-            door.enter(nobody)
+            consumers.enter(nobody)
 
 
 @pytest.mark.parametrize("policy", PASSING)
 def test_a_session_or_connection_owns_the_queue_until_its_last_consumer_leaves(policy: Exclusivity) -> None:
-    door = Door(policy)
-    first, second = door.enter(of(policy, "mine")), door.enter(of(policy, "mine"))
+    consumers = Consumers(policy)
+    first, second = consumers.enter(of(policy, "mine")), consumers.enter(of(policy, "mine"))
 
-    door.leave(first)
+    consumers.leave(first)
     with pytest.raises(AccessRefused):
-        door.enter(of(policy, "yours"))
+        consumers.enter(of(policy, "yours"))
 
-    door.leave(second)
-    door.enter(of(policy, "yours"))
+    consumers.leave(second)
+    consumers.enter(of(policy, "yours"))
 
 
 @pytest.mark.parametrize("policy", PASSING)
 def test_a_stranger_that_leaves_frees_nothing(policy: Exclusivity) -> None:
-    door = Door(policy)
-    door.admission.owner = "mine"
+    consumers = Consumers(policy)
+    consumers.admission.owner = "mine"
 
-    door.admission.left(of(policy, "yours"), [])
+    consumers.admission.left(of(policy, "yours"), [])
 
-    assert door.admission.owner == "mine"
+    assert consumers.admission.owner == "mine"
 
 
 @pytest.mark.parametrize("policy", LASTING)
 def test_a_principal_or_container_owns_the_queue_until_it_is_set_free(policy: Exclusivity) -> None:
-    door = Door(policy)
-    door.leave(door.enter(of(policy, "mine")))
+    consumers = Consumers(policy)
+    consumers.leave(consumers.enter(of(policy, "mine")))
 
     with pytest.raises(AccessRefused):
-        door.enter(of(policy, "yours"))
+        consumers.enter(of(policy, "yours"))
 
-    door.admission.owner = None
-    door.enter(of(policy, "yours"))
+    consumers.admission.owner = None
+    consumers.enter(of(policy, "yours"))
 
 
 @pytest.mark.parametrize("policy", OWNED)
 def test_a_transient_consumer_owns_no_queue_but_respects_its_owner(policy: Exclusivity) -> None:
-    door = Door(policy)
-    passing = door.enter(of(policy, "yours", transient=True))
-    mine = door.enter(of(policy, "mine"))
+    consumers = Consumers(policy)
+    passing = consumers.enter(of(policy, "yours", transient=True))
+    mine = consumers.enter(of(policy, "mine"))
 
-    door.leave(passing)
+    consumers.leave(passing)
     with pytest.raises(AccessRefused):
-        door.enter(of(policy, "yours", transient=True))
+        consumers.enter(of(policy, "yours", transient=True))
 
-    assert (door.inside, door.admission.owner) == ([mine], "mine")
+    assert (consumers.inside, consumers.admission.owner) == ([mine], "mine")
 
 
 def test_only_so_many_consumers_come_in() -> None:
-    door = Door(Exclusivity.NONE, 2)
-    first = door.enter(Consumer("a"))
-    door.enter(Consumer("b"))
+    consumers = Consumers(Exclusivity.NONE, 2)
+    first = consumers.enter(Consumer("a"))
+    consumers.enter(Consumer("b"))
 
     with pytest.raises(TooManyConsumers):
-        door.enter(Consumer("c"))
+        consumers.enter(Consumer("c"))
 
-    door.leave(first)
-    door.enter(Consumer("c"))
+    consumers.leave(first)
+    consumers.enter(Consumer("c"))
 
 
 def test_nobody_comes_in_where_there_is_room_for_none() -> None:
     with pytest.raises(TooManyConsumers):
-        Door(Exclusivity.NONE, 0).enter(Consumer("a"))
+        Consumers(Exclusivity.NONE, 0).enter(Consumer("a"))
 
 
 def test_who_is_refused_owns_nothing() -> None:
-    door = Door(Exclusivity.PRINCIPAL, 0)
+    consumers = Consumers(Exclusivity.PRINCIPAL, 0)
 
     with pytest.raises(SubscriptionRefused):
-        door.enter(of(Exclusivity.PRINCIPAL, "mine"))
+        consumers.enter(of(Exclusivity.PRINCIPAL, "mine"))
 
-    assert door.admission.owner is None
+    assert consumers.admission.owner is None
 
 
 def test_a_policy_has_a_name_to_be_configured_by() -> None:

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.scenarios.environment import ENGINE, Environment
 from tests.scenarios.errors import ScenarioError
-from tests.scenarios.ground import ENGINE, Ground
 from tests.scenarios.judging import Verdict
 from tests.scenarios.reporting import line, summary
 from tests.scenarios.running import run_file
@@ -25,19 +25,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.store is None:
         return _run_all(asked.files, ENGINE)
     try:
-        with opened(asked.store) as ground:
-            return _run_all(asked.files, ground)
+        with opened(asked.store) as environment:
+            return _run_all(asked.files, environment)
     except UnavailableError as missing:
         _print(str(missing))
         return 1
 
 
-def _run_all(files: Sequence[Path], ground: Ground) -> int:
+def _run_all(files: Sequence[Path], environment: Environment) -> int:
     verdicts: list[Verdict] = []
     unusable = 0
     for path in files:
         try:
-            verdicts += _run_and_print(path, ground)
+            verdicts += _run_and_print(path, environment)
         except ScenarioError as error:
             unusable += 1
             _print(f"{path} failed: {error}")
@@ -45,9 +45,9 @@ def _run_all(files: Sequence[Path], ground: Ground) -> int:
     return int(unusable > 0 or not all(verdict.passed or verdict.left_out for verdict in verdicts))
 
 
-def _run_and_print(path: Path, ground: Ground) -> list[Verdict]:
+def _run_and_print(path: Path, environment: Environment) -> list[Verdict]:
     verdicts = []
-    for name, verdict in run_file(path, ground):
+    for name, verdict in run_file(path, environment):
         _print(line(name, verdict))
         verdicts.append(verdict)
     return verdicts

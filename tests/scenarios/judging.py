@@ -22,7 +22,7 @@ class Verdict:
     met: str = ""
     #: The first difference, in words; empty if the scenario has passed, unless only words excuse it.
     difference: str = ""
-    #: Whether it asked for what the ground it was played on does not have; ``difference`` says what.
+    #: Whether it needs what its environment does not have; ``difference`` says what.
     left_out: bool = False
 
 

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.scenarios.adapter import Adapter
+from tests.scenarios.environment import ENGINE, Environment
 from tests.scenarios.errors import ScenarioError, UnfitError
-from tests.scenarios.ground import ENGINE, Ground
 from tests.scenarios.judging import Verdict, judge
 from tests.scenarios.loading import load, name_of, read_scenario
 from tests.scenarios.stored.unfit import reasons_of
 from tests.scenarios.vocabularies import adapter_for
 
 
-def run_file(path: Path, ground: Ground = ENGINE) -> Iterator[tuple[str, Verdict]]:
+def run_file(path: Path, environment: Environment = ENGINE) -> Iterator[tuple[str, Verdict]]:
     """Each scenario's id with its verdict; raises a ScenarioError if the file is of no use."""
     content = load(path)
-    adapter = adapter_for(content.vocabulary, ground)
-    reasons = reasons_of(ground.store)
+    adapter = adapter_for(content.vocabulary, environment)
+    reasons = reasons_of(environment.store)
     for position, value in enumerate(content.scenarios):
         name, verdict = name_of(value, position), run_scenario(adapter, value)
         reason = None if verdict.passed else reasons.get(f"{path.stem}-{name}")

@@ -2,14 +2,14 @@
 
 from tests.scenarios.adapter import Adapter, Json
 from tests.scenarios.artemis.adapter import ArtemisAdapter
+from tests.scenarios.environment import ENGINE, Environment
 from tests.scenarios.errors import MalformedScenarioError
-from tests.scenarios.ground import ENGINE, Ground
 from tests.scenarios.qpid.adapter import QpidAdapter
 
 
-def adapter_for(vocabulary: Json, ground: Ground = ENGINE) -> Adapter:
+def adapter_for(vocabulary: Json, environment: Environment = ENGINE) -> Adapter:
     """The adapter that speaks this vocabulary; raises MalformedScenarioError if none does."""
-    adapters: tuple[Adapter, ...] = (QpidAdapter(ground), ArtemisAdapter(ground))
+    adapters: tuple[Adapter, ...] = (QpidAdapter(environment), ArtemisAdapter(environment))
     for adapter in adapters:
         if adapter.speaks(vocabulary):
             return adapter

@@ -13,7 +13,7 @@ from django_mq.stores.registry import MEMORY, private_store
 from tests.conftest import ALIASES
 from tests.scenarios.loading import load, name_of
 from tests.scenarios.running import run_scenario
-from tests.scenarios.stored.ground import stored_ground
+from tests.scenarios.stored.environment import stored_environment
 from tests.scenarios.stored.unfit import ALL, LEFT_OUT, reasons_of
 from tests.scenarios.vocabularies import adapter_for
 
@@ -41,15 +41,15 @@ def stores() -> Iterator[Any]:
 def test_every_scenario_passes_but_those_left_out(alias: str, path: Path) -> None:
     store = private_store(alias)
     content = load(path)
-    ground = stored_ground(store)
-    adapter = adapter_for(content.vocabulary, ground)
+    environment = stored_environment(store)
+    adapter = adapter_for(content.vocabulary, environment)
     failures: dict[str, str] = {}
     for position, value in enumerate(content.scenarios):
         verdict = run_scenario(adapter, value)
         if not verdict.passed:
             failures[f"{path.stem}-{name_of(value, position)}"] = verdict.difference
     store.close()
-    left_out = {name for name in reasons_of(ground.store) if name.startswith(f"{path.stem}-")}
+    left_out = {name for name in reasons_of(environment.store) if name.startswith(f"{path.stem}-")}
     assert {name: words for name, words in failures.items() if name not in left_out} == {}
     assert left_out - failures.keys() == set(), "these pass, and need not be left out any more"
 

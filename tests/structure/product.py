@@ -1,4 +1,4 @@
-"""The product at work, as far as it is measured: both kinds of workers, every door, the scenarios."""
+"""The product at work, as far as it is measured: both kinds of workers, every interface, the scenarios."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def celery_message(url: str = "django-mq://", *, countdown: float | None = None)
     assert run == [1]
 
 
-def doors() -> None:
+def interfaces() -> None:
     """Publish with every option, pause and look, and let handlers end in every way."""
     from django.core.management import CommandError, call_command
 
@@ -285,7 +285,7 @@ def transactions(alias: str) -> None:
 
 
 def mistakes(alias: str) -> None:
-    """Ask a store in memory, and its doors, for what cannot be."""
+    """Ask a store in memory, and its interfaces, for what is impossible."""
     from django_mq.delivery import queues
     from django_mq.errors import ConfigurationError, InvalidMessage, MQError
     from django_mq.stores.registry import private_store
@@ -380,11 +380,11 @@ def scenarios(alias: str, files: Sequence[Path] = SCENARIOS) -> None:
     """Play the engine's scenarios through a store; they find its tables empty."""
     from django_mq.stores.registry import private_store
     from tests.scenarios.running import run_file
-    from tests.scenarios.stored.ground import stored_ground
+    from tests.scenarios.stored.environment import stored_environment
 
     store = private_store(alias)
     for path in files:
-        for _ in run_file(path, stored_ground(store)):
+        for _ in run_file(path, stored_environment(store)):
             pass
     store.close()
 

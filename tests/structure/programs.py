@@ -68,7 +68,7 @@ def reached(kind: str) -> dict[str, list[int]]:
             consumers.play(MEMORY)
             consumers.meet(MEMORY)
         else:
-            for program in (product.native_message, product.celery_message, product.doors):
+            for program in (product.native_message, product.celery_message, product.interfaces):
                 program()
             if kind == "sqlite":  # the other databases run the same Python
                 product.shared_handlers()

@@ -10,8 +10,8 @@ import psutil
 from tests.benchmarks.celery.draining import fill
 from tests.benchmarks.celery.figures import judged
 from tests.benchmarks.store import claiming
+from tests.benchmarks.store.environment import Environment, tables_for
 from tests.benchmarks.store.filling import SCHEDULED, Filler
-from tests.benchmarks.store.ground import Ground, tables_for
 
 if TYPE_CHECKING:
     import subprocess
@@ -54,22 +54,22 @@ def resident(process: subprocess.Popen[bytes]) -> int:
 def measure_claim(bench: Bench, name: str) -> Iterator[Judged]:
     """Yield the claim beside them, and the one without; they take turns."""
     with tables_for("default") as (alias, raw):
-        ground = Ground(alias, "default", bench.quick, bench.repeats, None, raw, bench.say)
+        environment = Environment(alias, "default", bench.quick, bench.repeats, None, raw, bench.say)
         filler = Filler(alias, bench.say)
         filler.fill(bench.amount(100_000, 20_000), SCHEDULED)
         filler.fill(claiming.SMALL)
         filler.settle_down()
-        times, limits = take_turns_claiming(ground)
+        times, limits = take_turns_claiming(environment)
     yield judged(name, median(times), "ms", limit=median(limits), runs=tuple(times))
 
 
-def take_turns_claiming(ground: Ground) -> tuple[list[float], list[float]]:
+def take_turns_claiming(environment: Environment) -> tuple[list[float], list[float]]:
     """Return the times of claims beside the scheduled messages, and without them."""
-    large = claiming.Claimer(ground.alias)
+    large = claiming.Claimer(environment.alias)
     times, limits = [], []
     try:
-        with claiming.small_queue(ground) as small:
-            for number in range(ground.amount(400, 100) + claiming.WARM_UP):
+        with claiming.small_queue(environment) as small:
+            for number in range(environment.amount(400, 100) + claiming.WARM_UP):
                 limit, value = small.claim(), large.claim()
                 if number >= claiming.WARM_UP:
                     limits.append(limit)

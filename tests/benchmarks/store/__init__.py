@@ -6,7 +6,7 @@ uses queues and tables of its own, and cleans up.
 
     figures.py      names, targets, a table
     catalogue.py    names to measuring functions
-    ground.py       where it takes place; what a measuring function is given
+    environment.py  the database, its raw limits and the amounts; given to each measurement
     schema.py       tables of one's own on PostgreSQL, dropped as a whole
     raw.py          the limits: plain SQL over plain connections of the driver
     child.py        processes that work side by side

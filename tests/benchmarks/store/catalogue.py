@@ -14,8 +14,8 @@ from tests.benchmarks.store.figures import NAMES, TARGETS, judged
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from tests.benchmarks.store.environment import Environment
     from tests.benchmarks.store.figures import Judged
-    from tests.benchmarks.store.ground import Ground
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Measuring:
             return 0
         return self.quick_seconds if quick else self.full_seconds
 
-    def run(self, ground: Ground) -> Iterator[Judged]:
+    def run(self, environment: Environment) -> Iterator[Judged]:
         """Measure and judge; what the function leaves out is reported as not measured."""
-        missing, targets = set(self.names), TARGETS[connections[ground.alias].vendor]
-        for measure in getattr(import_module(f"tests.benchmarks.store.{self.module}"), self.function)(ground):
+        missing, targets = set(self.names), TARGETS[connections[environment.alias].vendor]
+        for measure in getattr(import_module(f"tests.benchmarks.store.{self.module}"), self.function)(environment):
             missing.discard(measure.name)
             yield judged(measure, targets)
         yield from (judged(Measure(name, None, ""), targets) for name in self.names if name in missing)

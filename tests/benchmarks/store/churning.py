@@ -14,30 +14,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django_mq.benchmarks.measures import Measure
-    from tests.benchmarks.store.ground import Ground
+    from tests.benchmarks.store.environment import Environment
 
 #: Messages published at once, and claimed at once.
 PORTION, CREDIT = 20_000, 1000
 
 
-def measure(ground: Ground) -> Iterator[Measure]:
+def measure(environment: Environment) -> Iterator[Measure]:
     """Yield the claim after five million messages, a transaction open for the last five minutes of them."""
-    if not ground.is_large:
+    if not environment.is_large:
         return
-    amount, seconds = ground.amount(5_000_000, 60_000), ground.amount(300, 1)
-    filler, claimer = Filler(ground.alias, lambda _: None), Claimer(ground.alias, CREDIT)
-    passed = _pass(ground, filler, claimer, 0, amount // 5, 0.0)
-    with _old_transaction(ground):
-        _pass(ground, filler, claimer, passed, amount, seconds)
+    amount, seconds = environment.amount(5_000_000, 60_000), environment.amount(300, 1)
+    filler, claimer = Filler(environment.alias, lambda _: None), Claimer(environment.alias, CREDIT)
+    passed = _pass(environment, filler, claimer, 0, amount // 5, 0.0)
+    with _old_transaction(environment):
+        _pass(environment, filler, claimer, passed, amount, seconds)
         filler.fill(SMALL + PORTION)
         looks = [claimer.claim(full_scan=True) for _ in range(3)]
         claimer.credit = 20
-        ground.say(f"a full scan takes {median(looks):.1f} ms, and one claim in a while makes one")
-        yield beside_small(ground, "claim_after_churn", claimer)
+        environment.say(f"a full scan takes {median(looks):.1f} ms, and one claim in a while makes one")
+        yield beside_small(environment, "claim_after_churn", claimer)
 
 
 def _pass(  # noqa: PLR0917 - where, who, and from when to when
-    ground: Ground, filler: Filler, claimer: Claimer, passed: int, amount: int, seconds: float
+    environment: Environment, filler: Filler, claimer: Claimer, passed: int, amount: int, seconds: float
 ) -> int:
     """Let messages pass until they are so many, and so much time has gone."""
     end = told = time.monotonic()
@@ -49,14 +49,14 @@ def _pass(  # noqa: PLR0917 - where, who, and from when to when
         passed += PORTION
         if time.monotonic() > told + 10:
             told = time.monotonic()
-            ground.say(f"{passed:,} of {amount:,} messages have passed")
+            environment.say(f"{passed:,} of {amount:,} messages have passed")
     return passed
 
 
 @contextmanager
-def _old_transaction(ground: Ground) -> Iterator[None]:
+def _old_transaction(environment: Environment) -> Iterator[None]:
     """Hold a transaction open that has seen the tables, and has a number of its own."""
-    old: Any = ground.raw
+    old: Any = environment.raw
     with old.connection() as driver:
         driver.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         driver.execute("SELECT count(*), pg_current_xact_id() FROM django_mq_queue")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django_mq.stores.records import Claimed
-    from tests.benchmarks.store.ground import Ground
+    from tests.benchmarks.store.environment import Environment
 
 #: What everything is compared with, and what one claim takes.
 SMALL, CREDIT = 10_000, 20
@@ -62,11 +62,11 @@ class Claimer:
 
 
 @contextmanager
-def small_queue(ground: Ground) -> Iterator[Claimer]:
+def small_queue(environment: Environment) -> Iterator[Claimer]:
     """Yield a session that claims from ten thousand messages, in tables of its own."""
-    with own_schema(ground.site_alias, "mq_bench_small") as small:
+    with own_schema(environment.site_alias, "mq_bench_small") as small:
         declare(shared_store(small), QUEUE)
-        filler = Filler(small, ground.say)
+        filler = Filler(small, environment.say)
         filler.fill(SMALL)
         filler.settle_down()
         claimer = Claimer(small)
@@ -76,41 +76,41 @@ def small_queue(ground: Ground) -> Iterator[Claimer]:
             claimer.close()
 
 
-def measure_ready(ground: Ground) -> Iterator[Measure]:
+def measure_ready(environment: Environment) -> Iterator[Measure]:
     """Yield the claim at the head of ten million ready messages."""
-    if not ground.is_large:
+    if not environment.is_large:
         return
-    filler = Filler(ground.alias, ground.say)
-    filler.fill(ground.amount(10_000_000, 100_000))
+    filler = Filler(environment.alias, environment.say)
+    filler.fill(environment.amount(10_000_000, 100_000))
     filler.settle_down()
-    yield beside_small(ground, "claim_10m_ready", Claimer(ground.alias))
+    yield beside_small(environment, "claim_10m_ready", Claimer(environment.alias))
 
 
-def measure_scheduled(ground: Ground) -> Iterator[Measure]:
+def measure_scheduled(environment: Environment) -> Iterator[Measure]:
     """Yield the claim from ten thousand ready ones with a million scheduled before, after and between them."""
-    if not ground.is_large:
+    if not environment.is_large:
         return
-    scheduled = ground.amount(1_000_000, 90_000)
+    scheduled = environment.amount(1_000_000, 90_000)
     third, every = scheduled // 3, scheduled // 3 // SMALL + 1
-    filler = Filler(ground.alias, ground.say)
+    filler = Filler(environment.alias, environment.say)
     filler.fill(third, SCHEDULED)
     filler.fill(third + SMALL, f"CASE WHEN n %% {every} = 0 THEN {READY} ELSE {SCHEDULED} END")
     filler.fill(third, SCHEDULED)
     filler.settle_down()
-    yield beside_small(ground, "claim_1m_scheduled", Claimer(ground.alias))
+    yield beside_small(environment, "claim_1m_scheduled", Claimer(environment.alias))
 
 
-def beside_small(ground: Ground, name: str, large: Claimer) -> Measure:
+def beside_small(environment: Environment, name: str, large: Claimer) -> Measure:
     """Let a session's claims take turns with those of a small queue."""
     times: list[float] = []
     limits: list[float] = []
     try:
-        with small_queue(ground) as small:
+        with small_queue(environment) as small:
             for claimer in (large, small):
                 bring_in(claimer.alias, SMALL)
             # Who comes first changes: the second finds the server awake.
             turns = [(small, limits), (large, times)]
-            for _ in range(ground.amount(400, 100) + WARM_UP):
+            for _ in range(environment.amount(400, 100) + WARM_UP):
                 turns.reverse()
                 for claimer, taken in turns:
                     taken.append(claimer.claim())

@@ -13,33 +13,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from django_mq.benchmarks.measures import Measure
-    from tests.benchmarks.store.ground import Ground
+    from tests.benchmarks.store.environment import Environment
 
 
-def measure_one(ground: Ground) -> Iterator[Measure]:
+def measure_one(environment: Environment) -> Iterator[Measure]:
     """Yield the rate of one process, beside one raw loop."""
-    yield _measure(ground, "drain_one", 1)
+    yield _measure(environment, "drain_one", 1)
 
 
-def measure_two(ground: Ground) -> Iterator[Measure]:
+def measure_two(environment: Environment) -> Iterator[Measure]:
     """Yield the rate of two processes, beside two raw loops side by side."""
-    yield _measure(ground, "drain_two", 2)
+    yield _measure(environment, "drain_two", 2)
 
 
-def _measure(ground: Ground, name: str, processes: int) -> Measure:
-    amount = ground.amount(100_000, 10_000)
+def _measure(environment: Environment, name: str, processes: int) -> Measure:
+    amount = environment.amount(100_000, 10_000)
 
     def drained(role: str, load: Callable[[], object]) -> float:
         load()
-        answers = side_by_side(role, ground.alias, processes)
+        answers = side_by_side(role, environment.alias, processes)
         begin = min(float(answer["begin"]) for answer in answers)
         return amount / (max(float(answer["end"]) for answer in answers) - begin)
 
     return compared(
         name,
-        ground.repeats,
-        ours=lambda: drained("drain", lambda: fill(ground.alias, amount)),
-        raw=lambda: drained("drain_raw", lambda: ground.raw.load(amount)),
+        environment.repeats,
+        ours=lambda: drained("drain", lambda: fill(environment.alias, amount)),
+        raw=lambda: drained("drain_raw", lambda: environment.raw.load(amount)),
     )
 
 

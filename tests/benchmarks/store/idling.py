@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-    from tests.benchmarks.store.ground import Ground
+    from tests.benchmarks.store.environment import Environment
 
 WORKERS = 4
 MINUTE = 60.0
@@ -24,12 +24,12 @@ MINUTE = 60.0
 SETTLE_SECONDS = 2.0
 
 
-def measure(ground: Ground) -> Iterator[Measure]:
+def measure(environment: Environment) -> Iterator[Measure]:
     """Yield the statements of a minute, BEGIN and COMMIT included; a quick run looks at a part of one."""
-    seconds = ground.amount(60, 5)
-    found = side_by_side("idle", ground.alias, WORKERS, seconds=seconds)
+    seconds = environment.amount(60, 5)
+    found = side_by_side("idle", environment.alias, WORKERS, seconds=seconds)
     busiest = max(item["processor"] for item in found)
-    ground.say(f"an idle worker takes {100 * busiest / seconds:.2f} % of a core at most")
+    environment.say(f"an idle worker takes {100 * busiest / seconds:.2f} % of a core at most")
     statements = [item["statements"] * MINUTE / seconds for item in found]
     yield Measure("idle_statements", sum(statements), "", runs=statements)
 

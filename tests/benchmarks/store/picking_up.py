@@ -16,17 +16,17 @@ from django_mq.benchmarks.measures import PATIENCE_SECONDS, Clock, Measure, perc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.benchmarks.store.ground import Ground
+    from tests.benchmarks.store.environment import Environment
     from tests.benchmarks.store.raw import RawTable
 
 CHANNEL = "mq_bench_raw"
 
 
-def measure(ground: Ground) -> Iterator[Measure]:
+def measure(environment: Environment) -> Iterator[Measure]:
     """Yield p50 and p99, beside the raw chain where there is Redis."""
-    samples = ground.amount(200, 40)
-    waits = pick_ups(ground.alias, samples)
-    raw = _raw(ground.raw, ground.redis_url, samples) if ground.redis_url else []
+    samples = environment.amount(200, 40)
+    waits = pick_ups(environment.alias, samples)
+    raw = _raw(environment.raw, environment.redis_url, samples) if environment.redis_url else []
     for name, share in (("pickup_p50", 0.5), ("pickup_p99", 0.99)):
         limit = percentile(raw, share) if raw else None
         yield Measure(name, percentile(waits, share), "ms", limit, waits)

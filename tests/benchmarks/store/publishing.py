@@ -11,31 +11,40 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from django_mq.benchmarks.measures import Measure
-    from tests.benchmarks.store.ground import Ground
+    from tests.benchmarks.store.environment import Environment
 
 
-def measure_one(ground: Ground) -> Iterator[Measure]:
+def measure_one(environment: Environment) -> Iterator[Measure]:
     """Yield the rate of single publishes, one transaction each, beside INSERT and COMMIT."""
-    part = ground.amount(2000, 200) // ROUNDS
-    raw = ground.raw.insert_and_commit
-    yield _compared(ground, "publish_one", part, ROUNDS, lambda: publish_singles(ground.alias, part), raw)
+    part = environment.amount(2000, 200) // ROUNDS
+    raw = environment.raw.insert_and_commit
+    yield _compared(
+        environment, "publish_one", part, ROUNDS, lambda: publish_singles(environment.alias, part), raw
+    )
 
 
-def measure_many(ground: Ground) -> Iterator[Measure]:
+def measure_many(environment: Environment) -> Iterator[Measure]:
     """Yield the rate of ``publish_many`` beside COPY, both in batches of 1,000."""
-    amount = ground.amount(50_000, 5000)
-    yield _compared(ground, "publish_many", amount, 1, lambda: fill(ground.alias, amount), ground.raw.load)
+    amount = environment.amount(50_000, 5000)
+    yield _compared(
+        environment, "publish_many", amount, 1, lambda: fill(environment.alias, amount), environment.raw.load
+    )
 
 
 def _compared(  # noqa: PLR0917 - two loops and their size
-    ground: Ground, name: str, amount: int, rounds: int, ours: Callable[[], None], raw: Callable[[int], None]
+    environment: Environment,
+    name: str,
+    amount: int,
+    rounds: int,
+    ours: Callable[[], None],
+    raw: Callable[[int], None],
 ) -> Measure:
     measure = compared(
         name,
-        ground.repeats * rounds,
+        environment.repeats * rounds,
         ours=lambda: rate(amount, ours),
         raw=lambda: rate(amount, lambda: raw(amount)),
     )
-    shared_store(ground.alias).purge(QUEUE)
-    ground.raw.empty()
+    shared_store(environment.alias).purge(QUEUE)
+    environment.raw.empty()
     return measure

@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from django_mq.delivery.consumer.handlers import ReceivedMessage
-    from tests.benchmarks.store.ground import Ground
+    from tests.benchmarks.store.environment import Environment
 
 #: A worker has become as large as it will after so many messages.
 SETTLED_IN = 20_000
 MIB = 1024 * 1024
 
 
-def measure(ground: Ground) -> Iterator[Measure]:
+def measure(environment: Environment) -> Iterator[Measure]:
     """Yield how much larger a worker is with ten million ready messages than with as many as it handles."""
-    if not ground.is_large:
+    if not environment.is_large:
         return
-    handled = ground.amount(SETTLED_IN, 4000)
-    filler = Filler(ground.alias, ground.say)
+    handled = environment.amount(SETTLED_IN, 4000)
+    filler = Filler(environment.alias, environment.say)
     filler.fill(handled)
-    small = _resident(ground.alias, handled)
-    filler.fill(ground.amount(10_000_000, 100_000))
+    small = _resident(environment.alias, handled)
+    filler.fill(environment.amount(10_000_000, 100_000))
     filler.settle_down()
-    large = _resident(ground.alias, handled)
+    large = _resident(environment.alias, handled)
     yield Measure("worker_memory_mib", (large - small) / MIB, "MiB", runs=(small / MIB, large / MIB))
 
 

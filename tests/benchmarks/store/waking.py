@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Set
 
     from django_mq.stores.records import ClaimRequest, ClaimResult
-    from tests.benchmarks.store.ground import Ground
+    from tests.benchmarks.store.environment import Environment
 
 SESSIONS = 16
 PROCESSES = 2
@@ -33,18 +33,18 @@ LOOK_SECONDS = 0.05
 SETTLE_SECONDS = 2.0
 
 
-def measure(ground: Ground) -> Iterator[Measure]:
+def measure(environment: Environment) -> Iterator[Measure]:
     """Yield wake-ups and claims per message, where hints reach other processes."""
-    if not ground.redis_url:
+    if not environment.redis_url:
         return
-    amount = ground.amount(1000, 200)
-    with children("wait", ground.alias, PROCESSES, sessions=SESSIONS // PROCESSES) as waiting:
+    amount = environment.amount(1000, 200)
+    with children("wait", environment.alias, PROCESSES, sessions=SESSIONS // PROCESSES) as waiting:
         for child in waiting:
             child.tell("go")
             child.hear()
         for _ in range(amount):
-            publish(QUEUE, {"n": 1}, using=ground.alias)
-        _wait_for(ground.alias, amount)
+            publish(QUEUE, {"n": 1}, using=environment.alias)
+        _wait_for(environment.alias, amount)
         for child in waiting:
             child.tell("stop")
         counted = [child.result() for child in waiting]

@@ -10,9 +10,9 @@ from tests.scenarios.artemis import consuming, publishing, restarting, steering,
 from tests.scenarios.artemis.choices import choices_in
 from tests.scenarios.artemis.expectations import Path, flatten, look
 from tests.scenarios.artemis.stage import Stage
+from tests.scenarios.environment import ENGINE, Environment
 from tests.scenarios.errors import MalformedScenarioError, UnknownWordError
 from tests.scenarios.fields import Fields
-from tests.scenarios.ground import ENGINE, Ground
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,8 +58,8 @@ class ArtemisAdapter:
 
     name = "artemis"
 
-    def __init__(self, ground: Ground = ENGINE) -> None:
-        self._ground = ground
+    def __init__(self, environment: Environment = ENGINE) -> None:
+        self._environment = environment
 
     def speaks(self, vocabulary: Json) -> bool:
         """Nobody else's consumers are sent what they have not asked for, and expected to have it at once."""
@@ -68,7 +68,7 @@ class ArtemisAdapter:
 
     def run(self, scenario: Scenario) -> list[Check]:
         """Play the scenario; what is expected may be expected at any step."""
-        stage = Stage(Fields(scenario.setup, "the setup"), self._ground)
+        stage = Stage(Fields(scenario.setup, "the setup"), self._environment)
         checks = [_play(stage, index, step) for index, step in enumerate(scenario.steps)]
         last = _check(stage, "at the end", scenario.expect, scenario.alternative)
         # Words about the whole scenario are about what was expected on the way, too.

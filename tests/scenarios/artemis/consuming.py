@@ -25,7 +25,7 @@ def add_consumer(stage: "Stage", step: "Fields") -> str:
     """Subscribe a consumer, unless it is refused."""
     name = step.need("consumer", str)
     queue = stage.queue(step)
-    consumer = stage.ground.consumer(
+    consumer = stage.environment.consumer(
         name,
         _read_credit(step),
         priority=step.want("priority", int, DEFAULT_CONSUMER_PRIORITY),

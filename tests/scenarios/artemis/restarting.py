@@ -31,7 +31,7 @@ class Kept(NamedTuple):
 def restart(stage: "Stage", step: "Fields") -> None:
     """Stop without warning, and load."""
     down_until = step.want("down_until", float, stage.now)
-    if stage.ground.store:
+    if stage.environment.store:
         _reap(stage, down_until)
     else:
         _reload(stage, down_until)

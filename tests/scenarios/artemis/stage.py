@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
     from django_mq.engine.queue import Queue
     from django_mq.engine.work import UnitOfWork
-    from tests.scenarios.ground import Ground
+    from tests.scenarios.environment import Environment
 
 #: The queue that a step is about if it names none.
 DEFAULT_QUEUE = "q"
@@ -23,11 +23,11 @@ SCALE = 1_000.0
 class Stage:
     """The queues, consumers and units of work of one scenario, its clock, and its records."""
 
-    def __init__(self, setup: Fields, ground: "Ground") -> None:
-        self.ground = ground
+    def __init__(self, setup: Fields, environment: "Environment") -> None:
+        self.environment = environment
         #: Milliseconds of the scenario, seconds of the engine.
         self.now: float = setup.want("clock", float, 0.0)
-        self.broker = ground.broker(SCALE)
+        self.broker = environment.broker(SCALE)
         #: As set up and changed since; of removed queues too.
         self.settings: dict[str, dict[str, Any]] = {}
         #: Those that have left as well: they may settle too late.

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Final
 
 from tests.scenarios.adapter import Check, Json, Scenario
 from tests.scenarios.alternatives import read_alternative
+from tests.scenarios.environment import ENGINE, Environment
 from tests.scenarios.errors import UnknownWordError
 from tests.scenarios.fields import Fields
-from tests.scenarios.ground import ENGINE, Ground
 from tests.scenarios.qpid import consuming, publishing, settling, steering
 from tests.scenarios.qpid.expectations import flatten, found
 from tests.scenarios.qpid.queues import read_queues
@@ -54,8 +54,8 @@ class QpidAdapter:
 
     name = "qpid"
 
-    def __init__(self, ground: Ground = ENGINE) -> None:
-        self._ground = ground
+    def __init__(self, environment: Environment = ENGINE) -> None:
+        self._environment = environment
 
     def speaks(self, vocabulary: Json) -> bool:
         """Nobody else's consumers pull."""
@@ -64,7 +64,7 @@ class QpidAdapter:
 
     def run(self, scenario: Scenario) -> list[Check]:
         """Play the scenario; what it expects is all expected at its end."""
-        stage = Stage(read_queues(Fields(scenario.setup, "the setup")), self._ground)
+        stage = Stage(read_queues(Fields(scenario.setup, "the setup")), self._environment)
         results = [_play(stage, index, step) for index, step in enumerate(scenario.steps)]
         stated, note = read_alternative(scenario.alternative, "the scenario")
         alternative = None if stated is None else flatten(stated)

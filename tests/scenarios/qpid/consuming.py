@@ -34,7 +34,7 @@ REFUSALS: "Final[Mapping[type[MQError], str]]" = {
 def add_consumer(stage: "Stage", step: "Fields") -> str:
     """Subscribe, and say what came of it."""
     name = step.need("id", str)
-    reader = Reader(name, read_credit(step.want("credit", dict, {})), stage.wakeups.append, stage.ground)
+    reader = Reader(name, read_credit(step.want("credit", dict, {})), stage.wakeups.append, stage.environment)
     queues = _queues(stage, step)
     options = _options(stage, step, name)
     if step.want("paused", bool, False):

@@ -11,16 +11,18 @@ if TYPE_CHECKING:
     from django_mq.engine.credit import Credit
     from django_mq.engine.entry import Entry
     from django_mq.engine.queue import Queue
-    from tests.scenarios.ground import Ground
+    from tests.scenarios.environment import Environment
 
 
 class Reader:
     """A target, what it was sent, and the words for it."""
 
-    def __init__(self, name: str, credit: "Credit", woken: "Callable[[str], None]", ground: "Ground") -> None:
+    def __init__(
+        self, name: str, credit: "Credit", woken: "Callable[[str], None]", environment: "Environment"
+    ) -> None:
         self.name = name
         self.credit = credit
-        self._target = ground.target(credit, name=name, wake=lambda _: woken(name))
+        self._target = environment.target(credit, name=name, wake=lambda _: woken(name))
         #: What it was sent, the latest delivery of each message.
         self._sent: dict[str, tuple[Queue, Consumer, Entry]] = {}
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
     from django_mq.engine.queue import Queue
     from django_mq.engine.rules import Rules
+    from tests.scenarios.environment import Environment
     from tests.scenarios.fields import Fields
-    from tests.scenarios.ground import Ground
     from tests.scenarios.qpid.reader import Reader
 
 
@@ -24,10 +24,10 @@ SCALE: Final = 1_000_000.0
 class Stage:
     """The queues, readers and producers of one scenario, and its records."""
 
-    def __init__(self, rules: "Mapping[str, Rules]", ground: "Ground") -> None:
-        self.ground = ground
+    def __init__(self, rules: "Mapping[str, Rules]", environment: "Environment") -> None:
+        self.environment = environment
         self.clock = Clock()
-        self.broker = ground.broker(SCALE)
+        self.broker = environment.broker(SCALE)
         #: Deleted ones too: they can still be looked at.
         self.queues = {name: self.broker.declare(name, each) for name, each in rules.items()}
         self.readers: dict[str, Reader] = {}

@@ -15,7 +15,7 @@ from tests.services.environment import Services
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.scenarios.ground import Ground
+    from tests.scenarios.environment import Environment
 
 #: From the kind of store to the settings of the tests, and to the server that has to run.
 KINDS: Final[dict[str, tuple[str, str | None]]] = {
@@ -27,16 +27,16 @@ KINDS: Final[dict[str, tuple[str, str | None]]] = {
 
 
 @contextmanager
-def opened(kind: str) -> Iterator[Ground]:
-    """The ground of a store of this kind. Raises UnavailableError where its server cannot be had."""
+def opened(kind: str) -> Iterator[Environment]:
+    """The environment of a store of this kind. Raises UnavailableError if its server cannot be started."""
     with database(kind):
         # Only now: models can be imported when Django knows its settings.
         from django_mq.stores.registry import MEMORY, private_store
-        from tests.scenarios.stored.ground import stored_ground
+        from tests.scenarios.stored.environment import stored_environment
 
         store = private_store(MEMORY if kind == "memory" else "default")
         try:
-            yield stored_ground(store)
+            yield stored_environment(store)
         finally:
             store.close()
 

@@ -1,4 +1,4 @@
-"""The doors of a stored queue, with the words of the engine's."""
+"""The methods of a stored queue, named as the engine's."""
 
 from __future__ import annotations
 

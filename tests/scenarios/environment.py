@@ -1,4 +1,4 @@
-"""What a scenario is played on: the engine, or the stored queues that have the same doors."""
+"""The environments of scenarios: the engine, or stored queues with the same methods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Ground(NamedTuple):
+class Environment(NamedTuple):
     """How to make a broker, of which the engine's is one, and those who read its queues.
 
     ``broker`` is called once for each scenario, with the number of seconds that pass for a
@@ -26,4 +26,4 @@ class Ground(NamedTuple):
     store: str = ""
 
 
-ENGINE = Ground(lambda _: Broker(), Target, Consumer)
+ENGINE = Environment(lambda _: Broker(), Target, Consumer)

@@ -1,4 +1,4 @@
-"""A store as the ground that scenarios are played on."""
+"""A store as the environment of scenarios."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db import connections
 
 from django_mq.models import Queue
 from django_mq.stores.memory.broker import empty_brokers
-from tests.scenarios.ground import Ground
+from tests.scenarios.environment import Environment
 from tests.scenarios.stored.broker import StoredBroker
 from tests.scenarios.stored.consumer import StoredConsumer, StoredTarget
 from tests.scenarios.stored.site import Site
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 REFERRED_TO = {"Queue", "WorkerSession"}
 
 
-def stored_ground(store: Store) -> Ground:
-    """The ground of a store; each scenario finds it empty. The tables must be nobody else's."""
+def stored_environment(store: Store) -> Environment:
+    """The environment of a store; each scenario finds it empty. No other process may use the tables."""
 
     brokers: list[StoredBroker] = []
 
@@ -35,7 +35,7 @@ def stored_ground(store: Store) -> Ground:
         brokers.append(StoredBroker(site))
         return brokers[0]
 
-    return Ground(broker, StoredTarget, StoredConsumer, kind_of(store))
+    return Environment(broker, StoredTarget, StoredConsumer, kind_of(store))
 
 
 def kind_of(store: Store) -> str:

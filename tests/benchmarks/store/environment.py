@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Environment:
     """What a measuring function is given."""
 
     #: The database alias with the queues; the queue ``QUEUE`` is declared there.

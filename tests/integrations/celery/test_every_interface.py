@@ -1,7 +1,7 @@
-"""Values that no database can store are refused by every way to publish, and nothing is written.
+"""Every interface refuses what no database can store, in the same way, and nothing is written.
 
 PostgreSQL alone refuses a null character in a text; none takes half of a surrogate pair. What a database
-refuses is refused late, inside the caller's transaction, and broken is what was written before.
+refuses is refused late, inside the caller's transaction, and breaks that transaction.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from celery import Celery
 
-    Door = Callable[[Any], object]
+    Call = Callable[[Any], object]
 
 NASTY: dict[str, Any] = {
     "null": "n\x00ll",
@@ -56,7 +56,7 @@ class Known(str, Enum):  # noqa: UP042 - a StrEnum is written as its value every
 EAST, WEST = timezone(timedelta(hours=5)), timezone(timedelta(hours=-5))
 
 
-class Doors:
+class Interfaces:
     """All that takes a text, each with the values that it does take."""
 
     def __init__(self, alias: str, connection: Connection, app: Celery) -> None:
@@ -65,8 +65,8 @@ class Doors:
         self.connection = connection
         self.channel: Any = connection.default_channel
 
-    def native(self) -> Iterator[tuple[str, Door, frozenset[str]]]:
-        """The doors of ``django_mq.api``."""
+    def native(self) -> Iterator[tuple[str, Call, frozenset[str]]]:
+        """The interfaces of ``django_mq.api``."""
         yield "publish: queue", lambda value: publish(value, 1), NONE
         yield "publish: exchange", lambda value: publish(exchange=value), NONE
         yield "publish: routing_key", lambda value: publish(exchange="e", routing_key=value), EMPTY
@@ -86,8 +86,8 @@ class Doors:
             yield f"{act.__name__}: queue", act, NONE
         yield "browse: queue", lambda value: list(browse(value)), NONE
 
-    def of_kombu(self) -> Iterator[tuple[str, Door, frozenset[str]]]:
-        """The doors of a Kombu connection, and of Celery."""
+    def of_kombu(self) -> Iterator[tuple[str, Call, frozenset[str]]]:
+        """The interfaces of a Kombu connection, and of Celery."""
         cut = frozenset({"long", "number", "bytes", "empty"})
         yield "kombu: queue", lambda value: self.put(routing_key=value), NONE
         yield "kombu: exchange", lambda value: self.put(exchange=value, routing_key="orders"), EMPTY
@@ -118,7 +118,7 @@ class Doors:
         Producer(self.connection).publish(given.pop("body", {}), retry=False, **{"routing_key": "orders"} | given)
 
     def binary(self, **given: Any) -> OutgoingMessage:
-        """Return an outgoing message with a body of bytes."""
+        """Return a letter whose body is bytes."""
         return OutgoingMessage(queue="orders", content_type="application/octet-stream", **given)
 
     def declare_fresh(self, **options: Any) -> None:
@@ -129,11 +129,11 @@ class Doors:
         """Count what there is."""
         return [model.objects.using(self.alias).count() for model in (Message, Queue, Binding)]
 
-    def outcome(self, door: Door, value: Any) -> str:
+    def outcome(self, call: Call, value: Any) -> str:
         """Return what became of a value; refused is what we have refused, before anything was written."""
         before = self.written()
         try:
-            door(value)
+            call(value)
         except StoreError as error:
             return f"refused late: {error}"
         except MQError as error:
@@ -142,108 +142,108 @@ class Doors:
 
 
 @pytest.fixture
-def doors(committed_database: str, connection: Connection, app: Celery) -> Doors:
-    """All ways to publish into a database, with a queue for each kind of publisher."""
+def api(committed_database: str, connection: Connection, app: Celery) -> Interfaces:
+    """The interfaces to a database with a queue for each kind of publisher."""
     for queue in ("orders", "celery"):
         declare(shared_store(committed_database), queue)
-    return Doors(committed_database, connection, app)
+    return Interfaces(committed_database, connection, app)
 
 
-def test_a_text_that_no_database_can_store_is_refused_at_every_door(doors: Doors) -> None:
+def test_a_text_that_no_database_can_store_is_refused_at_every_interface(api: Interfaces) -> None:
     expected = {}
     found = {}
-    for name, door, taken in [*doors.native(), *doors.of_kombu()]:
+    for name, call, taken in [*api.native(), *api.of_kombu()]:
         for kind, value in NASTY.items():
             expected[name, kind] = "taken" if kind in taken else "refused"
-            found[name, kind] = doors.outcome(door, value)
+            found[name, kind] = api.outcome(call, value)
 
     assert found == expected
 
 
-def test_a_number_that_no_database_can_store_is_refused_at_every_door(doors: Doors) -> None:
+def test_a_number_that_no_database_can_store_is_refused_at_every_interface(api: Interfaces) -> None:
     options = ("max_attempts", "dedup_count", "max_messages", "ttl_seconds", "history_days", "backoff_multiplier")
-    given: dict[str, Door] = {
+    given: dict[str, Call] = {
         "delay": lambda value: publish("orders", delay=value),
         "ttl": lambda value: publish("orders", ttl=value),
         "priority": lambda value: publish("orders", priority=value),
         "pause": lambda value: pause("orders", seconds=value),
-        **{name: lambda value, name=name: doors.declare_fresh(**{name: value}) for name in options},
-        "x-max-length": lambda value: doors.channel.queue_declare("limited", arguments={"x-max-length": value}),
-        "x-message-ttl": lambda value: doors.channel.queue_declare("brief", arguments={"x-message-ttl": value}),
+        **{name: lambda value, name=name: api.declare_fresh(**{name: value}) for name in options},
+        "x-max-length": lambda value: api.channel.queue_declare("limited", arguments={"x-max-length": value}),
+        "x-message-ttl": lambda value: api.channel.queue_declare("brief", arguments={"x-message-ttl": value}),
     }
     found = {
-        (name, kind): doors.outcome(door, value)
-        for name, door in given.items()
+        (name, kind): api.outcome(call, value)
+        for name, call in given.items()
         for kind, value in IMPOSSIBLE_NUMBERS.items()
     }
 
     assert set(found.values()) == {"refused"}, found
 
 
-def test_a_time_beyond_the_calendar_is_refused_at_every_door(doors: Doors) -> None:
+def test_a_time_beyond_the_calendar_is_refused_at_every_interface(api: Interfaces) -> None:
     beyond = [datetime.max.replace(tzinfo=WEST), datetime.min.replace(tzinfo=EAST)]
-    doors_of_times: list[Door] = [
+    calls_with_times: list[Call] = [
         lambda value: publish("orders", deliver_at=value),
         lambda value: publish("orders", expires_at=value),
-        lambda value: doors.app.send_task("note", eta=value),
-        lambda value: doors.put(headers={"eta": value.isoformat()}),
+        lambda value: api.app.send_task("note", eta=value),
+        lambda value: api.put(headers={"eta": value.isoformat()}),
     ]
 
-    assert [doors.outcome(door, moment) for door in doors_of_times for moment in beyond] == ["refused"] * 8
+    assert [api.outcome(call, moment) for call in calls_with_times for moment in beyond] == ["refused"] * 8
     # The first and the last that every time zone has are taken.
     for moment in (EARLIEST, LATEST):
-        assert [doors.outcome(door, moment) for door in doors_of_times] == ["taken"] * 4
+        assert [api.outcome(call, moment) for call in calls_with_times] == ["taken"] * 4
 
 
-def test_a_kombu_message_that_lives_too_long_or_no_time_at_all_is_refused(doors: Doors) -> None:
+def test_a_kombu_message_that_lives_too_long_or_no_time_at_all_is_refused(api: Interfaces) -> None:
     def expiring(value: Any) -> None:
-        message = doors.channel.prepare_message("", properties={"expiration": value})
-        doors.channel.basic_publish(message, "", "orders")
+        message = api.channel.prepare_message("", properties={"expiration": value})
+        api.channel.basic_publish(message, "", "orders")
 
     for value in (2**63, "a day"):
         with pytest.raises(InvalidMessage, match="expiration"):
             expiring(value)
     with pytest.raises(InvalidMessage, match="which is no time"):
-        doors.put(headers={"eta": "tomorrow"})
+        api.put(headers={"eta": "tomorrow"})
 
 
-def test_a_row_of_spark_that_cannot_be_stored_is_refused_with_its_batch(doors: Doors) -> None:
+def test_a_row_of_spark_that_cannot_be_stored_is_refused_with_its_batch(api: Interfaces) -> None:
     for column in ("queue", "type", "group_key", "headers"):
         nasty = '{"a":"n\\u0000ll"}' if column == "headers" else NASTY["null"]
         rows = [{"queue": "orders", "body": "1"}, {"queue": "orders", "body": "2", column: nasty}]
         columns = pa.schema([(name, pa.string()) for name in {"queue", "body", column}])
         batch = pa.RecordBatch.from_pylist(rows, schema=columns)
 
-        assert doors.outcome(lambda rows: outgoing.publish(rows, doors.alias), batch) == "refused", column
+        assert api.outcome(lambda rows: outgoing.publish(rows, api.alias), batch) == "refused", column
 
 
-def test_what_a_task_was_given_is_shown_as_far_as_a_database_can_store_it(doors: Doors) -> None:
-    doors.app.send_task("note", ("n\x00ll \ud800",))
+def test_what_a_task_was_given_is_shown_as_far_as_a_database_can_store_it(api: Interfaces) -> None:
+    api.app.send_task("note", ("n\x00ll \ud800",))
 
-    [message] = Message.objects.using(doors.alias)
+    [message] = Message.objects.using(api.alias)
     assert message.headers["argsrepr"] == r"('n\x00ll \ud800',)"
     assert b"n\\u0000ll \\ud800" in bytes(message.body)
 
 
-def test_a_member_of_an_enumeration_is_the_text_it_stands_for(doors: Doors) -> None:
-    declare(doors.store, Known.RECEIPTS, {"dead_letter_queue": Known.ORDERS})
+def test_a_member_of_an_enumeration_is_the_text_it_stands_for(api: Interfaces) -> None:
+    declare(api.store, Known.RECEIPTS, {"dead_letter_queue": Known.ORDERS})
     letter = OutgoingMessage(
         queue=Known.ORDERS, type=Known.ORDERS, group_key=Known.ORDERS, headers={"a": Known.ORDERS}
     )
     publish(Known.ORDERS, 1, correlation_id=Known.ORDERS)
     publish_many([letter, (Known.RECEIPTS, 1)])
-    doors.channel.queue_bind(Known.ORDERS, Known.RECEIPTS, Known.ORDERS)
+    api.channel.queue_bind(Known.ORDERS, Known.RECEIPTS, Known.ORDERS)
     publish(exchange=Known.RECEIPTS, routing_key=Known.ORDERS)
-    doors.put(routing_key=Known.ORDERS, correlation_id=Known.ORDERS)
-    doors.put(exchange=Known.RECEIPTS, routing_key=Known.ORDERS)
-    doors.app.send_task("note", queue=Known.RECEIPTS)
+    api.put(routing_key=Known.ORDERS, correlation_id=Known.ORDERS)
+    api.put(exchange=Known.RECEIPTS, routing_key=Known.ORDERS)
+    api.app.send_task("note", queue=Known.RECEIPTS)
     pause(Known.ORDERS)
     resume(Known.ORDERS)
 
-    names = Queue.objects.using(doors.alias).order_by("name").values_list("name", "dead_letter_queue__name")
+    names = Queue.objects.using(api.alias).order_by("name").values_list("name", "dead_letter_queue__name")
     assert list(names) == [("celery", None), ("orders", None), ("receipts", "orders")]
     assert len(list(browse(Known.ORDERS))) == 5
-    texts = Message.objects.using(doors.alias).values_list("type", "correlation_id", "group_key")
+    texts = Message.objects.using(api.alias).values_list("type", "correlation_id", "group_key")
     assert {text for row in texts for text in row} >= {"orders"}
     assert not [text for row in texts for text in row if text and "Known" in text]
     assert (purge(Known.ORDERS), purge(Known.RECEIPTS)) == (5, 2)
