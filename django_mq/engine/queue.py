@@ -1031,8 +1031,8 @@ class Queue:
         due_at = entry.due_at if entry.state is SCHEDULED or entry.state is HELD else None
         return replace(entry.message, deliver_at=due_at, duplicate_id=None)
 
-    def retry(self, now: float) -> int:
-        """Send the dead letters and expired messages of other queues back to those; return how many.
+    def redrive_all(self, now: float) -> int:
+        """Return the dead letters and expired messages of other queues to those; return how many.
 
         A message that its queue refuses stays here.
         """

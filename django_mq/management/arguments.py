@@ -1,27 +1,47 @@
-"""Values on a command line: what is out of range makes no sense, and ends with exit code 2."""
+"""Arguments of commands, and the values that they take. A value out of range ends with exit code 2."""
 
 from __future__ import annotations
 
 import sys
 from argparse import ArgumentTypeError
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import _ActionsContainer
+    from collections.abc import Callable
+
+    #: Adds itself to a parser, or to a group of one.
+    Argument = Callable[[_ActionsContainer], object]
 
 
 class UsageError(CommandError):
-    """A command line that makes no sense, found out after argparse was content with it."""
+    """A wrong command line that argparse accepts."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence, returncode=2)
 
 
+def argument(*flags: str, **options: Any) -> Argument:
+    """Return an argument with the parameters of ``ArgumentParser.add_argument``."""
+    return lambda container: container.add_argument(*flags, **options)
+
+
+def one_of(*arguments: Argument, required: bool = False) -> Argument:
+    """Return arguments of which the command line takes one."""
+
+    def add(container: _ActionsContainer) -> None:
+        group = container.add_mutually_exclusive_group(required=required)
+        for each in arguments:
+            each(group)
+
+    return add
+
+
 def at_least_one(text: str) -> int:
-    """Read a whole number, 1 or more, that a database and an iterator can count to."""
+    """Read a whole number from 1 to the largest that a database and an iterator can count to."""
     number = int(text)
     if number < 1:
         raise ArgumentTypeError("must be 1 or more.")
@@ -31,7 +51,7 @@ def at_least_one(text: str) -> int:
 
 
 def more_than_zero(text: str) -> float:
-    """Read a number of seconds that takes some time."""
+    """Read a number of seconds, more than 0 and finite."""
     seconds = float(text)
     if not 0 < seconds < float("inf"):
         raise ArgumentTypeError("must be more than 0.")
@@ -39,24 +59,13 @@ def more_than_zero(text: str) -> float:
 
 
 def finite(text: str) -> float:
-    """Read a number that others can be compared with: with a NaN, none is larger."""
+    """Read a finite number: no number is larger than a NaN."""
     number = float(text)
     if not isfinite(number):
         raise ArgumentTypeError("must be a finite number.")
     return number
 
 
-def add_json(parser: ArgumentParser, *, what: str = "a JSON object") -> None:
-    """Add the option for scripts."""
-    parser.add_argument("--json", action="store_true", help=f"Print {what}.")
-
-
-def add_dry_run(parser: ArgumentParser, *, what: str) -> None:
-    """Add the option for the careful."""
-    parser.add_argument("--dry-run", action="store_true", help=f"Only say {what}; nothing is changed.")
-
-
-def add_pause(parser: ArgumentParser) -> None:
-    """Add what a pause may say."""
-    parser.add_argument("--reason", default="", help="Shown to everybody who wonders why nothing moves.")
-    parser.add_argument("--seconds", type=more_than_zero, help="Resume by itself after so long.")
+QUEUE = argument("queue", metavar="QUEUE")
+ONLY_QUEUES = argument("queues", metavar="QUEUE", nargs="*", help="Only these.")
+LIMIT = argument("--limit", type=at_least_one, metavar="N", help="At most so many, the oldest first.")

@@ -1,8 +1,9 @@
-"""What the commands share: the database option, exit codes, and clear sentences instead of tracebacks."""
+"""The base of all commands: shared options, exit codes, and clear sentences instead of tracebacks."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import sys
@@ -11,50 +12,68 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connections
 
 from django_mq import conf
 from django_mq.diagnosis.messages.queue_names import meant
 from django_mq.errors import MQError, UnknownQueue
 from django_mq.management.arguments import UsageError
-from django_mq.management.completion import offer_queues
 from django_mq.stores.connections import translating
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
     from django.core.management.base import CommandParser
 
+    from django_mq.management.arguments import Argument
 
-#: As shells say it.
+#: The exit code that shells use for INT.
 INTERRUPTED = 130
 
 
 class MQCommand(BaseCommand):
     """A command on the queues of one database; a subclass implements ``run``."""
 
-    #: What each exit code of every command says; a command adds what it says by its own.
+    #: The meaning of the exit codes of every command; ``exit_codes`` has those of one command.
     EXIT_CODES: ClassVar[dict[int, str]] = {
         0: "done",
         1: "refused or failed, with one sentence on the standard error",
-        2: "a command line that makes no sense; nothing was done",
+        2: "a wrong command line; nothing was done",
         INTERRUPTED: "interrupted by INT",
     }
     exit_codes: ClassVar[dict[int, str]] = {}
+    arguments: ClassVar[Sequence[Argument]] = ()
+    #: What --dry-run prints; empty for a command without this option.
+    dry_run = ""
+    #: What --json prints; empty for a command without this option.
+    json = "a JSON object"
 
     def create_parser(self, *args: Any, **options: Any) -> CommandParser:
         codes = {**self.EXIT_CODES, **self.exit_codes}
-        said = "; ".join(f"{code}: {meaning}" for code, meaning in sorted(codes.items()))
-        parser: CommandParser = super().create_parser(*args, **{"epilog": f"Exit codes: {said}.", **options})
-        offer_queues(parser)
-        return parser
+        meanings = "; ".join(f"{code}: {meaning}" for code, meaning in sorted(codes.items()))
+        return super().create_parser(*args, **{"epilog": f"Exit codes: {meanings}.", **options})
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--database", metavar="ALIAS", help="Where the queues are; DJANGO_MQ['DATABASE'].")
+        for add in self.arguments:
+            add(parser)
+        if self.dry_run:
+            parser.add_argument("--dry-run", action="store_true", help=f"Print {self.dry_run}; change nothing.")
+        if self.json:
+            parser.add_argument("--json", action="store_true", help=f"Print {self.json}.")
+
+    def answer(self, value: object, text: str) -> None:
+        """Print the value for --json, otherwise the text."""
+        if self.as_json:
+            indent = 2 if isinstance(value, list) else None
+            text = json.dumps(value, indent=indent, cls=DjangoJSONEncoder)
+        self.stdout.write(text)
 
     def handle(self, *_: Any, **options: Any) -> None:
+        self.as_json: bool = options.get("json", False)
         try:
             alias = self._alias(options.pop("database", None))
             with translating(connections[alias]), _committing(alias):
@@ -63,15 +82,15 @@ class MQCommand(BaseCommand):
         except MQError as error:
             raise CommandError(str(error)) from error
         except BrokenPipeError:
-            # Whoever read the output has seen enough, as in "mq_browse orders | head".
-            _write_no_more()
+            # The reader of the output has closed it, as in "mq_browse orders | head".
+            _stop_writing()
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
-            _write_no_more()
+            _stop_writing()
             raise CommandError(f"The output cannot be written: {error}") from error
         except KeyboardInterrupt:
-            self.stderr.write("Interrupted: what was done before stays done.")
+            self.stderr.write("Interrupted: what was done before remains done.")
             raise SystemExit(INTERRUPTED) from None
 
     def _run(self, alias: str, **options: Any) -> None:
@@ -80,7 +99,7 @@ class MQCommand(BaseCommand):
         except UnknownQueue as error:
             raise CommandError(f"{error}{meant(error.queue, alias)}") from error
         except UnicodeEncodeError as error:
-            # What is typed and is no UTF-8 comes as halves of surrogate pairs, which no database takes.
+            # Typed bytes that are no UTF-8 arrive as halves of surrogate pairs, which no database stores.
             raise UsageError(f"{error.object!a} is no text: write it in UTF-8.") from error
 
     def _alias(self, given: str | None) -> str:
@@ -96,7 +115,7 @@ class MQCommand(BaseCommand):
 
 @contextmanager
 def _committing(alias: str) -> Iterator[None]:
-    """Commit what is written on a connection that the command opens, though ``AUTOCOMMIT`` be False."""
+    """Commit each statement on a connection that the command opens, even if ``AUTOCOMMIT`` is False."""
     connection = connections[alias]
     if connection.settings_dict["AUTOCOMMIT"] or connection.connection is not None:
         yield
@@ -108,20 +127,20 @@ def _committing(alias: str) -> Iterator[None]:
         connection.close()
 
 
-def _write_no_more() -> None:
-    """Keep the interpreter from writing the rest while it exits."""
+def _stop_writing() -> None:
+    """Keep the interpreter from writing the rest of the output when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def until_told() -> threading.Event:
-    """Return an event that TERM or INT sets: a command that goes on looks at it, and ends in its own time."""
+    """Return an event that TERM or INT sets, for commands that run until then."""
     stopping = threading.Event()
     on_signals(lambda *_: stopping.set())
     return stopping
 
 
 def on_signals(handler: Callable[[int, FrameType | None], Any]) -> None:
-    """Have TERM and INT call the handler, but not in forked children: these end as this process did before."""
+    """Have TERM and INT call the handler in this process; forked children keep the handlers from before."""
     before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def restore() -> None:

@@ -1,21 +1,21 @@
-"""What the commands share that do something to messages: which ones are meant, and what is said afterwards."""
+"""The base of commands that change messages: by their ids, or all that match filters."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from django.db.models import Q
 
+from django_mq.delivery.operator import actions
 from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages.choice import Choice
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
 from django_mq.engine.states import State
 from django_mq.errors import MQError
-from django_mq.management.arguments import UsageError, add_dry_run, add_json, at_least_one
+from django_mq.management.arguments import LIMIT, UsageError, argument
 from django_mq.management.command import MQCommand
 from django_mq.management.confirmation import confirm
 from django_mq.management.progress import watched
@@ -26,36 +26,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from django_mq.delivery.operator.actions import Row
+    from django_mq.management.arguments import Argument
 
-#: Filters of the admin's list that a command has, too: option, name in the list's address, what it is.
+#: Filters of the admin's message list: option, parameter of the list's address, metavar, help text.
 FILTERS = (
-    ("queue", "queue", "QUEUE", "Those in this queue."),
-    ("type", "type", "TYPE", "Those of this type; of a Celery task, its name."),
-    ("error", "error", "NAME", "Those of which an attempt has failed with this exception."),
-    ("reason", "reason", "TEXT", "Those that are dead for this reason."),
-    ("since", "since", "TIME", "Those published then or later."),
-    ("until", "until", "TIME", "Those published before."),
-    ("match", "q", "TEXT", "Those that carry an id or a header NAME:VALUE."),
+    ("queue", "queue", "QUEUE", "Messages in this queue."),
+    ("type", "type", "TYPE", "Messages of this type; the type of a Celery task is its name."),
+    ("error", "error", "NAME", "Messages of which an attempt has failed with this exception."),
+    ("reason", "reason", "TEXT", "Messages that are dead for this reason."),
+    ("since", "since", "TIME", "Messages published then or later."),
+    ("until", "until", "TIME", "Messages published before."),
+    ("match", "q", "TEXT", "Messages with this id or header NAME:VALUE."),
+)
+FILTER_ARGUMENTS = tuple(
+    argument(f"--{option}", metavar=metavar, help=words) for option, _, metavar, words in FILTERS
 )
 
 
-@dataclass(slots=True)
-class Tally:
-    """How many messages were done, how many were left, and what ended it before all were tried."""
-
-    done: int = 0
-    left: int = 0
-    error: MQError | None = None
-
-
-def add_filters(parser: ArgumentParser) -> None:
-    """Add an option for each filter."""
-    for option, _, metavar, words in FILTERS:
-        parser.add_argument(f"--{option}", metavar=metavar, help=words)
-
-
 def read_filters(alias: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the filters given, by their names in the list's address. Raises UnknownQueue, InvalidMessage."""
+    """Return the given filters by their parameters. Raises UnknownQueue, InvalidMessage."""
     filters = {name: options[option] for option, name, _, _ in FILTERS if options[option]}
     if "queue" in filters:
         check_names([filters["queue"]], using=alias)
@@ -64,62 +53,91 @@ def read_filters(alias: str, options: Mapping[str, Any]) -> dict[str, str]:
     return filters
 
 
+def read_ids(names: Sequence[str]) -> list[UUID]:
+    """Return these ids of messages. Raises UsageError."""
+    for name in names:
+        if not is_id(name):
+            raise UsageError(f"{name!r} is no message id; name a queue with --queue.")
+    return list(map(UUID, names))
+
+
+def is_id(name: str) -> bool:
+    """Return whether the text has the form of a message's id."""
+    try:
+        UUID(name)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many messages were changed, how many were left, and the error that ended the command."""
+
+    done: int = 0
+    left: int = 0
+    error: MQError | None = None
+
+
 class MessageCommand(MQCommand):
-    """A command on messages named by ids or filters; a subclass implements ``act``."""
+    """A command that changes messages; a subclass names an action of ``delivery.operator.actions``."""
 
     exit_codes: ClassVar = {1: "refused, or not every message could be done"}
-    #: What is done to them, as in "3 messages removed", and the key in JSON.
+    dry_run = "how many messages would be tried, counted up to 10,000"
+    action: str
+    #: What is done to the messages, as in "3 messages removed", and the key in JSON.
     verb: str
-    #: What filters look among; a message named by its id in another state is left.
-    states: frozenset[State]
-    #: What else filters ask of a message.
+    #: A further condition for messages that match filters.
     among = Q()
-    #: The key in JSON, and the words, for those that are left.
-    left: tuple[str, str] = ("left", "left alone: in another state, so already, or changed meanwhile")
-    #: Whether to ask before it is done to all that match.
+    #: The key in JSON, and the words, for messages that were left.
+    left: tuple[str, str] = ("left", "left alone: in another state, nothing to change, or changed meanwhile")
+    #: Whether to ask before all that match are changed.
     asks: bool = False
+    #: Whether there is an option --state.
+    narrows: bool = False
+    #: The arguments that name messages one by one.
+    names: ClassVar[Sequence[Argument]] = (
+        argument("ids", metavar="MESSAGE_ID", nargs="*", type=UUID, help="These messages; or filters:"),
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        self.add_ids(parser)
-        add_filters(parser)
-        parser.add_argument("--limit", type=at_least_one, metavar="N", help="At most so many, the oldest first.")
+        added = [*self.names, *FILTER_ARGUMENTS, LIMIT]
+        if self.narrows:
+            states = sorted(state.name.lower() for state in actions.STATES[self.action])
+            added.append(argument("--state", choices=states, help="Of those that match, the ones in this state."))
         if self.asks:
-            parser.add_argument("--yes", action="store_true", help="Do not ask, whatever matches.")
-        add_dry_run(parser, what="how many would be tried, counted up to 10,000")
-        add_json(parser)
-
-    def add_ids(self, parser: ArgumentParser) -> None:
-        """Add the argument for messages named one by one."""
-        parser.add_argument("ids", metavar="MESSAGE_ID", nargs="*", type=UUID, help="These messages; or filters:")
-
-    def narrow(self, state: str | None, *, ids: Sequence[UUID]) -> None:
-        """Have filters look among the messages of one state only. Raises UsageError beside ids."""
-        if state is None:
-            return
-        if ids:
-            raise UsageError("--state goes with filters: a message named by its id is meant in whatever state.")
-        self.states = frozenset({State[state.upper()]})
+            added.append(argument("--yes", action="store_true", help="Do not ask, even if filters match many."))
+        for add in added:
+            add(parser)
+        super().add_arguments(parser)
 
     def run(self, alias: str, **options: Any) -> None:
+        self.states = actions.STATES[self.action]
+        if state := options.get("state"):
+            if options["ids"]:
+                raise UsageError("--state goes with filters: a message named by its id may be in any state.")
+            self.states = frozenset({State[state.upper()]})
         choice = self._choice(alias, options)
         missing = [str(one) for one in choice.missing(using=alias)]
         if options["dry_run"]:
-            tally = self._would(choice, alias)
-            verb = f"would be {self.verb}"
+            tally, verb = self._would(choice, alias), f"would be {self.verb}"
         else:
             self._ask(choice, alias, options)
-            tally = self._do(choice, alias, options)
-            verb = self.verb
-        self._say(tally, verb, missing=missing, as_json=options["json"])
+            tally, verb = self._do(choice, alias, options), self.verb
+        self._say(tally, verb, missing)
         if tally.error is not None:
             raise tally.error
         if missing or tally.left:
             raise SystemExit(1)
 
-    def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
-        """Do it to these and return how many were changed. Raises MQError."""
-        raise NotImplementedError
+    def change(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:  # noqa: ARG002
+        """Change these messages and return how many were changed. Raises MQError."""
+        changed: int = getattr(actions, self.action)(rows, using=alias)
+        return changed
+
+    def more(self) -> tuple[dict[str, Any], list[str]]:
+        """Return what else to print: keys in JSON, and lines."""
+        return {}, []
 
     def _choice(self, alias: str, options: dict[str, Any]) -> Choice:
         filters = read_filters(alias, options)
@@ -143,25 +161,25 @@ class MessageCommand(MQCommand):
         for rows in watched(choice.batches(self.states, using=alias), unit="batches"):
             fit = [row for row in rows if State(row.state) in self.states]
             try:
-                done = self.act(fit, alias, options) if fit else 0
+                done = self.change(fit, alias, options) if fit else 0
             except MQError as error:
                 if not tally.done:
                     raise
-                # What was done is done, and has to be said.
+                # The batches before are changed, which the command has to print.
                 tally.error = error
                 break
             tally.done += done
             tally.left += len(rows) - done
         return tally
 
-    def _say(self, tally: Tally, verb: str, *, missing: list[str], as_json: bool) -> None:
-        done, left = tally.done, tally.left
+    def _say(self, tally: Tally, verb: str, missing: list[str]) -> None:
         key, words = self.left
-        if as_json:
-            self.stdout.write(json.dumps({verb.replace(" ", "_"): done, key: left, "missing": missing}))
+        keys, lines = self.more()
+        value = {verb.replace(" ", "_"): tally.done, key: tally.left, "missing": missing, **keys}
+        self.answer(value, "\n".join([f"{plural(tally.done, 'message')} {verb}.", *lines]))
+        if self.as_json:
             return
-        self.stdout.write(f"{plural(done, 'message')} {verb}.")
-        if left:
-            self.stderr.write(f"{plural(left, 'message')} {words}.")
+        if tally.left:
+            self.stderr.write(f"{plural(tally.left, 'message')} {words}.")
         for one in missing:
             self.stderr.write(f"There is no message {one}.")

@@ -1,16 +1,22 @@
-"""Words and columns for a terminal: nothing that a message contains may drive it."""
+"""Tables and texts for a terminal, without characters that control it."""
 
 from __future__ import annotations
 
 import unicodedata
 from typing import TYPE_CHECKING
 
+from django_mq.diagnosis.state.overview import COUNT_LIMIT
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-#: Categories of characters that steer a terminal, change the direction of text or show nothing.
+    from django_mq.diagnosis.state.overview import QueueState
+
+#: The headings of ``queue_cells``.
+QUEUE_HEADINGS = ("QUEUE", "READY", "SCHEDULED", "CLAIMED", "DEAD", "OLDEST READY")
+#: Categories of characters that control a terminal, change the direction of text or are invisible.
 UNPRINTABLE = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
-#: Sizes of the units of a span of time, in seconds.
+#: Units of time spans, in seconds.
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -30,8 +36,14 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: set[int]) -> str:
     return "  ".join(placed).rstrip()
 
 
+def queue_cells(queue: QueueState) -> tuple[str, ...]:
+    """Return the queue's name, the messages in each state, and the age of the oldest ready one."""
+    counts = (queue.ready, queue.scheduled, queue.claimed, queue.dead)
+    return queue.name, *(bounded(count, COUNT_LIMIT) for count in counts), span(queue.oldest_ready_seconds)
+
+
 def printable(text: str) -> str:
-    """Return the text with every control character spelt out, as in a Python string."""
+    """Return the text with every control character written as its escape sequence."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_spelt(character) for character in text)
@@ -49,12 +61,12 @@ def shortened(text: str, width: int) -> str:
 
 
 def bounded(count: int, limit: int) -> str:
-    """Return a count that stopped at ``limit``: ``10,000+`` there."""
+    """Return a count up to ``limit`` as text: ``10,000+`` at the limit."""
     return f"{count:,}+" if count >= limit else f"{count:,}"
 
 
 def span(seconds: float | None) -> str:
-    """Return a span of time in its two largest units: ``3 d 4 h``, ``2 min 5 s``, ``0 s``."""
+    """Return a time span in its two largest units: ``3 d 4 h``, ``2 min 5 s``, ``0 s``."""
     if seconds is None:
         return "-"
     left = max(0, int(seconds))
@@ -67,7 +79,7 @@ def span(seconds: float | None) -> str:
 
 
 def precise(seconds: float | None) -> str:
-    """Return a span of time that may be short: ``3.2 ms``, ``1.25 s``, ``2 min 5 s``."""
+    """Return a time span that may be short: ``3.2 ms``, ``1.25 s``, ``2 min 5 s``."""
     if seconds is None:
         return "-"
     if seconds < 1:

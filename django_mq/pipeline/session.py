@@ -38,7 +38,8 @@ NEEDED = {
 #: Options of a session that starts here. The address keeps Spark from looking up the host's name.
 STARTED_WITH = {
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
+    # Spark's own bar, on a terminal.
+    "spark.ui.showConsoleProgress": str(bool(sys.stderr and sys.stderr.isatty())).lower(),
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.catalogImplementation": "in-memory",

@@ -353,7 +353,7 @@ class Store(Protocol):
     def prioritise(self, ids: Sequence[int], priority: int) -> int:
         """Move ready or scheduled messages to the tail of the level of another priority."""
 
-    def retry_dead(self, ids: Sequence[int]) -> int:
+    def redrive_dead(self, ids: Sequence[int]) -> int:
         """Make dead messages ready again at their old places; their attempts begin again."""
 
     def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from django_mq.admin.messages.actions import RETRY
+from django_mq.admin.messages.actions import REDRIVE
 from django_mq.models import Consumer, Message, Operation, Queue
 from tests.admin.browser import ANY_NUMBER, browsing, log_in
 from tests.admin.conftest import list_of, page_of, run_action
@@ -140,7 +140,7 @@ def test_the_page_of_an_operation_shows_its_progress_and_its_end(
 ) -> None:
     make.message(Message.Status.DEAD)
     operation = Operation.objects.create(
-        act=RETRY.name, filters={}, answers={}, user_name="operator", newest=1, expected=8, **times()
+        act=REDRIVE.name, filters={}, answers={}, user_name="operator", newest=1, expected=8, **times()
     )
 
     with browsing(live_server.url) as page:

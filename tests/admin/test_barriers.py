@@ -87,7 +87,7 @@ def places(make: Make) -> list[str]:
     minute = times()["created_at"]
     Rollup.objects.create(minute=minute, queue_name="orders", arrived=60, accepted=3, failed=30)
     operation = Operation.objects.create(
-        act="retry", filters={}, answers={}, user_name="operator", newest=1, expected=8, **times()
+        act="redrive", filters={}, answers={}, user_name="operator", newest=1, expected=8, **times()
     )
     coloured = [list_of("workersession"), list_of("queue"), *map(page_of, (dead, dead.queue))]
     rows = (Consumer.objects.all()[0].session, history, attempt, operation, a_result())

@@ -103,7 +103,7 @@ def retry(page: Page, message: Model) -> None:
     """Do what the page is for."""
     page.goto(page_of(message))
     page.get_by_role("button", name="Retry").click()
-    expect(page.get_by_text("Retried: 1 of 1 message.")).to_be_visible()
+    expect(page.get_by_text("Redriven: 1 of 1 message.")).to_be_visible()
 
 
 #: A reader may take home what is to be seen.

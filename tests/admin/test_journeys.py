@@ -51,7 +51,7 @@ def test_a_dead_letter_is_found_understood_and_mended_with_the_keyboard_alone(
         page.wait_for_url(f"**{page_of(dead)}*")
         expect(page.get_by_text("shop/consumers.py, line 31")).to_be_visible()
         press_at(page, "Retry")
-        expect(page.get_by_text("Retried: 1 of 1 message.")).to_be_visible()
+        expect(page.get_by_text("Redriven: 1 of 1 message.")).to_be_visible()
 
     dead.refresh_from_db(fields=["state"])
     assert dead.state == READY
@@ -89,7 +89,7 @@ def test_an_operator_without_scripts_sees_everything_and_can_do_everything(
 
         page.goto(page_of(dead))
         page.get_by_role("button", name="Retry").click()
-        expect(page.get_by_text("Retried: 1 of 1 message.")).to_be_visible()
+        expect(page.get_by_text("Redriven: 1 of 1 message.")).to_be_visible()
 
         choose(page, "message", "cancel")
         page.get_by_role("button", name="Cancel and remove").click()

@@ -110,28 +110,28 @@ def test_the_priority_of_a_message_is_changed(site: str, browse: Client, make: M
     ]
 
 
-def test_a_dead_message_is_retried(site: str, browse: Client, make: Make) -> None:
+def test_a_dead_message_is_redriven(site: str, browse: Client, make: Make) -> None:
     message = make.message(DEAD, attempts=3, dead_reason="ValueError", dead_at=timezone.now())
 
-    run_action(browse, "message", "retry", [message])
+    run_action(browse, "message", "redrive", [message])
 
     message.refresh_from_db(fields=["state", "attempts", "dead_reason"])
     assert (message.state, message.attempts, message.dead_reason) == (READY, 0, "")
 
 
-def test_a_letter_in_a_dead_letter_queue_is_retried_where_it_came_from(
+def test_a_letter_in_a_dead_letter_queue_is_redriven_where_it_came_from(
     site: str, browse: Client, make: Make
 ) -> None:
     letters, _ = make.queue("letters"), make.queue("orders")
     letter = make.message(READY, queue=letters, headers={"x-origin-queue": "orders"})
     lost = make.message(READY, queue=letters, headers={"x-origin-queue": "no queue"})
     ordinary = make.message(READY, queue=letters)
-    offers = ["retry" in dict(browse.get(page_of(row)).context["buttons"]) for row in (letter, ordinary)]
+    offers = ["redrive" in dict(browse.get(page_of(row)).context["buttons"]) for row in (letter, ordinary)]
 
-    response = run_action(browse, "message", "retry", [letter, lost, ordinary])
+    response = run_action(browse, "message", "redrive", [letter, lost, ordinary])
 
     assert offers == [True, False]
-    assert said(response) == ["Retried: 1 of 3 messages. Left alone: 2 were so before, or changed meanwhile."]
+    assert said(response) == ["Redriven: 1 of 3 messages. Left alone: 2 were so before, or changed meanwhile."]
     found = dict(Message.objects.values_list("message_id", "queue__name"))
     assert found == {letter.message_id: "orders", lost.message_id: "letters", ordinary.message_id: "letters"}
 
@@ -141,9 +141,9 @@ def test_messages_that_left_meanwhile_are_counted_as_such(site: str, browse: Cli
     rows = [dead, Message(pk=gone.pk)]
     gone.delete()
 
-    response = run_action(browse, "message", "retry", rows)
+    response = run_action(browse, "message", "redrive", rows)
 
-    assert said(response) == ["Retried: 1 of 2 messages. Left alone: 1 is no longer there."]
+    assert said(response) == ["Redriven: 1 of 2 messages. Left alone: 1 is no longer there."]
 
 
 @pytest.mark.django_db
@@ -160,12 +160,12 @@ def test_the_confirmation_keeps_the_choice_of_all(browse: Client, make: Make) ->
 def test_every_act_on_messages_is_logged_once(site: str, browse: Client, make: Make) -> None:
     first, second = make.message(DEAD), make.message(DEAD)
 
-    run_action(browse, "message", "retry", [first])
+    run_action(browse, "message", "redrive", [first])
     run_action(browse, "message", "cancel", [first, second], yes="yes")
 
     alone, together = LogEntry.objects.order_by("pk")
     assert (alone.object_id, alone.object_repr) == (str(first.pk), str(first.message_id))
-    assert alone.change_message.startswith("Retried: 1 of 1 message.")
+    assert alone.change_message.startswith("Redriven: 1 of 1 message.")
     assert (together.object_id, together.object_repr) == (None, "2 messages")
     assert str(second.message_id) in together.change_message
 
@@ -179,7 +179,7 @@ def test_a_locked_database_is_told_and_not_raised(browse: Client, make: Make) ->
 
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
-        response = run_action(browse, "message", "retry", [message])
+        response = run_action(browse, "message", "redrive", [message])
 
     assert said(response) == ["The database cannot be used now: database is locked"]
     connection.close()
@@ -193,7 +193,7 @@ def test_a_locked_database_is_told_and_not_raised(browse: Client, make: Make) ->
         ("move", READY, {"target": "orders"}),
         ("deliver_now", SCHEDULED, {"yes": "yes"}),
         ("prioritise", READY, {"priority": 9}),
-        ("retry", DEAD, {"yes": "yes"}),
+        ("redrive", DEAD, {"yes": "yes"}),
     ],
 )
 def test_consumers_are_woken_when_there_is_something_for_them(
@@ -224,7 +224,7 @@ def test_the_page_of_a_message_offers_what_fits_its_state(browse: Client, make: 
         SCHEDULED: ["deliver_now", "reschedule", "prioritise", "move", "cancel"],
         READY: ["reschedule", "prioritise", "move", "cancel"],
         CLAIMED: ["release"],
-        DEAD: ["retry", "move", "cancel"],
+        DEAD: ["redrive", "move", "cancel"],
     }
 
 

@@ -19,7 +19,7 @@ from django.urls import path
 from django.utils import timezone
 
 from django_mq.admin import register
-from django_mq.admin.messages.actions import CANCEL, MOVE, PRIORITISE, RESCHEDULE, RETRY
+from django_mq.admin.messages.actions import CANCEL, MOVE, PRIORITISE, REDRIVE, RESCHEDULE
 from django_mq.admin.messages.admin import MessageAdmin
 from django_mq.admin.operations import runner
 from django_mq.engine.claim import STALLED_SECONDS
@@ -47,7 +47,7 @@ def small(monkeypatch: pytest.MonkeyPatch, operator: User) -> None:
     monkeypatch.setattr(runner, "BATCH", 3)
 
 
-def begin(act_: Any = RETRY, filters: dict[str, str] | None = None, **answers: Any) -> Operation:
+def begin(act_: Any = REDRIVE, filters: dict[str, str] | None = None, **answers: Any) -> Operation:
     """Write an operation down. Its thread waits for a commit that these tests never make."""
     return runner.begin(act_, filters or {}, answers, user_name="operator")
 
@@ -118,10 +118,10 @@ def test_a_retry_of_all_on_a_page_counts_dead_letters_only(site: str, browse: Cl
         make.message(state)
 
     response = browse.post(
-        list_of("message"), {"action": "retry", "select_across": "1", "_selected_action": ["1"]}, follow=True
+        list_of("message"), {"action": "redrive", "select_across": "1", "_selected_action": ["1"]}, follow=True
     )
 
-    assert said(response) == ["Retried: 1 of 1 message."]
+    assert said(response) == ["Redriven: 1 of 1 message."]
 
 
 def test_what_arrives_meanwhile_is_left_alone(site: str, make: Make) -> None:
@@ -186,14 +186,14 @@ def test_what_the_store_refuses_fails_the_operation_with_its_reason(site: str, m
 def test_selecting_all_of_many_begins_an_operation(site: str, browse: Client, make: Make) -> None:
     dead = [make.message(DEAD, type="a") for _ in range(4)]
     make.message(DEAD, type="b")
-    data = {"action": "retry", "_selected_action": [dead[0].pk], "select_across": "1"}
+    data = {"action": "redrive", "_selected_action": [dead[0].pk], "select_across": "1"}
 
     response = browse.post(f"{list_of('message')}?type=a&p=1", data, follow=True)
 
     operation = Operation.objects.get()
-    assert (operation.act, operation.filters, operation.expected) == ("retry", {"type": "a"}, 4)
+    assert (operation.act, operation.filters, operation.expected) == ("redrive", {"type": "a"}, 4)
     assert operation.user_name == "operator"
-    assert said(response) == ["Retry: begun for all that match, some 4 messages."]
+    assert said(response) == ["Redrive: begun for all that match, some 4 messages."]
     assert "0 changed, 0 of 4 tried" in response.content.decode()
     assert '"type": "a"' in LogEntry.objects.get().change_message
 
@@ -521,7 +521,7 @@ def test_beginning_takes_the_permission_of_the_action(login_with: Callable[..., 
     rows = [make.message(DEAD) for _ in range(4)]
     client = login_with("view_message", "move_message")
 
-    client.post(list_of("message"), {"action": "retry", "_selected_action": [rows[0].pk], "select_across": "1"})
+    client.post(list_of("message"), {"action": "redrive", "_selected_action": [rows[0].pk], "select_across": "1"})
 
     assert not Operation.objects.exists()
 

@@ -69,7 +69,7 @@ CASES = [
     Case("message", "deliver_now", "deliver_message_now", a_message(SCHEDULED), {}),
     Case("message", "reschedule", "reschedule_message", a_message(READY), {"deliver_at": "2131-05-31T18:00"}),
     Case("message", "prioritise", "prioritise_message", a_message(READY), {"priority": 9}),
-    Case("message", "retry", "retry_message", a_message(DEAD), {}),
+    Case("message", "redrive", "retry_message", a_message(DEAD), {}),
     Case("queue", "pause", "pause_queue", a_queue(), {"reason": "stock take"}),
     Case("queue", "resume", "pause_queue", a_queue(paused=True), {}),
     Case("queue", "purge", "purge_queue", a_queue(), {"typed": "purge"}),

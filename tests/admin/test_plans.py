@@ -122,7 +122,7 @@ def test_a_finished_message_is_found_by_the_index_of_its_id(many: str, browse: C
     assert "django_mq_history_message" in plan(many, look)
 
 
-@pytest.mark.parametrize("act", ["cancel", "retry"])
+@pytest.mark.parametrize("act", ["cancel", "redrive"])
 @pytest.mark.parametrize("state", ["0", "1", "3"])
 def test_each_batch_of_an_operation_goes_on_from_the_last_one(many: str, state: str, act: str) -> None:
     operation = Operation(act=act, filters={"state": state}, cursor=9000, newest=19_000, created_at=timezone.now())

@@ -122,7 +122,7 @@ def test_a_purge_that_is_not_typed_removes_nothing(site: str, browse: Client, ma
     assert Message.objects.count() == 1
 
 
-def test_dead_letters_are_sent_back_to_where_they_came_from(site: str, browse: Client, make: Make) -> None:
+def test_dead_letters_are_redriven_to_where_they_came_from(site: str, browse: Client, make: Make) -> None:
     taker = make.queue("graveyard")
     make.queue("bills", dead_letter_queue=taker)
     make.message(READY, taker, headers={"x-origin-queue": "bills"})
@@ -135,7 +135,7 @@ def test_dead_letters_are_sent_back_to_where_they_came_from(site: str, browse: C
 
     assert "redrive" in dict(offered)
     assert said(response) == [
-        "“graveyard”: 2 dead letters sent back. 1 stayed: its queue is gone or full or has it already."
+        "“graveyard”: 2 dead letters redriven. 1 stayed: its queue is gone or full or has it already."
     ]
     assert Message.objects.filter(queue__name="bills", state=READY).count() == 1
     assert not Message.objects.filter(state=DEAD).exists()

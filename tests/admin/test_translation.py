@@ -86,4 +86,4 @@ def test_the_pages_speak_german(site: str, browse: Client, make: Make, settings:
     assert "0 Worker leben" in overview
     assert "Nur die Historie erinnert sich" in asked
     assert "„purge“ eintippen" in asked
-    assert "Erneut versuchen" in page
+    assert "Erneut zustellen" in page

@@ -148,7 +148,7 @@ FAULTS = (
             "SELECT max(0, count(*) - 1) FROM django_mq_message h {by:django_mq_message_ready}",
         ),
     ),
-    fault("a redrive keeps the attempts", ("retry_dead", "attempts = 0, ", "")),
+    fault("a redrive keeps the attempts", ("redrive_dead", "attempts = 0, ", "")),
     fault(
         "a pause is ignored where queues are merged",
         ("claim_across", " AND NOT {paused}", ""),

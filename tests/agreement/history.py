@@ -301,7 +301,7 @@ class _Author:
         return {"duty": self._random.choice(["promote", "expire", "expire", "trim", "prune", "prune", "roll_up"])}
 
     def _steer(self) -> dict[str, Any]:
-        how = self._random.choice(["cancel", "release_held", "deliver_now", "retry_dead", "retry_dead"])
+        how = self._random.choice(["cancel", "release_held", "deliver_now", "redrive_dead", "redrive_dead"])
         return {"messages": self._messages(), "how": how}
 
     def _move(self) -> dict[str, Any]:

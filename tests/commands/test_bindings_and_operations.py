@@ -94,7 +94,13 @@ def test_a_binding_that_makes_no_sense_is_refused(
 
 def begun(alias: str, status: Operation.Status) -> Operation:
     now = timezone.now()
-    given = {"act": "retry", "user_name": "olga\x1b[2J", "filters": {"type": "a"}, "newest": 9, "expected": 12_000}
+    given = {
+        "act": "redrive",
+        "user_name": "olga\x1b[2J",
+        "filters": {"type": "a"},
+        "newest": 9,
+        "expected": 12_000,
+    }
     return Operation.objects.using(alias).create(status=status, created_at=now, beat_at=now, **given)
 
 

@@ -63,13 +63,13 @@ def spoil(message_id: UUID, damage: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["mq_redrive", "orders"], {"back": {"orders": 3}, "stayed": 0}),
-        # Nobody knows any more where the damaged one came from: it is no dead letter, but a message of the queue.
-        (["mq_redrive", "letters"], {"back": {"bills": 2}, "stayed": 0}),
-        (["mq_redrive", "letters", "--dry-run"], {"would_try": 2}),
-        (["mq_retry", "--queue", "orders"], {"retried": 3, "left": 0, "missing": []}),
-        (["mq_retry", "--since", "2001-01-01T00:00Z"], {"retried": 5, "left": 0, "missing": []}),
-        (["mq_retry", "--queue", "letters", "--match", "x-dead-reason:broken"], {"retried": 2}),
+        (["mq_redrive", "orders"], {"redriven": 3, "left": 0, "missing": [], "queues": {"orders": 3}}),
+        # The origin of the damaged one is unknown: it is no dead letter, but a message of the queue.
+        (["mq_redrive", "letters"], {"redriven": 2, "left": 0, "queues": {"bills": 2}}),
+        (["mq_redrive", "letters", "--dry-run"], {"would_be_redriven": 2}),
+        (["mq_redrive", "--queue", "orders"], {"redriven": 3, "left": 0, "missing": []}),
+        (["mq_redrive", "--since", "2001-01-01T00:00Z"], {"redriven": 5, "left": 0, "missing": []}),
+        (["mq_redrive", "--queue", "letters", "--match", "x-dead-reason:broken"], {"redriven": 2}),
         (["mq_move", "orders", "letters"], {"moved": 3}),
         (["mq_cancel", "--queue", "orders", "--yes"], {"removed": 3, "held": 0, "missing": []}),
         (["mq_purge", "orders", "--yes"], {"queue": "orders", "removed": 3}),
@@ -86,7 +86,7 @@ def test_a_damaged_letter_named_by_its_id_is_left_with_a_reason(
     run: Run, messages: list[UUID], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="1"):
-        run("mq_retry", messages[4], messages[5])
+        run("mq_redrive", messages[4], messages[5])
 
     assert "1 message left alone: no dead letter" in capsys.readouterr().err
 

@@ -109,7 +109,7 @@ def test_it_speaks_to_people_too(run: Run, orders: str) -> None:
 
     assert "ok       settings: DJANGO_MQ is well formed." in printed
     assert "notice   queue orders: Paused (stock\\x1b[2Jtaking)." in printed
-    assert "mend: manage.py mq_queue resume orders" in printed
+    assert "mend: manage.py mq_resume orders" in printed
 
 
 def test_a_dead_worker_that_nobody_reaps_is_a_problem(run: Run, database: str, orders: str) -> None:

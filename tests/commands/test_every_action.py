@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ONE = "01a201cd-5077-70e7-a724-ae5470e6df0b"
 #: The command for each action of each page. A new action needs a line here, and so a command.
 COMMANDS = {
-    ("message", "retry"): f"mq_retry {ONE}",
+    ("message", "redrive"): f"mq_redrive {ONE}",
     ("message", "deliver_now"): f"mq_reschedule {ONE} --now",
     ("message", "reschedule"): f"mq_reschedule {ONE} --delay 60",
     ("message", "prioritise"): f"mq_prioritise {ONE} --to 9",
@@ -43,7 +43,7 @@ COMMANDS = {
     ("workersession", "limit"): "mq_workers --credit 5 worker@host",
     ("operation", "stop"): "mq_operations --stop 7",
     # With its user's permissions, in a process of the site: the same filters go to the act's own command instead.
-    ("operation", "go_on"): f"mq_retry {ONE}",
+    ("operation", "go_on"): f"mq_redrive {ONE}",
 }
 #: The command for each page that adds, changes or deletes a row.
 PAGES = {

@@ -107,7 +107,7 @@ def test_the_longest_waiting_queue_stands_first(database: str, run: Run) -> None
 
 
 def test_it_does_not_look_without_rest(database: str, run: Run) -> None:
-    with pytest.raises(CommandError, match=r"0\.2 or more"):
+    with pytest.raises(CommandError, match=r"from 0\.2"):
         run("mq_top", "--interval", "0")
 
 

@@ -13,7 +13,7 @@ from django.db.models import F
 from django_mq.api import pause, publish, publish_many
 from django_mq.delivery.queues import declare
 from django_mq.diagnosis.state import overview
-from django_mq.management.commands import mq_queues
+from django_mq.management import tables
 from django_mq.management.tables import span
 from django_mq.models import Message, Queue
 from django_mq.stores.records import SessionInfo
@@ -53,7 +53,7 @@ def test_every_queue_has_a_line_with_its_depth(database: str, run: Run) -> None:
 
 def test_counts_stop_at_their_limit(database: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     publish_many([("orders", number) for number in range(5)])
-    for module in (overview, mq_queues):
+    for module in (overview, tables):
         monkeypatch.setattr(module, "COUNT_LIMIT", 3)
 
     assert rows(run("mq_queues"))["orders"][0] == "3+"

@@ -1,4 +1,4 @@
-"""mq_retry, mq_release, mq_reschedule, mq_prioritise, mq_cancel, mq_move: single messages, or all that match."""
+"""mq_redrive, mq_release, mq_reschedule, mq_prioritise, mq_cancel, mq_move: single messages, or all that match."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCHEDULED, READY, CLAIMED, DEAD = Message.Status
 WORKER = SessionInfo(name="w", kind="native", host="h", pid=1, version="1")
 #: What each command is told beside the messages.
 COMMANDS = {
-    "mq_retry": [],
+    "mq_redrive": [],
     "mq_release": ["--yes"],
     "mq_cancel": ["--yes"],
     "mq_reschedule": ["--delay", "60"],
@@ -59,23 +59,23 @@ def claim(alias: str, number: int, *, queue: str = "orders", verdict: Verdict | 
         store.settle(session, [Settlement(one.id, one.claim, verdict, reason="broken") for one in claimed])
 
 
-def test_a_dead_message_is_retried_where_it_stands(database: str, run: Run) -> None:
+def test_a_dead_message_is_redriven_where_it_stands(database: str, run: Run) -> None:
     dead = publish("orders")
     claim(database, 1, verdict=Verdict.DEAD)
 
-    assert run("mq_retry", dead) == "1 message retried.\n"
+    assert run("mq_redrive", dead) == "1 message redriven.\n  1 to 'orders'\n"
 
     assert states(database) == {dead: READY}
 
 
-def test_a_letter_in_a_dead_letter_queue_is_retried_where_it_came_from(database: str, run: Run) -> None:
+def test_a_letter_in_a_dead_letter_queue_is_redriven_where_it_came_from(database: str, run: Run) -> None:
     create_queue("one", {"dead_letter_queue": "mails"}, using=database)
     letter = publish("one")
     claim(database, 1, queue="one", verdict=Verdict.DEAD)
     ordinary = publish("mails")
 
     with pytest.raises(SystemExit):  # one of them is no letter
-        run("mq_retry", letter, ordinary)
+        run("mq_redrive", letter, ordinary)
 
     found = Message.objects.using(database).values_list("message_id", "queue__name", "state")
     assert set(found) == {(letter, "one", READY), (ordinary, "mails", READY)}
@@ -88,7 +88,7 @@ def test_filters_find_dead_letters_only(database: str, run: Run) -> None:
         claim(database, 1, queue=queue, verdict=Verdict.DEAD)
     publish_many([OutgoingMessage(queue="orders", type="invoice"), OutgoingMessage(queue="mails", type="invoice")])
 
-    assert run("mq_retry", "--type", "invoice") == "2 messages retried.\n"
+    assert run("mq_redrive", "--type", "invoice").startswith("2 messages redriven.\n")
 
     left = Message.objects.using(database).filter(state=READY).values_list("queue__name", flat=True)
     assert sorted(left) == ["mails", "one", "orders", "orders"]
@@ -137,7 +137,7 @@ def test_a_time_that_is_none_is_refused(database: str, run: Run, arguments: list
     assert states(database) == {message: READY}
 
 
-@pytest.mark.parametrize("command", ["mq_download", "mq_browse orders", "mq_retry --type a", "mq_operations"])
+@pytest.mark.parametrize("command", ["mq_download", "mq_browse orders", "mq_redrive --type a", "mq_operations"])
 def test_a_limit_that_nothing_counts_to_is_refused(database: str, run: Run, command: str) -> None:
     with pytest.raises(CommandError, match="--limit: must be at most"):
         run(*command.split(), "--limit", "9" * 20)
@@ -248,7 +248,7 @@ def test_messages_are_found_by_exception_reason_and_time(database: str, run: Run
     claim(database, 2, verdict=Verdict.DEAD)
 
     def matching(*filters: str) -> int:
-        return int(json.loads(run("mq_retry", *filters, "--dry-run", "--json"))["would_be_retried"])
+        return int(json.loads(run("mq_redrive", *filters, "--dry-run", "--json"))["would_be_redriven"])
 
     assert matching("--error", "ValueError") == 1
     assert matching("--error", "KeyError") == 0
@@ -256,6 +256,20 @@ def test_messages_are_found_by_exception_reason_and_time(database: str, run: Run
     assert matching("--since", "2001-01-01T00:00Z", "--until", "2131-01-01T00:00Z") == 2
     assert matching("--until", "2001-01-01T00:00Z") == 0
     assert states(database) == {failed: DEAD, other: DEAD}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["orders", "mails"], "'orders' is no message id"),
+        (["orders", "--queue", "mails"], "Name the queue once"),
+    ],
+)
+def test_a_redrive_of_two_queues_is_refused(database: str, run: Run, arguments: list[str], said: str) -> None:
+    with pytest.raises(CommandError, match=said) as refused:
+        run("mq_redrive", *arguments)
+
+    assert refused.value.returncode == 2
 
 
 @every_command
@@ -308,8 +322,11 @@ def test_one_queue_without_room_does_not_keep_the_letters_of_others(database: st
     edit_queue("full", {"max_messages": 1, "overflow": "reject"}, using=database)
     publish("full")
 
-    back = json.loads(run("mq_redrive", "mails", "--json"))
+    out = io.StringIO()
 
-    assert back == {"back": {"open": 1}, "stayed": 2}
+    with pytest.raises(SystemExit, match="1"):
+        call_command("mq_redrive", "mails", "--json", stdout=out)
+
+    assert json.loads(out.getvalue()) == {"redriven": 1, "left": 2, "missing": [], "queues": {"open": 1}}
     with pytest.raises(CommandError, match="'closed' is closed"):
         run("mq_redrive", "mails", "--to", "closed")

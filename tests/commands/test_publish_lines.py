@@ -106,7 +106,7 @@ def test_a_line_that_cannot_be_published_is_named_and_ends_it(
 
 
 def test_lines_have_no_body_of_their_own(database: str, run: Run) -> None:
-    with pytest.raises(CommandError, match="there is no BODY"):
+    with pytest.raises(CommandError, match="take neither BODY"):
         run("mq_publish", "orders", "5", "--lines")
 
 

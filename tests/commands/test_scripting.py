@@ -35,7 +35,10 @@ def orders(database: str) -> None:
             {"queue": "orders", "would_remove": {"ready": 1, "scheduled": 0, "dead": 0}},
         ),
         (["mq_purge", "orders", "--yes"], {"queue": "orders", "removed": 1}),
-        (["mq_redrive", "orders", "--dry-run"], {"would_try": 0}),
+        (
+            ["mq_redrive", "orders", "--dry-run"],
+            {"would_be_redriven": 0, "left": 0, "missing": [], "queues": {}},
+        ),
         (["mq_prune", "--dry-run"], {"would_delete": {"history": 0, "attempts": 0}}),
     ],
 )
@@ -79,7 +82,7 @@ def test_each_look_of_the_watcher_is_an_object(database: str, run: Run) -> None:
         ["mq_resume", "ordres"],
         ["mq_workers", "--queue", "ordres"],
         ["mq_cancel", "00000000-0000-7000-8000-000000000001", "--queue", "ordres"],
-        ["mq_retry", "--queue", "ordres"],
+        ["mq_redrive", "--queue", "ordres"],
         ["mq_release", "--queue", "ordres", "--yes"],
         ["mq_reschedule", "--queue", "ordres", "--now"],
         ["mq_prioritise", "--queue", "ordres", "--to=9"],
@@ -126,7 +129,7 @@ def test_a_dry_deletion_deletes_nothing(database: str, run: Run, holds: int, for
         ["mq_queue", "create", "\udcff"],
         ["mq_queue", "delete", "\udcff"],
         ["mq_workers", "--queue", "\udcff"],
-        ["mq_retry", "--error", "\udcff"],
+        ["mq_redrive", "--error", "\udcff"],
     ],
 )
 def test_what_is_typed_in_no_utf_8_is_refused(database: str, run: Run, arguments: list[str]) -> None:

@@ -238,7 +238,7 @@ def test_who_is_interrupted_says_so(
     with pytest.raises(SystemExit, match="130"):
         run("mq_publish", "orders", "-")
 
-    assert capsys.readouterr().err == "Interrupted: what was done before stays done.\n"
+    assert capsys.readouterr().err == "Interrupted: what was done before remains done.\n"
 
 
 class Impatient:

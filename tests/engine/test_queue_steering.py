@@ -97,6 +97,6 @@ def test_a_dead_letter_that_its_origin_refuses_stays_where_it_is() -> None:
     full.reject(rejected, consumer)
     publish(full, "b")
 
-    assert dead.retry(0.0) == 0
+    assert dead.redrive_all(0.0) == 0
     assert names(dead.browse()) == ["a"]
     assert drain(full, consumer) == ["b"]

@@ -170,7 +170,7 @@ def test_the_dead_and_the_expired_are_sent_back_to_where_they_came_from() -> Non
     other.keep_house(1.0)
     publish(dead, "of no origin")
 
-    assert dead.retry(2.0) == 2
+    assert dead.redrive_all(2.0) == 2
 
     assert names(one.browse()) == ["died"]
     assert names(other.browse()) == ["expired"]
@@ -188,7 +188,7 @@ def test_what_the_origin_refuses_or_has_no_origin_any_more_stays_dead() -> None:
     one.change(Rules(dead_letter_queue="dead", overflow=Overflow.REJECT, limits=Limits(messages=0)))
     broker.delete("gone", 0.0)
 
-    assert dead.retry(1.0) == 0
+    assert dead.redrive_all(1.0) == 0
 
     assert names(dead.browse()) == ["of one", "of gone"]
 

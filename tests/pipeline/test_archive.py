@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from django_mq.errors import ArchiveBusy, ArchiveDamaged, PipelineError
-from django_mq.management.spark.archive import passing
+from django_mq.management.spark.archive import _expired
 from django_mq.models import ArchiveBatch, History, Queue
 from django_mq.pipeline.archive import job, keeping, manifest, reading, writing
 from django_mq.pipeline.archive.keeping import abandon
@@ -500,12 +500,12 @@ class TestOnOneDatabase:
         assert "6 deleted" in run("purge")
         assert "Nothing to purge" in run("purge")
         assert "Nothing to archive" in run("archive", "--root", root)
-        assert "1 batches as their manifests say, 0 not" in run("verify")
+        assert "1 batches match their manifests, 0 do not" in run("verify")
         assert "Nothing to compact" in run("compact")
-        assert "6 rows of 2026-03-02 put back" in run("restore", "--day", "2026-03-02")
-        assert passing("default", DAY) == ["orders"]
+        assert "6 rows of 2026-03-02 restored" in run("restore", "--day", "2026-03-02")
+        assert _expired("default", DAY) == ["orders"]
         Queue.objects.create(name="orders", history_days=100_000)
-        assert passing("default", DAY) == []
+        assert _expired("default", DAY) == []
         assert "0 days" in run("retain", "--days", "1")
         assert "deleted" in run("vacuum", "--grace-hours", "0")
         with pytest.raises(CommandError, match="holds nothing of 2026-03-02"):

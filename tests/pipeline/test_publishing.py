@@ -180,7 +180,7 @@ class TestOnOneDatabase:
 
         options = ["--format", "csv", "--queue", "orders", "--job", "file"]
         assert run(*options) == "2 messages published.\n"
-        assert run(*options) == "0 messages published, 2 were before.\n"
+        assert run(*options) == "0 messages published, 2 were published before.\n"
         assert live(orders) == [1, 2]
         with pytest.raises(CommandError, match="no column queue"):
             run("--format", "csv", "--job", "other")

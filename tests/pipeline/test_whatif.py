@@ -78,7 +78,7 @@ def test_the_command_prints_a_table_and_says_what_is_wrong(spark: SparkSession, 
 
     printed = run("--day", "2026-03-02")
 
-    assert printed.splitlines()[0] == "1 at work at once, as recorded."
+    assert printed.splitlines()[0] == "1 consumers at once, as recorded."
     assert "one consumer more" in printed
     with pytest.raises(CommandError, match="no message of that queue was done on that day"):
         run("--day", "2031-03-02")

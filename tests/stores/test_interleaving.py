@@ -697,7 +697,7 @@ def test_a_dead_value_that_is_retried_while_a_later_one_comes_is_given_up(
 
     with a_store(first.alias) as watcher, holding_open(first) as commit:
         [id_] = first.append_by_rules([newer])
-        with waiting(watcher, second, lambda: second.retry_dead([held.id])) as retrying:
+        with waiting(watcher, second, lambda: second.redrive_dead([held.id])) as retrying:
             commit()
             retrying.result(timeout=120)
 

@@ -97,7 +97,7 @@ def test_a_dead_lock_between_two_workers_is_tried_again(two: list[Any]) -> None:
                 if self.first:
                     self.first = False
                     both_hold_one.wait()
-                self.store.database.rows("retry_dead", ids=self.order[1:])
+                self.store.database.rows("redrive_dead", ids=self.order[1:])
             return 1
 
     with ThreadPoolExecutor(2) as threads:

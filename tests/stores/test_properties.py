@@ -155,7 +155,7 @@ class Pair:
 
     def retry(self) -> None:
         dead = [entry.id for entry in self.model.in_state("dead")]
-        self.store.retry_dead(dead)
+        self.store.redrive_dead(dead)
         self.carrying = {id_: claim for id_, claim in self.carrying.items() if id_ not in dead}
         self.model.retry()
 

@@ -88,7 +88,7 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "prioritise": ({"ids": [1, 2], "priority": 9}, "pkey"),
     "deliver_now": ({"ids": [1, 2]}, "pkey"),
     "reschedule": ({"ids": [1, 2], "deliver_at": datetime(2031, 1, 1, tzinfo=UTC)}, "pkey"),
-    "retry_dead": ({"ids": [1, 2]}, "pkey"),
+    "redrive_dead": ({"ids": [1, 2]}, "pkey"),
     "release_held": ({"ids": [1, 2]}, "pkey"),
     "arrivals": ({"queue": "q1", "after": 50, "limit": 10}, "pkey"),
     "held_replaced": ({"session": 1, "replaced": "r"}, "claimed"),
@@ -349,7 +349,7 @@ PLANS_ON_MARIADB: dict[str, tuple[dict[str, Any], str]] = {
     name: PLANS[name]
     for name in (
         *("claim", "next_due", "find_unheld", "browse", "release_session", "release_unknown"),
-        *("prioritise", "deliver_now", "reschedule", "retry_dead", "release_held"),
+        *("prioritise", "deliver_now", "reschedule", "redrive_dead", "release_held"),
         *("measure_queue", "newest_in_queue", "overfull_rings", "lowest_level", "evictable"),
         *("older_values", "set_value_key", "mark_replaced"),
         *("constrained_targets", "coming", "values_among", "value_queues", "leaving", "set_expired_aside"),

@@ -243,7 +243,7 @@ def steering(alias: str) -> None:
     [message] = claim(store, session, "steered")
     number = message.id
     settle(store, session, message, Verdict.DEAD)
-    assert store.retry_dead([number]) == 1
+    assert store.redrive_dead([number]) == 1
     assert store.reschedule([number], datetime.now(UTC) + timedelta(hours=1)) == 1
     assert store.cancel([number]) == 1
     with suppress(DuplicateMessage):
@@ -305,7 +305,7 @@ def mistakes(alias: str) -> None:
     number = publish(store, "mistaken")
     with suppress(MQError):
         store.prioritise([number], 10)
-    assert store.retry_dead([number]) == store.deliver_now([number]) == 0
+    assert store.redrive_dead([number]) == store.deliver_now([number]) == 0
     session = open_session(store)
     [message] = claim(store, session, "mistaken")
     store.prioritise([message.id], 1)

@@ -91,15 +91,15 @@ PRIORITISE = MessageAction(
     run=lambda rows, answers, using: actions.prioritise(rows, answers["priority"], using=using),
     question=Priority,
 )
-RETRY = MessageAction(
-    name="retry",
+REDRIVE = MessageAction(
+    name="redrive",
     permission="retry_message",
-    label=_("Retry"),
-    done=_("Retried"),
-    run=lambda rows, _answers, using: actions.retry(rows, using=using),
+    label=_("Redrive"),
+    done=_("Redriven"),
+    run=lambda rows, _answers, using: actions.redrive(rows, using=using),
     among=dead_letters(),
 )
 
-ACTIONS = (RETRY, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, CANCEL)
+ACTIONS = (REDRIVE, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, CANCEL)
 #: By name: what an operation in the background remembers of it.
 BY_NAME = {action.name: action for action in ACTIONS}

@@ -32,7 +32,7 @@ from django_mq.admin.filters import (
     is_in_one_line,
 )
 from django_mq.admin.messages import failures, payload, publish_form, timeline
-from django_mq.admin.messages.actions import ACTIONS, RETRY
+from django_mq.admin.messages.actions import ACTIONS, REDRIVE
 from django_mq.admin.messages.downloads import download_csv, download_json
 from django_mq.admin.messages.selection import SelectionAdmin
 from django_mq.admin.paginator import BoundedChangeList, BoundedPaginator
@@ -240,7 +240,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     def _buttons_for(self, request: HttpRequest, message: Message, headers: str | None) -> list[tuple[str, str]]:
         """Return the actions that apply to the message now and that the user may do."""
         dead = message.state == Message.Status.DEAD or is_dead_letter(message.queue.name, headers)
-        fit = (action for action in ACTIONS if message.state in action.states and (dead or action is not RETRY))
+        fit = (action for action in ACTIONS if message.state in action.states and (dead or action is not REDRIVE))
         actions = [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
         return [*actions, (download_json.__name__, _("Download"))]
 

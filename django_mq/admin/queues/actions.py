@@ -46,8 +46,8 @@ def _purge(queue: Queue, _answers: Mapping[str, Any]) -> str:
 def _redrive(queue: Queue, _answers: Mapping[str, Any]) -> str:
     done = redrives.redrive(queue.name, limit=REDRIVEN, using=alias())
     sentence = ngettext(
-        "“%(queue)s”: %(count)s dead letter sent back.",
-        "“%(queue)s”: %(count)s dead letters sent back.",
+        "“%(queue)s”: %(count)s dead letter redriven.",
+        "“%(queue)s”: %(count)s dead letters redriven.",
         done.total,
     ) % {"queue": queue.name, "count": done.total}
     if done.stayed:
@@ -94,7 +94,7 @@ PURGE = Action(
 REDRIVE = Action(
     name="redrive",
     permission="retry_message",
-    label=gettext_lazy("Send dead letters back"),
+    label=gettext_lazy("Redrive dead letters"),
     run=_redrive,
     question=Confirmation,
     warning=gettext_lazy(

@@ -27,7 +27,7 @@ CHUNK = 1000
 
 #: The states that each action is for. In a dead-letter queue, the dead letters of other queues are ready.
 STATES: Mapping[str, frozenset[State]] = {
-    "retry": frozenset({READY, DEAD}),
+    "redrive": frozenset({READY, DEAD}),
     "deliver_now": frozenset({SCHEDULED}),
     "reschedule": frozenset({SCHEDULED, READY}),
     "prioritise": frozenset({SCHEDULED, READY}),
@@ -94,9 +94,9 @@ def prioritise(rows: Sequence[Row], priority: int, *, using: str) -> int:
     return _changed(act, rows, wake=_queues(rows), using=using)
 
 
-def retry(rows: Sequence[Row], *, using: str) -> int:
-    """Make dead messages ready in their old place, and send those of dead-letter queues back to their origin."""
-    return redrives.send_back([row.id for row in rows], using=using).total
+def redrive(rows: Sequence[Row], *, using: str) -> int:
+    """Make dead messages ready in their old place, and return those of dead-letter queues to their origin."""
+    return redrives.redrive_rows([row.id for row in rows], using=using).total
 
 
 def _queues(rows: Iterable[Row]) -> set[str]:

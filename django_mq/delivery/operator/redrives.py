@@ -1,4 +1,4 @@
-"""Send dead letters back to the queues they came from, in batches.
+"""Redrive dead letters: return them to the queues they came from, in batches.
 
 A dead letter is a dead message in its own queue, or a ready one in a dead-letter queue, with its origin in the
 header ``x-origin-queue``.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from django_mq.stores.base import Store
 
-#: Messages sent back by one transaction.
+#: Messages redriven by one transaction.
 BATCH = 500
 
 
@@ -50,7 +50,7 @@ class Redriven:
 
 
 def redrive(queue: str, *, to: str | None = None, limit: int | None = None, using: str | None = None) -> Redriven:
-    """Send the queue's dead letters back to the queues they came from, or to the queue ``to``.
+    """Return the queue's dead letters to the queues they came from, or move them to the queue ``to``.
 
     Dead messages become ready in their old place; ready ones with an origin move to its tail. Attempts restart.
     Messages that arrive meanwhile stay, and so do those for a closed or full queue.
@@ -59,19 +59,26 @@ def redrive(queue: str, *, to: str | None = None, limit: int | None = None, usin
     alias = using or conf.load().DATABASE
     store = shared_store(alias)
     record_of(store, queue)
-    if to and record_of(store, to).closed:
-        raise closed(to)
+    if to:
+        check_target(to, using=alias)
     done = Redriven()
-    for rows in batches(_dead_letters(queue, alias).values_list("pk"), limit):
+    found = Message.objects.using(alias).filter(dead_letters(), queue__name=queue)
+    for rows in batches(found.values_list("pk"), limit):
         _send_all([pk for (pk,) in rows], to, done, alias)
     return done
 
 
-def send_back(ids: Sequence[int], *, using: str) -> Redriven:
-    """Send these rows back, of any queue; rows that are no dead letters stay."""
+def check_target(queue: str, *, using: str) -> None:
+    """Return if the queue takes messages. Raises UnknownQueue, QueueClosed."""
+    if record_of(shared_store(using), queue).closed:
+        raise closed(queue)
+
+
+def redrive_rows(ids: Sequence[int], *, to: str | None = None, using: str) -> Redriven:
+    """Redrive the dead letters among these rows, of any queue; other rows stay."""
     done = Redriven()
     for start in range(0, len(ids), BATCH):
-        _send_all(ids[start : start + BATCH], None, done, using)
+        _send_all(ids[start : start + BATCH], to, done, using)
     return done
 
 
@@ -89,17 +96,6 @@ def origin_of(queue: str, headers: Any) -> str:
             return queue
     origin = headers.get(ORIGIN_QUEUE) if isinstance(headers, dict) else None
     return str(origin or queue)
-
-
-def count_redrivable(queue: str, *, limit: int, using: str | None = None) -> int:
-    """Return how many messages ``redrive`` would try, counting up to ``limit``. Raises UnknownQueue."""
-    alias = using or conf.load().DATABASE
-    record_of(shared_store(alias), queue)
-    return _dead_letters(queue, alias)[:limit].count()
-
-
-def _dead_letters(queue: str, alias: str) -> QuerySet[Message]:
-    return Message.objects.using(alias).filter(dead_letters(), queue__name=queue)
 
 
 def dead_letters() -> Q:
@@ -147,7 +143,7 @@ def _by_way(ids: Sequence[int], to: str | None, alias: str) -> dict[tuple[str, s
 def send(store: Store, ids: Sequence[int], source: str, target: str) -> int:
     """Move rows to another queue, or make them ready again in their own; return how many went."""
     if target == source:
-        return store.retry_dead(ids)
+        return store.redrive_dead(ids)
     try:
         return store.move(ids, target)
     except (UnknownQueue, QueueClosed, QueueFull):

@@ -140,9 +140,9 @@ def _look_at_queue(queue: QueueState) -> Iterator[Finding]:
     about = f"queue {queue.name}"
     if queue.paused:
         why = f" ({queue.paused_reason})" if queue.paused_reason else ""
-        yield notice(about, f"Paused{why}.", f"manage.py mq_queue resume {queue.name}")
+        yield notice(about, f"Paused{why}.", f"manage.py mq_resume {queue.name}")
     if queue.dead:
-        mend = f"Look: manage.py mq_browse {queue.name} --state dead; retry or move them there or in the admin."
+        mend = f"Look: manage.py mq_browse {queue.name} --state dead; redrive or move them there or in the admin."
         yield notice(about, f"{queue.dead} dead letters.", mend)
     if queue.oldest_ready_seconds is not None and not queue.consumers:
         yield _unconsumed(about, queue)
@@ -150,7 +150,7 @@ def _look_at_queue(queue: QueueState) -> Iterator[Finding]:
 
 def _unconsumed(about: str, queue: QueueState) -> Finding:
     if queue.takes_dead_letters:
-        mend = f"Look: manage.py mq_browse {queue.name}; send them back with mq_redrive {queue.name} when mended."
+        mend = f"Look: manage.py mq_browse {queue.name}; after the fix: mq_redrive {queue.name}."
         return notice(about, f"{queue.ready} dead letters of other queues.", mend)
     # Without a worker, due messages are not made ready and still count as scheduled.
     waiting = f"{queue.ready} messages are ready" if queue.ready else "Scheduled messages are due"

@@ -1,40 +1,37 @@
-"""Show which queues the exchanges feed; bind and unbind them."""
+"""Show, add and remove bindings of queues to exchanges."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django_mq.delivery.operator.bindings import TYPES, bind, is_bound, unbind
 from django_mq.diagnosis.messages.queue_names import check_names
-from django_mq.management.arguments import UsageError, add_dry_run, add_json
+from django_mq.management.arguments import UsageError, argument, one_of
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import table
 from django_mq.models import Binding
 
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
 HEADINGS = ("EXCHANGE", "TYPE", "PATTERN", "QUEUE")
+ENDS = ("EXCHANGE", "QUEUE")
 COLUMNS = ("exchange", "exchange_type", "pattern", "queue__name")
 
 
 class Command(MQCommand):
-    help = "Show the bindings of these exchanges, or of all; or bind a queue to an exchange, or undo that."
-    exit_codes: ClassVar = {1: "refused, or there is no such binding to undo"}
+    help = "Show the bindings of these exchanges, or of all; or bind a queue to an exchange, or unbind it."
+    exit_codes: ClassVar = {1: "refused, or there is no such binding to remove"}
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("exchanges", metavar="EXCHANGE", nargs="*", help="Only those of these.")
-        parser.add_argument("--queue", metavar="QUEUE", help="Only those of this queue.")
-        actions = parser.add_mutually_exclusive_group()
-        ends = ("EXCHANGE", "QUEUE")
-        actions.add_argument("--bind", nargs=2, metavar=ends, help="Have the exchange feed the queue.")
-        actions.add_argument("--unbind", nargs=2, metavar=ends, help="Have it feed the queue no more.")
-        parser.add_argument("--type", choices=TYPES, help="Of a new exchange; direct.")
-        parser.add_argument("--pattern", default="", help="Of that binding; a fanout exchange has none.")
-        add_dry_run(parser, what="what would be done")
-        add_json(parser, what="a JSON array of the bindings, or an object of what was done")
+    arguments: ClassVar = (
+        argument("exchanges", metavar="EXCHANGE", nargs="*", help="Only bindings of these."),
+        argument("--queue", metavar="QUEUE", help="Only bindings of this queue."),
+        one_of(
+            argument("--bind", nargs=2, metavar=ENDS, help="Deliver messages of the exchange to the queue."),
+            argument("--unbind", nargs=2, metavar=ENDS, help="Deliver them to the queue no more."),
+        ),
+        argument("--type", choices=TYPES, help="The type of a new exchange; direct."),
+        argument("--pattern", default="", help="The binding's pattern; a fanout exchange has none."),
+    )
+    dry_run = "what would be done"
+    json = "a JSON array of the bindings, or an object of what was done"
 
     def run(self, alias: str, **options: Any) -> None:
         ends = options["bind"] or options["unbind"]
@@ -56,30 +53,28 @@ class Command(MQCommand):
             check_names([options["queue"]], using=alias)
             found = found.filter(queue__name=options["queue"])
         rows = list(found.values_list(*COLUMNS))
-        if options["json"]:
-            keys = ("exchange", "type", "pattern", "queue")
-            self.stdout.write(json.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2))
-        else:
-            self.stdout.write(table(HEADINGS, rows) if rows else "There is no such binding.")
+        keys = [heading.lower() for heading in HEADINGS]
+        objects = [dict(zip(keys, row, strict=True)) for row in rows]
+        self.answer(objects, table(HEADINGS, rows) if rows else "There is no such binding.")
 
     def _bind(self, exchange: str, queue: str, alias: str, options: dict[str, Any]) -> None:
         pattern = options["pattern"]
         if options["dry_run"]:
             is_new = not is_bound(exchange, queue, pattern=pattern, using=alias)
-            self._say("would_bind", int(is_new), "would be bound", options)
+            self._say("would_bind", is_new, "would be bound", options)
             return
         is_new = bind(exchange, queue, exchange_type=options["type"], pattern=pattern, using=alias)
-        self._say("bound", int(is_new), "bound" if is_new else "bound already", options)
+        self._say("bound", is_new, "bound" if is_new else "bound already", options)
 
     def _unbind(self, exchange: str, queue: str, alias: str, options: dict[str, Any]) -> None:
         act = is_bound if options["dry_run"] else unbind
         was = act(exchange, queue, pattern=options["pattern"], using=alias)
         key, words = ("would_unbind", "would be unbound") if options["dry_run"] else ("unbound", "unbound")
-        self._say(key, int(was), words if was else "there is no such binding", options)
+        self._say(key, was, words if was else "there is no such binding", options)
         if not was:
             raise SystemExit(1)
 
-    def _say(self, key: str, number: int, words: str, options: dict[str, Any]) -> None:
+    def _say(self, key: str, is_changed: bool, words: str, options: dict[str, Any]) -> None:
         exchange, queue = options["bind"] or options["unbind"]
         text = f"{exchange!r} to {queue!r} by {options['pattern']!r}: {words}."
-        self.stdout.write(json.dumps({key: number}) if options["json"] else text)
+        self.answer({key: int(is_changed)}, text)

@@ -1,8 +1,8 @@
-"""Say what is wrong, and how to mend it."""
+"""Find out what is wrong, and how to mend it."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import DEFAULT_DB_ALIAS
@@ -10,13 +10,11 @@ from django.db import DEFAULT_DB_ALIAS
 from django_mq.diagnosis.doctor.examination import examine
 from django_mq.diagnosis.doctor.findings import Level
 from django_mq.errors import ConfigurationError
-from django_mq.management.arguments import add_json, more_than_zero
+from django_mq.management.arguments import argument, more_than_zero
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
     from django_mq.diagnosis.doctor.findings import Finding
 
 
@@ -25,54 +23,41 @@ class Command(MQCommand):
         "Examine settings, Redis, database, migrations, clock, leases and queues; say how to mend what is wrong."
     )
     exit_codes: ClassVar = {0: "all is well", 1: "there are problems, with --strict also for notices"}
-    #: Wrong settings are among what it is asked about.
+    #: The command itself examines the settings.
     requires_system_checks = ()
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        add_json(parser, what="a JSON array")
-        parser.add_argument("--strict", action="store_true", help="Notices count as problems.")
-        parser.add_argument(
+    arguments: ClassVar = (
+        argument("--strict", action="store_true", help="Notices count as problems."),
+        argument(
             "--timeout",
             type=more_than_zero,
             default=5.0,
             metavar="SECONDS",
             help="Longest wait for the database's first answer; 5.",
-        )
+        ),
+    )
+    json = "a JSON array"
 
     def _alias(self, given: str | None) -> str:
         try:
             return super()._alias(given)
         except ConfigurationError:
-            return DEFAULT_DB_ALIAS  # the findings will say what is wrong
+            return DEFAULT_DB_ALIAS  # the findings name the error
 
     def run(self, alias: str, **options: Any) -> None:
         findings = list(examine(alias, patience_seconds=options["timeout"]))
-        if options["json"]:
-            self.stdout.write(json.dumps([_object(finding) for finding in findings], indent=2))
-        else:
-            for finding in findings:
-                self._say(finding)
+        objects = [{**asdict(finding), "level": finding.level.value} for finding in findings]
+        self.answer(objects, "\n".join(map(self._lines, findings)))
         bad = {Level.PROBLEM, Level.NOTICE} if options["strict"] else {Level.PROBLEM}
         if any(finding.level in bad for finding in findings):
             raise SystemExit(1)
 
-    def _say(self, finding: Finding) -> None:
+    def _lines(self, finding: Finding) -> str:
         styles = {
             Level.OK: self.style.SUCCESS,
             Level.NOTICE: self.style.WARNING,
             Level.PROBLEM: self.style.ERROR,
         }
         mark = styles[finding.level](f"{finding.level.value:8}")
-        self.stdout.write(f"{mark} {printable(finding.about)}: {printable(finding.sentence)}")
-        if finding.mend:
-            self.stdout.write(f"{'':8} mend: {printable(finding.mend)}")
-
-
-def _object(finding: Finding) -> dict[str, str]:
-    return {
-        "level": finding.level.value,
-        "about": finding.about,
-        "sentence": finding.sentence,
-        "mend": finding.mend,
-    }
+        mend = f"\n{'':8} mend: {printable(finding.mend)}" if finding.mend else ""
+        return f"{mark} {printable(finding.about)}: {printable(finding.sentence)}{mend}"

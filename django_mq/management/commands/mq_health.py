@@ -1,41 +1,34 @@
-"""A probe for whoever restarts or alarms: is the queue well?"""
+"""A health check for containers and monitors."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django_mq.diagnosis.state.health import Demands, Probe
-from django_mq.management.arguments import add_json, finite, more_than_zero
+from django_mq.management.arguments import ONLY_QUEUES, argument, finite, more_than_zero
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable
 
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
 
 class Command(MQCommand):
-    help = "Ask whether the database answers and the queues are well. Imports no handlers and no tasks."
+    help = "Check whether the database answers and the queues are well. Imports no handlers and no tasks."
     exit_codes: ClassVar = {0: "well", 1: "not, with a sentence for each alert on the standard output"}
     #: System checks import the URLs, and with them the whole project.
     requires_system_checks = ()
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("queues", metavar="QUEUE", nargs="*", help="Only these.")
-        parser.add_argument(
-            "--max-age", type=finite, metavar="SECONDS", help="How long a ready message may have waited."
-        )
-        parser.add_argument("--max-dead", type=int, metavar="N", help="How many dead letters a queue may have.")
-        parser.add_argument("--workers", action="store_true", help="Every queue must have a live worker.")
-        parser.add_argument(
+    arguments: ClassVar = (
+        ONLY_QUEUES,
+        argument("--max-age", type=finite, metavar="SECONDS", help="How long a ready message may have waited."),
+        argument("--max-dead", type=int, metavar="N", help="How many dead letters a queue may have."),
+        argument("--workers", action="store_true", help="Every queue must have a live worker."),
+        argument(
             "--timeout",
             type=more_than_zero,
             default=5.0,
             metavar="SECONDS",
             help="Longest wait for the database; 5.",
-        )
-        add_json(parser)
+        ),
+    )
 
     def run(self, alias: str, **options: Any) -> None:
         demands = Demands(
@@ -45,10 +38,7 @@ class Command(MQCommand):
             workers=options["workers"],
         )
         health = Probe(demands).answer(using=alias, timeout_seconds=options["timeout"])
-        if options["json"]:
-            answer = {"well": health.well, "alerts": health.alerts, "seconds": round(health.seconds, 3)}
-            self.stdout.write(json.dumps(answer))
-        else:
-            self.stdout.write("\n".join(map(printable, health.alerts)) or "All is well.")
+        value = {"well": health.well, "alerts": health.alerts, "seconds": round(health.seconds, 3)}
+        self.answer(value, "\n".join(map(printable, health.alerts)) or "All is well.")
         if not health.well:
             raise SystemExit(1)

@@ -1,74 +1,71 @@
-"""Move messages from one queue to another: those of a state, or by their ids, or all that match."""
+"""Move messages to another queue: those of a state, or by their ids, or all that match."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db.models import Q
 
 from django_mq.delivery.operator import actions
-from django_mq.delivery.operator.moves import ORDER, count_movable, move_all
+from django_mq.delivery.operator.moves import count_movable, move_all
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.overview import COUNT_LIMIT
-from django_mq.management.arguments import UsageError
-from django_mq.management.messages import FILTERS, MessageCommand
+from django_mq.engine.states import State
+from django_mq.management.arguments import UsageError, argument
+from django_mq.management.messages import FILTERS, MessageCommand, read_ids
 from django_mq.management.tables import bounded, plural
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
     from collections.abc import Sequence
 
     from django_mq.delivery.operator.actions import Row
-
-STATES = {state.name.lower(): state for state in ORDER}
 
 
 class Command(MessageCommand):
     help = (
         "Move messages to the tail of another queue, in batches; their attempts start again. 'mq_move QUEUE "
-        "TARGET' moves those of one state; with --to, messages by their ids, or all that match."
+        "TARGET' moves those of one state, the dead ones without --state; with --to, messages by their ids, or "
+        "all that match."
     )
-    verb = "moved"
-    states = actions.STATES["move"]
+    action, verb = "move", "moved"
     left = "left", "left alone: held by a worker, there already, or without room"
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("--to", metavar="QUEUE", help="Move messages named by ids or filters there.")
-        words = "Which messages; without it the dead, with --to any that no worker holds."
-        parser.add_argument("--state", choices=STATES, help=words)
-
-    def add_ids(self, parser: ArgumentParser) -> None:
-        words = "From this queue to that one; with --to, ids of messages."
-        parser.add_argument("names", metavar="QUEUE TARGET|MESSAGE_ID", nargs="*", help=words)
+    narrows = True
+    names: ClassVar = (
+        argument(
+            "names",
+            metavar="QUEUE TARGET|MESSAGE_ID",
+            nargs="*",
+            help="From this queue to the other; with --to, ids of messages.",
+        ),
+    )
+    arguments: ClassVar = (
+        argument("--to", metavar="QUEUE", help="Move messages named by ids or filters to this queue."),
+    )
 
     def run(self, alias: str, **options: Any) -> None:
         names, target = options.pop("names"), options["to"]
         if target is None:
             self._move_all(*_ends(names, options), alias, options)
             return
-        options["ids"] = list(map(_id, names))
+        options["ids"] = read_ids(names)
         check_names([target], using=alias)
-        self.narrow(options["state"], ids=options["ids"])
         self.among = ~Q(queue__name=target)
         super().run(alias, **options)
 
-    def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
+    def change(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
         return actions.move(rows, options["to"], using=alias)
 
     def _move_all(self, source: str, target: str, alias: str, options: dict[str, Any]) -> None:
         name, limit = options["state"] or "dead", options["limit"]
+        state = State[name.upper()]
         if options["dry_run"]:
             ceiling = COUNT_LIMIT if limit is None else min(limit, COUNT_LIMIT)
-            count = count_movable(source, target, state=STATES[name], limit=ceiling, using=alias)
+            count = count_movable(source, target, state=state, limit=ceiling, using=alias)
             text = f"{bounded(count, COUNT_LIMIT)} {name} messages would be moved."
-            self.stdout.write(json.dumps({"would_move": count}) if options["json"] else text)
+            self.answer({"would_move": count}, text)
             return
-        moved = move_all(source, target, state=STATES[name], limit=limit, using=alias)
-        text = f"{plural(moved, 'message')} moved from {source!r} to {target!r}."
-        self.stdout.write(json.dumps({"moved": moved}) if options["json"] else text)
+        moved = move_all(source, target, state=state, limit=limit, using=alias)
+        self.answer({"moved": moved}, f"{plural(moved, 'message')} moved from {source!r} to {target!r}.")
 
 
 def _ends(names: list[str], options: dict[str, Any]) -> tuple[str, str]:
@@ -81,12 +78,3 @@ def _ends(names: list[str], options: dict[str, Any]) -> tuple[str, str]:
         )
     source, target = names
     return source, target
-
-
-def _id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise UsageError(
-            f"{text!r} is no message id; with --to, the queue to move from is named by --queue."
-        ) from None

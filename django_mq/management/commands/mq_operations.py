@@ -1,19 +1,15 @@
-"""Show how far the admin's operations in the background are; stop some, or go on with those that have stalled."""
+"""Show the admin's operations in the background; stop some, or continue those that have stalled."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django_mq.delivery.operator.queue_editor import stop_operation
-from django_mq.management.arguments import add_json, at_least_one
+from django_mq.management.arguments import argument, at_least_one, one_of
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.operations import take_over
 from django_mq.management.tables import table
 from django_mq.models import Operation
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 HEADINGS = ("ID", "ACTION", "STATUS", "CHANGED", "TRIED", "EXPECTED", "BY", "STARTED", "LAST PROGRESS", "")
 #: Columns in JSON; times are text.
@@ -23,58 +19,57 @@ KEYS = ("id", "act", "status", "changed", "tried", "expected", "user_name", "fil
 class Command(MQCommand):
     help = (
         "Show what the admin does, or has done, to all messages that match a filter, the newest first. Or stop "
-        "some: they end after the batch that runs, and can go on from the admin. One that makes no progress for a "
-        "minute has lost its process: the workers' maintenance takes it over, or --take-over does."
+        "some: they end after the running batch, and can continue from the admin. An operation without "
+        "progress for a minute has lost its process: the workers' maintenance takes it over, or --take-over "
+        "does."
     )
-    exit_codes: ClassVar = {1: "refused, or one of them was not running, or is another version's"}
+    exit_codes: ClassVar = {1: "refused, or an operation was not running, or belongs to another version"}
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("--running", action="store_true", help="Only those that run.")
-        parser.add_argument("--limit", type=at_least_one, default=20, metavar="N", help="How many; 20 without it.")
-        which = parser.add_mutually_exclusive_group()
-        which.add_argument("--stop", nargs="+", type=at_least_one, metavar="ID", help="Stop these.")
-        words = "Go on with all that make no progress, each with its user's rights, until they or TERM end it."
-        which.add_argument("--take-over", action="store_true", help=words)
-        add_json(parser, what="a JSON array, or an object of what was done")
+    arguments: ClassVar = (
+        argument("--running", action="store_true", help="Only those that run."),
+        argument("--limit", type=at_least_one, default=20, metavar="N", help="How many; 20 without it."),
+        one_of(
+            argument("--stop", nargs="+", type=at_least_one, metavar="ID", help="Stop these."),
+            argument(
+                "--take-over",
+                action="store_true",
+                help="Continue all that make no progress, each for its user, until they end or TERM stops them.",
+            ),
+        ),
+    )
+    json = "a JSON array, or an object of what was done"
 
     def run(self, alias: str, **options: Any) -> None:
         if options["stop"]:
-            self._stop(options["stop"], alias, as_json=options["json"])
+            self._stop(list(dict.fromkeys(options["stop"])), alias)
             return
         if options["take_over"]:
-            self._take_over(alias, as_json=options["json"])
+            self._take_over(alias)
             return
         found = Operation.objects.using(alias).order_by("-id")
         if options["running"]:
             found = found.filter(status=Operation.Status.RUNNING)
         rows = list(found[: options["limit"]])
-        if options["json"]:
-            self.stdout.write(json.dumps([_object(row) for row in rows], indent=2))
-        else:
-            right = (0, 3, 4, 5)
-            text = table(HEADINGS, map(_row, rows), right=right) if rows else "There is no such operation."
-            self.stdout.write(text)
+        text = table(HEADINGS, map(_row, rows), right=(0, 3, 4, 5)) if rows else "There is no such operation."
+        self.answer([_object(row) for row in rows], text)
 
-    def _take_over(self, alias: str, *, as_json: bool) -> None:
+    def _take_over(self, alias: str) -> None:
         taken, left = take_over(alias, until_told().is_set)
-        self.stdout.write(json.dumps({"taken_over": taken, "left": left}) if as_json else f"Taken over: {taken}.")
+        self.answer({"taken_over": taken, "left": left}, f"Taken over: {taken}.")
         if left:
             ids = ", ".join(map(str, left))
             self.stderr.write(f"Left, because another version of django_mq has begun them: {ids}.")
         if left and not taken:
             raise SystemExit(1)
 
-    def _stop(self, ids: list[int], alias: str, *, as_json: bool) -> None:
-        stopped = [pk for pk in dict.fromkeys(ids) if stop_operation(pk, using=alias)]
-        left = [pk for pk in dict.fromkeys(ids) if pk not in stopped]
-        if as_json:
-            self.stdout.write(json.dumps({"stopped": stopped, "not_running": left}))
-        elif stopped:
-            self.stdout.write(f"Stopped: {', '.join(map(str, stopped))}.")
-        if left and not as_json:
-            self.stderr.write(f"Not running: {', '.join(map(str, left))}.")
+    def _stop(self, ids: list[int], alias: str) -> None:
+        stopped = [pk for pk in ids if stop_operation(pk, using=alias)]
+        left = [pk for pk in ids if pk not in stopped]
+        if stopped or self.as_json:
+            self.answer({"stopped": stopped, "not_running": left}, f"Stopped: {', '.join(map(str, stopped))}.")
         if left:
+            if not self.as_json:
+                self.stderr.write(f"Not running: {', '.join(map(str, left))}.")
             raise SystemExit(1)
 
 

@@ -1,28 +1,26 @@
-"""Deliver nothing from queues, for a while or until resumed."""
+"""Deliver nothing from queues, for a while or until they are resumed."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from django_mq.management.arguments import add_json, add_pause
+from django_mq import api
+from django_mq.diagnosis.messages.queue_names import check_names
+from django_mq.management.arguments import argument, more_than_zero
 from django_mq.management.command import MQCommand
-from django_mq.management.pausing import pause_all
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 
 class Command(MQCommand):
-    help = "Deliver nothing from these queues; publishing goes on. Nothing is paused if one of them is unknown."
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("queues", metavar="QUEUE", nargs="+")
-        add_pause(parser)
-        add_json(parser)
+    help = "Deliver nothing from these queues; publishing goes on. No queue is paused if one of them is unknown."
+    arguments: ClassVar = (
+        argument("queues", metavar="QUEUE", nargs="+"),
+        argument("--reason", default="", help="Why, shown in the admin and in mq_queues."),
+        argument("--seconds", type=more_than_zero, help="Resume automatically after this time."),
+    )
 
     def run(self, alias: str, **options: Any) -> None:
-        names, reason, seconds = options["queues"], options["reason"], options["seconds"]
-        said = pause_all(names, reason=reason, seconds=seconds, using=alias)
-        self.stdout.write(json.dumps({"paused": names}) if options["json"] else "\n".join(said))
+        names = list(dict.fromkeys(options["queues"]))
+        check_names(names, using=alias)
+        for name in names:
+            api.pause(name, reason=options["reason"], seconds=options["seconds"], using=alias)
+        self.answer({"paused": names}, "\n".join(f"Queue {name!r} is paused." for name in names))

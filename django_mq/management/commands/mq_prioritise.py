@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.delivery.operator import actions
+from django_mq.management.arguments import argument
 from django_mq.management.messages import MessageCommand
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
     from collections.abc import Sequence
 
     from django_mq.delivery.operator.actions import Row
@@ -16,16 +16,13 @@ if TYPE_CHECKING:
 
 class Command(MessageCommand):
     help = (
-        "Give ready and scheduled messages another priority, by their ids or all that match. They stand at the "
+        "Give ready and scheduled messages another priority, by their ids or all that match. They go to the "
         "tail of their new level."
     )
-    verb = "given that priority"
-    states = actions.STATES["prioritise"]
+    action, verb = "prioritise", "given that priority"
+    arguments: ClassVar = (
+        argument("--to", type=int, choices=range(10), required=True, metavar="PRIORITY", help="0 to 9, 9 first."),
+    )
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        words = "0 to 9, 9 first."
-        parser.add_argument("--to", type=int, choices=range(10), required=True, metavar="PRIORITY", help=words)
-
-    def act(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
+    def change(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
         return actions.prioritise(rows, options["to"], using=alias)

@@ -7,7 +7,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 from uuid import UUID
 
 from django.core.management.base import CommandError
@@ -18,13 +18,12 @@ from django_mq.delivery.lines import publish_lines
 from django_mq.delivery.validation import read_time
 from django_mq.diagnosis.messages.copies import copy_of, with_body
 from django_mq.diagnosis.messages.task_ids import with_task_id
-from django_mq.management.arguments import UsageError, add_json
+from django_mq.management.arguments import QUEUE, UsageError, argument, one_of
 from django_mq.management.command import MQCommand
 from django_mq.management.progress import watched
 from django_mq.management.tables import plural
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
     from collections.abc import Iterable, Iterator
 
     from django.core.management.base import CommandParser
@@ -32,47 +31,52 @@ if TYPE_CHECKING:
 
 class Command(MQCommand):
     help = (
-        "Publish one message and print its id. The body is JSON, unless --text or --binary says otherwise; "
-        "'-' reads it from the standard input. With --lines or --messages, one message for each line of it."
+        "Publish one message and print its id. The body is JSON without --text or --binary; '-' reads it from "
+        "the standard input. With --lines or --messages, publish a message for each line of the input."
+    )
+
+    arguments: ClassVar = (
+        QUEUE,
+        argument("body", metavar="BODY", nargs="?", help="The body; '-' for the standard input."),
+        argument("--file", metavar="PATH", help="Read the body from a file."),
+        one_of(
+            argument("--text", dest="kind", action="store_const", const=TEXT, help="The body is plain text."),
+            argument("--binary", dest="kind", action="store_const", const=BINARY, help="The body is bytes."),
+        ),
+        one_of(
+            argument("--lines", action="store_true", help="Each line is the JSON body of a message."),
+            argument(
+                "--messages",
+                action="store_true",
+                help="Each line is an object: body, and any argument of publish().",
+            ),
+        ),
+        argument(
+            "--copy",
+            metavar="MESSAGE_ID",
+            type=UUID,
+            help="A copy of this message: its body without BODY, its headers, type and priority without others.",
+        ),
+        argument("--priority", type=int, help="0 to 9, 9 first; 4 without it."),
+        argument("--delay", type=float, metavar="SECONDS", help="Deliver not before so long from now."),
+        argument(
+            "--deliver-at",
+            metavar="TIME",
+            help="Deliver not before 2031-01-31T09:00+01:00; without an offset in the site's zone.",
+        ),
+        argument(
+            "--ttl", type=float, metavar="SECONDS", help="Drop the message if no worker has taken it by then."
+        ),
+        argument("--header", action="append", default=[], metavar="NAME=VALUE", dest="headers"),
+        argument("--type", default="", help="The type of the message."),
+        argument("--message-id", metavar="UUID", help="Refuse a second message with this id."),
     )
 
     def create_parser(self, *args: Any, **options: Any) -> CommandParser:
         parser: CommandParser = super().create_parser(*args, **options)
-        # Otherwise an option between QUEUE and BODY would end the search for BODY.
+        # Otherwise argparse finds no BODY after an option that follows QUEUE.
         parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]
         return parser
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("queue", metavar="QUEUE")
-        parser.add_argument("body", metavar="BODY", nargs="?", help="The body; '-' for the standard input.")
-        parser.add_argument("--file", metavar="PATH", help="Read the body from a file.")
-        kind = parser.add_mutually_exclusive_group()
-        kind.add_argument("--text", dest="kind", action="store_const", const=TEXT, help="The body is plain text.")
-        kind.add_argument("--binary", dest="kind", action="store_const", const=BINARY, help="... is just bytes.")
-        many = parser.add_mutually_exclusive_group()
-        many.add_argument("--lines", action="store_true", help="Each line is the JSON body of a message.")
-        many.add_argument(
-            "--messages", action="store_true", help="Each line is an object: body, and any argument of publish()."
-        )
-        parser.add_argument(
-            "--copy",
-            metavar="MESSAGE_ID",
-            type=UUID,
-            help="As this message: its body without BODY, its headers, type and priority where none are given.",
-        )
-        parser.add_argument("--priority", type=int, help="0 to 9, 9 first; 4 without it.")
-        parser.add_argument("--delay", type=float, metavar="SECONDS", help="Deliver not before so long from now.")
-        parser.add_argument(
-            "--deliver-at",
-            metavar="TIME",
-            help="Not before, as in 2031-01-31T09:00+01:00; a time without an offset is the site's.",
-        )
-        parser.add_argument("--ttl", type=float, metavar="SECONDS", help="Drop it if not taken by then.")
-        parser.add_argument("--header", action="append", default=[], metavar="NAME=VALUE", dest="headers")
-        parser.add_argument("--type", default="", help="What kind of message it is.")
-        parser.add_argument("--message-id", metavar="UUID", help="So that a repeated publish is refused.")
-        add_json(parser)
 
     def run(self, alias: str, **options: Any) -> None:
         outgoing = _outgoing(alias, options)
@@ -84,23 +88,20 @@ class Command(MQCommand):
             body = _decoded(_raw(options["body"], options["file"]), kind)
             outgoing = with_body(outgoing, body, kind)
         (message_id,) = publish_many([outgoing], using=alias)
-        self._say(1, str(message_id), as_json=options["json"], message_id=str(message_id))
+        self.answer({"published": 1, "message_id": str(message_id)}, str(message_id))
 
     def _publish_lines(self, outgoing: OutgoingMessage, alias: str, **options: Any) -> None:
         single = options["message_id"] or options["copy"]
         if options["body"] not in {None, "-"} or single or options["kind"] not in {None, JSON}:
-            raise UsageError("With many lines there is no BODY, --message-id or --copy, and nothing but JSON.")
+            raise UsageError("--lines and --messages take neither BODY, --message-id nor --copy, and only JSON.")
         with _opened(options["file"]) as lines:
             passing = watched(lines, unit="lines")
             number = publish_lines(passing, outgoing, whole=options["messages"], using=alias)
-        self._say(number, f"{plural(number, 'message')} published.", as_json=options["json"])
-
-    def _say(self, number: int, text: str, *, as_json: bool, **more: str) -> None:
-        self.stdout.write(json.dumps({"published": number, **more}) if as_json else text)
+        self.answer({"published": number}, f"{plural(number, 'message')} published.")
 
 
 def _outgoing(alias: str, options: dict[str, Any]) -> OutgoingMessage:
-    """Return what the options say of a message, its body aside."""
+    """Return the message of the options, without its body."""
     copy = options["copy"]
     start = OutgoingMessage() if copy is None else copy_of(copy, using=alias)
     at = options["deliver_at"]
@@ -131,7 +132,7 @@ def _opened(file: str | None) -> Iterator[Iterable[bytes]]:
 
 
 def _raw(body: str | None, file: str | None) -> bytes:
-    """Return the body's bytes, from wherever they come; no body is JSON's null."""
+    """Return the body's bytes from the argument, the file or the standard input; JSON's null without any."""
     if body is not None and file is not None:
         raise UsageError("Give BODY or --file, not both.")
     try:
@@ -141,7 +142,7 @@ def _raw(body: str | None, file: str | None) -> bytes:
             return _standard_input().read()
     except OSError as error:
         raise CommandError(f"The body cannot be read: {error}") from error
-    # What the shell passed may be no UTF-8; it is published as it came.
+    # Bytes of the shell that are no UTF-8 are published unchanged.
     return b"null" if body is None else body.encode("utf-8", "surrogateescape")
 
 

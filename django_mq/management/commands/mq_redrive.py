@@ -1,50 +1,52 @@
-"""Send dead letters back to where they came from."""
+"""Return dead letters to the queues that they came from."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from django_mq.delivery.operator.redrives import count_redrivable, redrive
-from django_mq.diagnosis.state.overview import COUNT_LIMIT
-from django_mq.management.arguments import add_dry_run, add_json, at_least_one
-from django_mq.management.command import MQCommand
-from django_mq.management.tables import bounded, plural
+from django_mq.delivery.operator import redrives
+from django_mq.management.arguments import UsageError, argument
+from django_mq.management.messages import MessageCommand, is_id, read_ids
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from collections.abc import Sequence
+
+    from django_mq.delivery.operator.actions import Row
 
 
-class Command(MQCommand):
+class Command(MessageCommand):
     help = (
-        "Send the dead letters of a queue back: dead messages become ready in their old place, those of a "
-        "dead-letter queue return to the queue they came from. Their attempts start again."
+        "Redrive the dead letters of a queue, or those named by their ids, or all that match: dead messages "
+        "become ready in their old place, those in a dead-letter queue return to the queue they came from. "
+        "Their attempts start again."
     )
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("queue", metavar="QUEUE")
-        parser.add_argument("--to", metavar="QUEUE", help="All of them there instead.")
-        parser.add_argument("--limit", type=at_least_one, metavar="N", help="At most so many, the oldest first.")
-        add_dry_run(parser, what="how many would be tried, counted up to 10,000")
-        add_json(parser)
+    action, verb = "redrive", "redriven"
+    among = redrives.dead_letters()
+    left = "left", "left alone: no dead letter, or its queue is gone, full, or has it already"
+    names: ClassVar = (
+        argument("names", metavar="QUEUE|MESSAGE_ID", nargs="*", help="A queue, or messages; or filters:"),
+    )
+    arguments: ClassVar = (argument("--to", metavar="QUEUE", help="Move all of them to this queue instead."),)
 
     def run(self, alias: str, **options: Any) -> None:
-        name, limit = options["queue"], options["limit"]
-        if options["dry_run"]:
-            ceiling = COUNT_LIMIT if limit is None else min(limit, COUNT_LIMIT)
-            count = count_redrivable(name, limit=ceiling, using=alias)
-            text = f"{bounded(count, COUNT_LIMIT)} messages would be sent back."
-            self.stdout.write(json.dumps({"would_try": count}) if options["json"] else text)
-            return
-        done = redrive(name, to=options["to"], limit=limit, using=alias)
-        if options["json"]:
-            self.stdout.write(json.dumps({"back": done.back, "stayed": done.stayed}))
-            return
-        self.stdout.write(f"{plural(done.total, 'message')} sent back.")
-        for target, count in sorted(done.back.items()):
-            self.stdout.write(f"  {count:,} to {target!r}")
-        if done.stayed:
-            self.stdout.write(
-                f"  {done.stayed:,} stayed: their queue is gone or full or has them, or they are held."
-            )
+        names = options.pop("names")
+        if len(names) == 1 and not is_id(names[0]):
+            if options["queue"]:
+                raise UsageError("Name the queue once: QUEUE or --queue.")
+            (options["queue"],) = names
+            names = []
+        options["ids"] = read_ids(names)
+        if options["to"] is not None:
+            redrives.check_target(options["to"], using=alias)
+        self.back = Counter[str]()
+        super().run(alias, **options)
+
+    def change(self, rows: Sequence[Row], alias: str, options: dict[str, Any]) -> int:
+        done = redrives.redrive_rows([row.id for row in rows], to=options["to"], using=alias)
+        self.back.update(done.back)
+        return done.total
+
+    def more(self) -> tuple[dict[str, Any], list[str]]:
+        back = sorted(self.back.items())
+        return {"queues": dict(back)}, [f"  {count:,} to {queue!r}" for queue, count in back]

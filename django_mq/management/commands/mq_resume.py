@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from django_mq.management.arguments import add_json
+from django_mq import api
+from django_mq.diagnosis.messages.queue_names import check_names
+from django_mq.management.arguments import argument
 from django_mq.management.command import MQCommand
-from django_mq.management.pausing import resume_all
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 
 class Command(MQCommand):
-    help = "Deliver from these queues again, at once. Nothing is resumed if one of them is unknown."
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("queues", metavar="QUEUE", nargs="+")
-        add_json(parser)
+    help = "Deliver from these queues again, at once. No queue is resumed if one of them is unknown."
+    arguments: ClassVar = (argument("queues", metavar="QUEUE", nargs="+"),)
 
     def run(self, alias: str, **options: Any) -> None:
-        said = resume_all(options["queues"], using=alias)
-        self.stdout.write(json.dumps({"resumed": options["queues"]}) if options["json"] else "\n".join(said))
+        names = list(dict.fromkeys(options["queues"]))
+        check_names(names, using=alias)
+        for name in names:
+            api.resume(name, using=alias)
+        self.answer({"resumed": names}, "\n".join(f"Queue {name!r} delivers." for name in names))

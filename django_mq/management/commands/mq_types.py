@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
-
-from django.core.serializers.json import DjangoJSONEncoder
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.by_type import failures, runs
 from django_mq.diagnosis.state.series import SPANS
-from django_mq.management.arguments import add_json
+from django_mq.management.arguments import ONLY_QUEUES, argument
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import precise, table
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
     from django_mq.diagnosis.state.by_type import Failures, Runs, Sample
 
 RAN = ("TYPE", "QUEUE", "DONE", "WAIT 50 %", "95 %", "99 %", "RUN 50 %", "95 %", "99 %", "RAN IN ALL")
@@ -27,22 +22,19 @@ TIMES = ("wait_p50", "wait_p95", "wait_p99", "run_p50", "run_p95", "run_p99", "r
 
 class Command(MQCommand):
     help = "Show how long the messages of each type wait and run, and which exceptions end them."
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("queues", metavar="QUEUE", nargs="*", help="Only these.")
-        parser.add_argument("--span", choices=[*SPANS], default="hour", help="How far back; hour.")
-        add_json(parser)
+    arguments: ClassVar = (
+        ONLY_QUEUES,
+        argument("--span", choices=[*SPANS], default="hour", help="How far back; hour."),
+    )
 
     def run(self, alias: str, **options: Any) -> None:
         span, queues = SPANS[options["span"]], options["queues"]
         ran, failed = runs(span, queues=queues, using=alias), failures(span, queues=queues, using=alias)
-        # What is over may be of a queue that has been deleted; a typing error is said to be one.
+        # Figures may be of a deleted queue; a mistyped name is an error.
         seen = {row.queue for row in ran.rows} | {row.queue for row in failed.rows}
         check_names([name for name in queues if name not in seen], using=alias)
-        if options["json"]:
-            found = {"span": span.name, "runs": asdict(ran), "failures": asdict(failed)}
-            self.stdout.write(json.dumps(found, indent=2, cls=DjangoJSONEncoder))
+        if self.as_json:
+            self.answer({"span": span.name, "runs": asdict(ran), "failures": asdict(failed)}, "")
             return
         self._write(ran, "finished messages", RAN, [_run(row) for row in ran.rows], range(2, 10))
         self.stdout.write("")

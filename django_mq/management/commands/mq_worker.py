@@ -11,38 +11,35 @@ from django.core.management.base import CommandError
 from django_mq.delivery.consumer.garbage_collector import spare_the_collector
 from django_mq.delivery.consumer.handlers import discover
 from django_mq.delivery.consumer.worker import Worker
-from django_mq.management.arguments import at_least_one
+from django_mq.management.arguments import argument, at_least_one
 from django_mq.management.command import MQCommand, on_signals
 from django_mq.management.tables import plural
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
     from django_mq.delivery.consumer.handlers import Handler
 
-#: Exit code after a second signal: what was running has been given back, unfinished.
+#: The exit code after a second signal: the running messages were given back, unfinished.
 LEFT_EARLY = 3
 
 
 class Command(MQCommand):
     help = (
-        "Consume queues with the handlers of the apps' consumers.py. TERM or INT ends it after what is running, a "
-        "second one at once, giving that back."
+        "Consume queues with the handlers of the apps' consumers.py. TERM or INT ends it after the running "
+        "messages; a second one ends it at once and gives them back."
     )
     exit_codes: ClassVar = {
         0: "ended in order",
-        1: "it could not work, or too many handlers that it had given up still ran",
+        1: "it could not work, or too many handlers ran on after their time limit",
         LEFT_EARLY: "ended at once",
     }
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("--queues", help="Comma-separated names; without it every queue that has a handler.")
-        parser.add_argument(
-            "--threads", type=at_least_one, default=4, help="How many messages are handled at a time; 4."
-        )
-        parser.add_argument("--name", default="", help="Shown in the admin; native@HOST:PID without it.")
-        parser.add_argument("--until-empty", action="store_true", help="Stop when nothing is ready any more.")
+    arguments: ClassVar = (
+        argument("--queues", help="Comma-separated names; without it every queue that has a handler."),
+        argument("--threads", type=at_least_one, default=4, help="How many messages are handled at a time; 4."),
+        argument("--name", default="", help="Shown in the admin; native@HOST:PID without it."),
+        argument("--until-empty", action="store_true", help="Stop when no message is ready."),
+    )
+    json = ""
 
     def run(self, alias: str, **options: Any) -> None:
         handlers = _chosen(options["queues"])
@@ -65,7 +62,7 @@ class Command(MQCommand):
 
 
 class _Signals:
-    """The first TERM or INT ends the worker in order, the second at once; a third meets the system's own way."""
+    """The first TERM or INT ends the worker in order, the second at once, a third as the system does."""
 
     def __init__(self, command: MQCommand, worker: Worker) -> None:
         self._command = command
@@ -77,7 +74,7 @@ class _Signals:
         self.count += 1
         if self.count == 1:
             running = plural(self._worker.unfinished, "message")
-            self._command.stdout.write(f"Ending when {running} in hand is done; a second signal gives them back.")
+            self._command.stdout.write(f"Ending after {running}; a second signal gives them back.")
         else:
             signal.signal(number, signal.SIG_DFL)
         self._worker.stop(at_once=self.count > 1)
@@ -95,7 +92,7 @@ def _chosen(queues: str | None) -> list[Handler]:
 
 
 def _show_log() -> None:
-    """Show what the worker logs, where the project has not said how."""
+    """Log to the terminal if the project has not configured logging."""
     logger = logging.getLogger("django_mq")
     if not logger.hasHandlers():
         handler = logging.StreamHandler()

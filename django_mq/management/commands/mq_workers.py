@@ -1,10 +1,9 @@
-"""Show the worker sessions and their consumers, and tell them what to do."""
+"""Show the worker sessions and their consumers, and send them commands."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import CommandError
 
@@ -12,111 +11,75 @@ from django_mq.delivery.operator.commands import send_command
 from django_mq.diagnosis.messages.queue_names import check_names
 from django_mq.diagnosis.state.fleet import fleet
 from django_mq.engine.worker_mode import WorkerMode
-from django_mq.management.arguments import UsageError, add_json
+from django_mq.management.arguments import UsageError, argument, one_of
 from django_mq.management.command import MQCommand
 from django_mq.management.tables import printable, shortened, span, table
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
     from django_mq.diagnosis.state.fleet import Worker
 
-HEADINGS = (
-    "ID",
-    "NAME",
-    "KIND",
-    "PID",
-    "VERSION",
-    "QUEUES",
-    "HELD",
-    "CREDIT",
-    "BUSY",
-    "MEMORY",
-    "UP",
-    "LAST BEAT",
-    "",
-)
+HEADINGS = [*"ID NAME KIND PID VERSION QUEUES HELD CREDIT BUSY MEMORY UP".split(), "LAST BEAT", ""]  # noqa: SIM905
 MEBIBYTE = 1024**2
+
+
+def _names(flag: str, words: str, metavar: Any = "NAME") -> Any:
+    return argument(flag, nargs="+", metavar=metavar, help=words)
 
 
 class Command(MQCommand):
     help = (
-        "Show the worker sessions as of their last heartbeat: what they take from, hold and may hold. "
-        "Or tell some what to do, by their names or ids: they follow at once, or with their next heartbeat."
+        "Show the worker sessions as of their last heartbeat: what they consume, hold and may hold. Or send "
+        "some a command, by their names or ids: they follow at once, or with their next heartbeat."
     )
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("--queue", metavar="QUEUE", help="Only those that take from it.")
-        parser.add_argument("--stale", action="store_true", help="Only those past their deadline.")
-        told = parser.add_mutually_exclusive_group()
-        told.add_argument("--quiet", nargs="+", metavar="NAME", help="Tell these to claim no more.")
-        told.add_argument("--work", nargs="+", metavar="NAME", help="Tell these to go on.")
-        told.add_argument("--stop", nargs="+", metavar="NAME", help="Tell these to end after what they are doing.")
-        told.add_argument(
-            "--credit",
-            nargs="+",
-            metavar=("N", "NAME"),
-            help="Give each consumer of these this credit, as long as the session lasts; 0 = its own again.",
-        )
-        add_json(parser, what="a JSON array, consumers included")
+    arguments: ClassVar = (
+        argument("--queue", metavar="QUEUE", help="Only sessions that consume this queue."),
+        argument("--stale", action="store_true", help="Only sessions past their deadline."),
+        one_of(
+            _names("--quiet", "Have these claim no more."),
+            _names("--work", "Have these continue."),
+            _names("--stop", "Have these end after their running messages."),
+            _names(
+                "--credit",
+                "Give each consumer of these this credit, until the session ends; 0 = its own again.",
+                ("N", "NAME"),
+            ),
+        ),
+    )
+    json = "a JSON array, consumers included"
 
     def run(self, alias: str, **options: Any) -> None:
-        told = _told(options)
-        if told is not None:
-            self._tell(told, alias, as_json=options["json"])
+        for mode in WorkerMode:
+            if names := options[mode.value]:
+                self._send(names, alias, mode=mode)
+                return
+        if options["credit"]:
+            number, *names = options["credit"]
+            if not number.isdecimal() or not names:
+                raise UsageError("--credit takes a number from 0, and names of workers: --credit 5 NAME.")
+            self._send(names, alias, credit=int(number))
             return
-        workers = [worker for worker in fleet(using=alias) if _is_wanted(worker, **options)]
-        if options["queue"] and not workers:
-            # A worker may take from a queue that has been deleted; a typing error is said to be one.
-            check_names([options["queue"]], using=alias)
-        if options["json"]:
-            self.stdout.write(json.dumps([asdict(worker) for worker in workers], indent=2))
-        elif workers:
-            self.stdout.write(table(HEADINGS, map(_row, workers), right=(0, 3, 6, 7, 8, 9)))
-        else:
-            self.stdout.write("There is no such worker session.")
+        self._show(alias, options["queue"], stale=options["stale"])
 
-    def _tell(self, told: Told, alias: str, *, as_json: bool) -> None:
-        chosen = [worker for worker in fleet(using=alias) if {worker.name, str(worker.id)} & set(told.names)]
+    def _show(self, alias: str, queue: str | None, *, stale: bool) -> None:
+        workers = [worker for worker in fleet(using=alias) if worker.stale or not stale]
+        if queue is not None:
+            workers = [worker for worker in workers if queue in worker.queues]
+            if not workers:
+                # A worker may consume a deleted queue; a mistyped name is an error.
+                check_names([queue], using=alias)
+        text = "There is no such worker session."
+        if workers:
+            text = table(HEADINGS, map(_row, workers), right=(0, 3, 6, 7, 8, 9))
+        self.answer([asdict(worker) for worker in workers], text)
+
+    def _send(self, names: list[str], alias: str, **command: Any) -> None:
+        chosen = [worker for worker in fleet(using=alias) if {worker.name, str(worker.id)} & set(names)]
         known = {name for worker in chosen for name in (worker.name, str(worker.id))}
-        missing = [name for name in told.names if name not in known]
+        missing = [name for name in names if name not in known]
         if missing:
             raise CommandError(f"There is no worker session {', '.join(map(repr, missing))}; see mq_workers.")
-        names = [
-            worker.name
-            for worker in chosen
-            if send_command(worker.id, mode=told.mode, credit=told.credit, using=alias)
-        ]
-        if as_json:
-            self.stdout.write(json.dumps({"told": names}))
-        else:
-            self.stdout.write(f"Told: {', '.join(map(printable, names))}.")
-
-
-class Told(NamedTuple):
-    """What the command line tells whom."""
-
-    names: list[str]
-    mode: WorkerMode | None = None
-    credit: int | None = None
-
-
-def _told(options: dict[str, Any]) -> Told | None:
-    """Return what is to be told; None where the workers are only to be shown."""
-    for mode in WorkerMode:
-        if names := options[mode.value]:
-            return Told(names, mode=mode)
-    if not options["credit"]:
-        return None
-    number, *names = options["credit"]
-    if not number.isdecimal() or not names:
-        raise UsageError("--credit takes a number from 0, and names of workers: --credit 5 NAME.")
-    return Told(names, credit=int(number))
-
-
-def _is_wanted(worker: Worker, *, queue: str | None, stale: bool, **_: Any) -> bool:
-    return (queue is None or queue in worker.queues) and (worker.stale or not stale)
+        told = [worker.name for worker in chosen if send_command(worker.id, **command, using=alias)]
+        self.answer({"told": told}, f"Told: {', '.join(map(printable, told))}.")
 
 
 def _row(worker: Worker) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Days and lengths of time on the command line."""
+"""Days and times on the command line."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def day_of(text: str) -> date:
 
 
 def hours_of(text: str) -> float:
-    """Return so many hours. Raises ArgumentTypeError for what is no length of time."""
+    """Return a number of hours, -1 or more. Raises ArgumentTypeError."""
     return _number(text, "hours", most=timedelta.max / timedelta(hours=1), least=-1.0)
 
 
 def lease_of(text: str) -> float:
-    """Return so many seconds, at least one and at most a day. Raises ArgumentTypeError."""
+    """Return a number of seconds, from one to a day. Raises ArgumentTypeError."""
     return _number(text, "seconds", most=86400.0, least=1.0)
 
 
 def seconds_of(text: str) -> float:
-    """Return so many seconds. Raises ArgumentTypeError for what is no length of time."""
+    """Return a number of seconds. Raises ArgumentTypeError."""
     return _number(text, "seconds", most=timedelta.max.total_seconds(), least=0.0)
 
 
@@ -36,5 +36,5 @@ def _number(text: str, unit: str, *, most: float, least: float) -> float:
     except ValueError:
         value = nan
     if not least <= value < most:
-        raise ArgumentTypeError(f"{text!r} is no number of {unit} that makes sense here")
+        raise ArgumentTypeError(f"{text!r} is no number of {unit}, or out of range")
     return value

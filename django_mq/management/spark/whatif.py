@@ -6,25 +6,24 @@ import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from django_mq.management.arguments import argument
+from django_mq.management.spark.jobs import job
 from django_mq.management.spark.values import day_of
 from django_mq.management.tables import table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from datetime import date
 
     from django_mq.pipeline.whatif.job import Outcome
 
 HEADINGS = ("CLASS", "RANK", "SCENARIO", "MESSAGES", "WAIT MEAN", "P50", "P95", "P99", "NOT DONE")
 
 
-def add_whatif_jobs(jobs: Any) -> None:
-    """Add the job's options to the command line."""
-    whatif = jobs.add_parser(
-        "whatif", help="Send a recorded day through the queue once more, under other settings."
-    )
-    whatif.add_argument("--queue", required=True)
-    whatif.add_argument("--day", type=day_of, required=True, metavar="YYYY-MM-DD")
-    whatif.add_argument(
+@job(
+    "Send a recorded day through the queue again, with other settings.",
+    argument("--queue", required=True),
+    argument("--day", type=day_of, required=True, metavar="YYYY-MM-DD"),
+    argument(
         "--scenario",
         dest="scenarios",
         action="append",
@@ -32,25 +31,24 @@ def add_whatif_jobs(jobs: Any) -> None:
         metavar="NAME:KEY=VALUE,...",
         help=(
             "consumers, credit, service, arrivals, failures, and options of the queue, such as kind, max_messages "
-            "or ttl_seconds; without it, a few that suggest themselves."
+            "or ttl_seconds; without it, a few common scenarios."
         ),
-    )
-    whatif.add_argument("--json", action="store_true")
-
-
-def whatif(command: Any, alias: str, options: dict[str, Any]) -> None:
+    ),
+    argument("--json", action="store_true"),
+)
+def whatif(command: Any, alias: str, *, queue: str, day: date, scenarios: list[str], **options: Any) -> None:
     from django_mq.engine.options import QueueOptions
     from django_mq.models import Queue
     from django_mq.pipeline.session import explaining
     from django_mq.pipeline.whatif.job import recorded_consumers, trace_of, what_if
     from django_mq.pipeline.whatif.scenario import Scenario, parse, simulated
 
-    asked = [parse(text) for text in options["scenarios"]]
-    known = Queue.objects.using(alias).filter(name=options["queue"]).first()
+    asked = [parse(text) for text in scenarios]
+    known = Queue.objects.using(alias).filter(name=queue).first()
     own = simulated(known.options if known else QueueOptions())
-    spark = command.session(options)
+    spark = command.session()
     with explaining():
-        trace = trace_of(spark, alias, options["queue"], options["day"]).cache()
+        trace = trace_of(spark, alias, queue, day).cache()
         consumers = recorded_consumers(trace)
     recorded = Scenario(name="as recorded", queue=own, consumers=consumers)
     others = asked or [
@@ -60,10 +58,10 @@ def whatif(command: Any, alias: str, options: dict[str, Any]) -> None:
     ]
     outcomes = what_if(trace, [recorded, *others], own.levels)
     if options["json"]:
-        command.say(json.dumps([asdict(one) for one in outcomes]))
+        command.stdout.write(json.dumps([asdict(one) for one in outcomes]))
     else:
-        command.say(f"{consumers} at work at once, as recorded.")
-        command.say(table(HEADINGS, [_cells(one) for one in outcomes], right=(0, 1, 3, 4, 5, 6, 7)))
+        command.stdout.write(f"{consumers} consumers at once, as recorded.")
+        command.stdout.write(table(HEADINGS, [_cells(one) for one in outcomes], right=(0, 1, 3, 4, 5, 6, 7)))
 
 
 def _cells(one: Outcome) -> tuple[str, ...]:
@@ -71,6 +69,3 @@ def _cells(one: Outcome) -> tuple[str, ...]:
     losses = ", ".join(f"{count:,} {why}" for why, count in sorted(one.losses.items()))
     level = "all" if one.level < 0 else str(one.level)
     return (level, str(one.rank), one.scenario, f"{one.messages:,}", *times, losses)
-
-
-WHATIF_JOBS: dict[str, Callable[[Any, str, dict[str, Any]], None]] = {"whatif": whatif}

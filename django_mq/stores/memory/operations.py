@@ -143,11 +143,11 @@ class Operations(Part):
         changed = [row.queue.engine.change_priority(row.entry, priority, now) for row in rows]
         return sum(entry is not None for entry in changed)
 
-    def retry_dead(self, ids: Sequence[int]) -> int:
-        retried = [row for row in self.broker.found(ids) if row.queue.engine.redrive(row.entry)]
-        for row in retried:
+    def redrive_dead(self, ids: Sequence[int]) -> int:
+        redriven = [row for row in self.broker.found(ids) if row.queue.engine.redrive(row.entry)]
+        for row in redriven:
             row.ended = None
-        return len(retried)
+        return len(redriven)
 
 
 class Maintenance(Part):

@@ -182,15 +182,15 @@ class Moves(Part):
         self.store.capacity.settle_in(capacity, moved, size_bytes, newest=max(arrived.values()))
         return moved
 
-    def retry_dead(self, ids: Sequence[int]) -> int:
+    def redrive_dead(self, ids: Sequence[int]) -> int:
         with self.database.transaction():
             # Before any message is locked, as publishers do: a later value may be about to arrive.
             self.store.capacity.of(row[0] for row in self.rows("value_queues", ids=list(ids)))
-            retried = len(self.rows("retry_dead", ids=list(ids)))
+            redriven = len(self.rows("redrive_dead", ids=list(ids)))
             for id_, queue_id, key in self.rows("values_among", ids=list(ids)):
                 if key is not None:
                     self.store.last_values.keep_latest(queue_id, key, id_)
-        return retried
+        return redriven
 
 
 def fence(session_id: int, settlements: Sequence[Settlement]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -11,7 +12,6 @@ from django.utils import timezone
 from django_mq.errors import SparkUnavailable
 from django_mq.models import History
 from django_mq.pipeline import preflight
-from django_mq.pipeline.launching import launch
 
 from library.demo.errors import DemoFailed
 from library.demo.saying import say, say_table
@@ -50,9 +50,11 @@ def steps(root: str, day: date) -> list[tuple[str, list[str]]]:
 
 
 def run(*arguments: str) -> str:
-    """Run a job, and return what it printed; how far it is, it says itself. Raises DemoFailed."""
-    process = launch(*arguments, output=subprocess.PIPE, errors=None)
-    written, _ = process.communicate()
-    if process.returncode:
+    """Run a job in a process with a JVM of its own, and return what it printed. Raises DemoFailed."""
+    command = [sys.executable, "manage.py", "mq_spark", *arguments]
+    done = subprocess.run(
+        command, cwd=settings.BASE_DIR, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode:
         raise DemoFailed(f"mq_spark {arguments[0]} failed; its last line says why.")
-    return written.decode().strip()
+    return done.stdout.strip()

@@ -234,7 +234,7 @@ def _across(client: Client) -> dict[str, Any]:
     messages = reverse("admin:django_mq_message_changelist")
     chosen = {"_selected_action": [Message.objects.filter(state=3).latest("id").pk], "select_across": "1"}
     begin = time.perf_counter()
-    _answered(client.post(f"{messages}?state=3", {"action": "retry", **chosen}, follow=True))
+    _answered(client.post(f"{messages}?state=3", {"action": "redrive", **chosen}, follow=True))
     page = time.perf_counter() - begin
     operation = Operation.objects.latest("id")
     [thread] = [one for one in threading.enumerate() if one.name == f"django_mq-operation-{operation.pk}"]

@@ -516,7 +516,7 @@ class QueueMachine(RuleBasedStateMachine):
         if self.kind.reject is not None:
             return
         going = list(self.dead.browse())
-        assert self.dead.retry(self.now) == len(going)
+        assert self.dead.redrive_all(self.now) == len(going)
         for each in going:
             self.model.sent.remove(each.message.id)
             item = self.model.arrive(each.message)

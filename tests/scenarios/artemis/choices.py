@@ -16,7 +16,7 @@ CHOICES: Final[dict[str, frozenset[str]]] = {
     "what is delivered now stands in due order, and stays ready": frozenset({"deliver_scheduled_now"}),
     "a restart changes no priority": frozenset({"change_priority", "restart"}),
     "the second of two equal duplicate ids is one, in a unit of work too": frozenset({"dedup_id", "tx"}),
-    "what could not be sent back is not counted": frozenset({"retry_dead_letters"}),
+    "dead letters that could not be redriven are not counted": frozenset({"retry_dead_letters"}),
     "of a full ring the oldest first one goes, and a due message stays": frozenset({"ring_size"}),
     "the later value is the one that came to stand later": frozenset({"last_value", "deliver_at"}),
     "what is superseded is replaced at once": frozenset({"last_value"}),

@@ -72,8 +72,8 @@ def change_priority(stage: "Stage", step: "Fields") -> bool:
 
 
 def retry_dead_letters(stage: "Stage", step: "Fields") -> int:
-    """Send dead letters back to where they came from."""
-    return stage.queue(step).retry(stage.now)
+    """Redrive the dead letters of a dead-letter queue."""
+    return stage.queue(step).redrive_all(stage.now)
 
 
 def set_settings(stage: "Stage", step: "Fields") -> None:

@@ -318,8 +318,8 @@ class StoredQueue:
             raise IllegalMove
         return bool(self.site.store.move([entry.id], target.name))
 
-    def retry(self, now: float) -> int:
-        """Send dead letters back to where they came from."""
+    def redrive_all(self, now: float) -> int:
+        """Redrive the dead letters of a dead-letter queue."""
         self.site.move_clock(now)
         origins: dict[str, list[int]] = {}
         for row in self._rows():

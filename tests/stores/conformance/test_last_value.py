@@ -182,7 +182,7 @@ def test_a_dead_value_is_redriven_beside_a_held_one_that_was_replaced(
     put(store, "apple")
     settle(store, session, *claim(store, session, prices), Verdict.DEAD)
 
-    assert store.retry_dead([dead]) == 1
+    assert store.redrive_dead([dead]) == 1
     assert present(store) == [dead]
     settle(store, session, held, Verdict.RELEASE)
     assert present(store) == [dead]

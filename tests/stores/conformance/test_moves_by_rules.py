@@ -166,7 +166,7 @@ def test_a_dead_value_that_is_retried_gives_way_to_a_later_one(store: Store, ses
     die(store, session, "prices")
     [newer] = store.append_by_rules([a_message("prices", headers=APPLE)])
 
-    store.retry_dead(ids(store.browse("prices", states=[DEAD])))
+    store.redrive_dead(ids(store.browse("prices", states=[DEAD])))
 
     assert ids(store.browse("prices", states=[READY, DEAD])) == [newer]
 
@@ -176,6 +176,6 @@ def test_a_dead_value_that_is_retried_is_the_latest_if_no_other_is_there(store: 
     [id_] = store.append_by_rules([a_message("prices", headers=APPLE)])
     die(store, session, "prices")
 
-    store.retry_dead([id_])
+    store.redrive_dead([id_])
 
     assert ids(store.browse("prices", states=[READY])) == [id_]

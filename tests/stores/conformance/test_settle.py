@@ -336,7 +336,7 @@ def test_a_late_verdict_is_void_once_something_became_of_the_message(store: Stor
         case "cancelled":
             store.cancel([id_])
         case _:
-            assert store.retry_dead([id_]) == 1
+            assert store.redrive_dead([id_]) == 1
     before = store.counts()["orders"]
 
     assert settle(store, session, late, Verdict.ACCEPT) == {late.id}

@@ -355,7 +355,7 @@ def test_a_dead_message_that_is_retried_is_ready_in_its_old_place(store: Store, 
     first = claim(store, session, credit=1)[0]
     settle(store, session, first, Verdict.DEAD, counted=True, reason="bad")
 
-    assert store.retry_dead(published) == 1
+    assert store.redrive_dead(published) == 1
 
     claimed = claim(store, session)
     assert ids(claimed) == published
@@ -368,7 +368,7 @@ def test_a_retried_message_does_not_expire_at_once(store: Store, orders: str, se
     settle(store, session, message, Verdict.DEAD, reason="bad")
     pass_time(store, 60)
 
-    store.retry_dead([message.id])
+    store.redrive_dead([message.id])
 
     assert store.expire() == 0
     assert not claim(store, session)[0].expired
@@ -379,7 +379,7 @@ def test_pausing_an_unknown_queue_is_an_error(store: Store) -> None:
         store.set_paused("nowhere", paused=True)
 
 
-@pytest.mark.parametrize("verb", ["cancel", "release_held", "deliver_now", "retry_dead"])
+@pytest.mark.parametrize("verb", ["cancel", "release_held", "deliver_now", "redrive_dead"])
 def test_nothing_chosen_changes_nothing(store: Store, orders: str, verb: str) -> None:
     publish(store)
 

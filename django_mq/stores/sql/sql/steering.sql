@@ -40,7 +40,7 @@ CROSS JOIN (SELECT {at:deliver_at} AS deliver_at) n
 WHERE q.id = m.queue_id AND m.id {in:ids} AND m.state < 2 AND m.value_key IS NULL
 RETURNING {own_id}
 
--- name: retry_dead. Makes dead messages ready again, attempts restarting, in their old place.
+-- name: redrive_dead. Makes dead messages ready again, attempts restarting, in their old place.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message
 SET state = 1, attempts = 0, suspect = false, redelivered = true, dead_reason = '', dead_at = NULL,
