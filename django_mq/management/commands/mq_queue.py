@@ -25,9 +25,9 @@ class Command(MQCommand):
     help = "Create, edit or delete a queue."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        acts = parser.add_subparsers(dest="act", required=True, metavar="create|edit|delete")
+        actions = parser.add_subparsers(dest="act", required=True, metavar="create|edit|delete")
         for act in (self.create, self.edit, self.delete):
-            one = acts.add_parser(act.__name__, help=act.__doc__, description=act.__doc__)
+            one = actions.add_parser(act.__name__, help=act.__doc__, description=act.__doc__)
             super().add_arguments(one)
             one.add_argument("name", metavar="QUEUE")
             one.set_defaults(act=act)
