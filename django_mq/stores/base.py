@@ -19,7 +19,7 @@ from django_mq.stores.records import Chores, ClaimResult, Settlement
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from datetime import datetime
+    from datetime import datetime, timedelta
     from typing import Any
     from uuid import UUID
 
@@ -62,10 +62,25 @@ class Features:
     looks_when_renewed: bool = False
 
 
+class Clock(Protocol):
+    clock_offset: timedelta
+
+
 class Store(Protocol):
     features: ClassVar[Features]
     #: The database alias, a part of the key of all that is cached about queues.
     alias: str
+    #: What tells the time.
+    clock: Clock
+
+    @property
+    def clock_offset(self) -> timedelta:
+        """Added to the clock; only tests set it."""
+        return self.clock.clock_offset
+
+    @clock_offset.setter
+    def clock_offset(self, offset: timedelta) -> None:
+        self.clock.clock_offset = offset
 
     @staticmethod
     def handing(part: str, name: str) -> Callable[..., Any]:
@@ -427,6 +442,7 @@ class Store(Protocol):
 
     def now_skew_seconds(self) -> float:
         """Return the database's clock minus this machine's."""
+        return self.clock_offset.total_seconds()
 
     def spaces(self) -> list[Space]:
         """Return the sizes of our tables, without reading them; none in memory."""

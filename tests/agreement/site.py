@@ -101,7 +101,7 @@ class Site:
     def pass_to(self, steps: int) -> None:
         self.now = timedelta(seconds=steps * STEP_SECONDS)
         for handle in (self.store, *self.workers):
-            handle.clock_offset = HEAD_START + self.now  # type: ignore[attr-defined]
+            handle.clock_offset = HEAD_START + self.now
 
     # What can be seen.
 

@@ -64,7 +64,7 @@ def pause(worker: Worker) -> None:
 def finish_elsewhere(alias: str) -> None:
     """Reap the worker's session and take its messages away."""
     with closing(private_store(alias)) as other:
-        other.clock_offset = timedelta(days=1)  # type: ignore[attr-defined]
+        other.clock_offset = timedelta(days=1)
         wait_until(other.reap)
     Message.objects.using(alias).all().delete()
 
@@ -106,7 +106,7 @@ def test_the_heartbeat_of_a_lost_session_confirms_nothing_and_tells_its_worker_n
         wait_until(lambda: gate.begun and worker.session.held == 2)
         before = worker.session
         with closing(private_store(alias)) as other:
-            other.clock_offset = timedelta(days=1)  # type: ignore[attr-defined]
+            other.clock_offset = timedelta(days=1)
             wait_until(other.reap)
         Message.objects.using(alias).order_by("-id")[0].delete()
         before.renew_soon()

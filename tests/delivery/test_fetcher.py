@@ -88,7 +88,7 @@ def test_a_scheduled_message_is_looked_for_when_it_is_due(fetcher: Fetcher) -> N
     assert due is not None
     assert 0 < due <= 600
 
-    fetcher.session.store.clock_offset = timedelta(seconds=601)  # type: ignore[attr-defined]
+    fetcher.session.store.clock_offset = timedelta(seconds=601)
     assert bodies(fetcher) == []
     fetcher.expect(0)
     assert bodies(fetcher) == [b"1"]

@@ -548,6 +548,6 @@ def test_a_heartbeat_survives_a_defect(alias: str, open_session: Open, caplog: p
 def reap(alias: str, session: Session) -> None:
     """Give the session's messages back from a store with a clock ahead: its own heartbeat cannot come first."""
     with closing(private_store(alias)) as store:
-        store.clock_offset = timedelta(days=1)  # type: ignore[attr-defined]
+        store.clock_offset = timedelta(days=1)
         # A session that is just being renewed is left for the next look.
         assert [reaped.session_id for reaped in wait_until(store.reap)] == [session.id]

@@ -131,7 +131,7 @@ def _raise(flag: str) -> None:
 def tidy(*, clock: float = 0.0) -> None:
     """Do maintenance for ever."""
     store = private_store("default")
-    store.clock_offset = timedelta(seconds=clock)  # type: ignore[attr-defined]
+    store.clock_offset = timedelta(seconds=clock)
     keep_up(store, threading.Event())
 
 

@@ -198,10 +198,11 @@ class Transaction:
         self.callbacks: list[Callable[[], None]] = []
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
-        """Commit at the end, as a part of the transaction around it, if any; roll back after an error.
+    def transaction(self) -> Iterator[None]:
+        """Commit messages and settlements at the end, with the transaction around it; roll back after an error.
 
-        Raises QueueDeleted, and nothing takes effect, if the queue of a message was deleted.
+        Other threads wait meanwhile. All else takes effect at once. Raises QueueDeleted, and nothing takes
+        effect, if the queue of a message was deleted.
         """
         with self._broker.locked():
             outer, unit, known = self.unit, self._broker.engine.begin(), len(self.callbacks)
@@ -232,6 +233,9 @@ class Transaction:
                 self.callbacks.append(callback)
                 return
         callback()
+
+    def last_after_commit(self) -> Callable[[], None] | None:
+        return self.callbacks[-1] if self.callbacks else None
 
 
 class Part:

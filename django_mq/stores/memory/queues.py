@@ -159,19 +159,18 @@ class Publications(Part):
 
     def _arriving(self, messages: Sequence[NewMessage], now: datetime, *, is_constrained: bool) -> Coming:
         """Return the engine's messages of each queue. Raises UnknownQueue or QueueClosed."""
-        found: Coming = {self._open_queue(name): {} for name in sorted({each.queue_name for each in messages})}
+        found: Coming = {}
+        for name in sorted({each.queue_name for each in messages}):
+            queue = self.broker.queues.get(name)
+            if queue is None:
+                raise errors.undeclared(name)
+            if queue.engine.closed:
+                raise errors.closed(name)
+            found[queue] = {}
         for at, message in enumerate(messages):
             queue = self.broker.queues[message.queue_name]
             found[queue][at] = engine_message(message, now, is_constrained=is_constrained)
         return found
-
-    def _open_queue(self, name: str) -> BrokerQueue:
-        queue = self.broker.queues.get(name)
-        if queue is None:
-            raise errors.undeclared(name)
-        if queue.engine.closed:
-            raise errors.closed(name)
-        return queue
 
     def _enter(self, coming: Coming, now: datetime) -> dict[int, Entry]:
         """Enter messages in the given order over all queues; return their entries by position.

@@ -16,13 +16,11 @@ from django_mq.stores.memory.volatile import VolatileMessages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-    from datetime import timedelta
 
     from django_mq.stores.records import ClaimRequest, ClaimResult, Settlement
 
 
-@assembled(broker=Broker)
+@assembled(broker=Broker, open_transaction=Transaction)
 class MemoryStore(Store):
     """A store over the broker of its name; any thread may use it."""
 
@@ -31,7 +29,7 @@ class MemoryStore(Store):
 
     def __init__(self, name: str, *, private: bool = False) -> None:
         self.alias = name
-        self.broker = broker_named(name)
+        self.broker = self.clock = broker_named(name)
         self.open_transaction = Transaction(self.broker) if private else self.broker.transaction
 
     @staticmethod
@@ -63,14 +61,7 @@ class MemoryStore(Store):
                 self.claims.claimant(session_id, request)
             return super().settle_and_claim(session_id, settlements, request)
 
-    # The transaction, and the clock.
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Let messages and settlements take effect at the end or not at all, and keep other threads out.
-
-        Inside, they are not visible. All else takes effect at once, and is not rolled back.
-        """
-        return self.open_transaction.opened()
+    # The transaction.
 
     @property
     def in_transaction(self) -> bool:
@@ -79,20 +70,3 @@ class MemoryStore(Store):
 
     def after_commit(self, callback: Callable[[], None]) -> None:
         self.open_transaction.after_commit(callback)
-
-    def last_after_commit(self) -> Callable[[], None] | None:
-        with self.broker.locked():
-            callbacks = self.open_transaction.callbacks
-            return callbacks[-1] if callbacks else None
-
-    @property
-    def clock_offset(self) -> timedelta:
-        """Added to this machine's clock, for all stores of the broker; only tests set it."""
-        return self.broker.clock_offset
-
-    @clock_offset.setter
-    def clock_offset(self, offset: timedelta) -> None:
-        self.broker.clock_offset = offset
-
-    def now_skew_seconds(self) -> float:
-        return self.clock_offset.total_seconds()

@@ -163,16 +163,12 @@ class DuplicateIds(Part):
         used = [message for message in messages if message.dedup_id is not None]
         # In one order for all, or two publishers of the same ids could wait for each other.
         for message in sorted(used, key=lambda each: (each.queue_name, each.dedup_id)):
-            self._use_one(message)
-
-    def _use_one(self, message: NewMessage) -> None:
-        if self._remember(message):
-            return
-        for id_, by, used_at, now, seconds in self._uses(message):  # none, if the queue remembers no ids
-            if is_new := is_over(time_of(used_at).timestamp(), time_of(now).timestamp(), seconds):
-                self.rows("forget_duplicate", id=id_)
-            if not (is_new and self._remember(message)):
-                raise used_before(message.queue_name, message.dedup_id, UUID(str(by)))
+            uses = [] if self._remember(message) else self._uses(message)
+            for id_, by, used_at, now, seconds in uses:  # none, if the queue remembers no ids
+                if is_new := is_over(time_of(used_at).timestamp(), time_of(now).timestamp(), seconds):
+                    self.rows("forget_duplicate", id=id_)
+                if not (is_new and self._remember(message)):
+                    raise used_before(message.queue_name, message.dedup_id, UUID(str(by)))
 
     def _uses(self, message: NewMessage) -> Rows:
         return self.rows("duplicate_of", queue=message.queue_name, dedup_id=message.dedup_id)

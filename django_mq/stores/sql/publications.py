@@ -120,13 +120,13 @@ class Publications(Part):
         row = {"queue": message.queue_name, "message_id": message.message_id}
         return bool(self.rows("message_taken", **row))
 
+    # By the rules of the queues.
 
-class ConstrainedPublications(Part):
     def append_by_rules(self, messages: Sequence[NewMessage], *, again: bool = False) -> list[int]:
-        written, ids = self.store.publications, self.store.duplicate_ids
-        if again and all(written.is_taken(message) or ids.is_used_by(message) for message in messages):
+        is_used = self.store.duplicate_ids.is_used_by
+        if again and all(self.is_taken(message) or is_used(message) for message in messages):
             return []
-        return written.tried(lambda: self._append(messages, again=again), messages, again=again)
+        return self.tried(lambda: self._append(messages, again=again), messages, again=again)
 
     def _append(self, messages: Sequence[NewMessage], *, again: bool) -> list[int]:
         """Append the messages that the limits admit. Raises IncompleteError."""
@@ -136,7 +136,7 @@ class ConstrainedPublications(Part):
         kept = self.store.capacity.admitted(messages, capacities)
         if len(kept) < len(messages):
             self._give_up(messages, kept, capacities, again=again)
-        ids = dict(zip(map(id, kept), self.store.publications.append_complete(kept), strict=True))
+        ids = dict(zip(map(id, kept), self.append_complete(kept), strict=True))
         for name, capacity in capacities.items():
             mine = [message for message in kept if message.queue_name == name]
             self.store.last_values.replace(
@@ -162,8 +162,8 @@ class ConstrainedPublications(Part):
         for name, capacity in capacities.items():
             dropped = [each for each in messages if each.queue_name == name and id(each) not in welcome]
             if dropped:
-                self.store.publications.check_open(name)
-                if taken := [each for each in dropped if not again and self.store.publications.is_taken(each)]:
+                self.check_open(name)
+                if taken := [each for each in dropped if not again and self.is_taken(each)]:
                     raise id_taken(name, taken[0].message_id)
                 self.rows("count_dropped", queue_id=capacity.queue_id, dropped=len(dropped))
                 self.store.duplicate_ids.take_back(capacity.queue_id, dropped)

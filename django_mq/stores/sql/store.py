@@ -15,14 +15,13 @@ from django_mq.stores.sql.database import Database
 from django_mq.stores.sql.maintenance import Maintenance, Rollups
 from django_mq.stores.sql.messages import Messages, Moves, Settlements
 from django_mq.stores.sql.operations import Operations
-from django_mq.stores.sql.publications import ConstrainedPublications, Publications
+from django_mq.stores.sql.publications import Publications
 from django_mq.stores.sql.queues import Queues
 from django_mq.stores.sql.sessions import Sessions
 from django_mq.stores.sql.volatile import VolatileMessages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import timedelta
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -43,14 +42,13 @@ class SQLStore(Store):
     kind: ClassVar[type[Database]]
 
     def __init__(self, connection: BaseDatabaseWrapper, *, private: bool = False) -> None:
-        self.database = self.kind(connection, private=private)
+        self.database = self.clock = self.kind(connection, private=private)
         self.connection = connection
         self.alias = connection.alias
 
     queues = cached_property(Queues)
     messages = cached_property(Messages)
     publications = cached_property(Publications)
-    constrained_publications = cached_property(ConstrainedPublications)
     capacity = cached_property(Capacity)
     last_values = cached_property(LastValues)
     duplicate_ids = cached_property(DuplicateIds)
@@ -95,15 +93,6 @@ class SQLStore(Store):
             raise errors.unsupported("the verdict DECLINE")
 
     # The database.
-
-    @property
-    def clock_offset(self) -> timedelta:
-        """Added to the database's clock; only tests set it."""
-        return self.database.clock_offset
-
-    @clock_offset.setter
-    def clock_offset(self, offset: timedelta) -> None:
-        self.database.clock_offset = offset
 
     @property
     def in_transaction(self) -> bool:

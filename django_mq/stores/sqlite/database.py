@@ -51,7 +51,9 @@ class SQLiteDatabase(Database):
         super().__init__(connection, private=private)
         if private:
             close_at_forks(connection)
-            connection.settings_dict = with_patience(connection.settings_dict)
+            settings = connection.settings_dict
+            patience = {"timeout": PATIENCE_SECONDS, **settings["OPTIONS"]}
+            connection.settings_dict = {**settings, "OPTIONS": patience}
         self._marked: Any = None
         self._reopened = 0
 
@@ -108,10 +110,6 @@ OLDEST = (3, 35, 0)
 PATIENCE_SECONDS = 10.0
 
 
-def with_patience(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {**settings, "OPTIONS": {"timeout": PATIENCE_SECONDS, **settings["OPTIONS"]}}
-
-
 def problems(settings: Mapping[str, Any], journal_mode: str) -> list[tuple[str, str]]:
     found = []
     if sqlite3.sqlite_version_info < OLDEST:
@@ -126,8 +124,6 @@ def problems(settings: Mapping[str, Any], journal_mode: str) -> list[tuple[str, 
 
 
 MICROSECOND = timedelta(microseconds=1)
-#: The columns of the most frequent batch.
-FENCE = {"ids", "claims"}
 
 
 def parameters(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -144,7 +140,7 @@ def parameters(params: Mapping[str, Any], now: datetime) -> dict[str, Any]:
             columns[name] = value
         else:
             fitted |= _scalar(name, value, now)
-    if columns.keys() == FENCE:
+    if columns.keys() == {"ids", "claims"}:  # the most frequent batch
         return fitted | {"held": _by_claim(**columns)}
     if len(columns) > 1:
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))

@@ -181,9 +181,6 @@ class SQLiteStore(SQLStore):
     maintenance = cached_property(SQLiteMaintenance)
     volatile = cached_property(SQLiteVolatileMessages)
 
-    def now_skew_seconds(self) -> float:
-        return self.clock_offset.total_seconds()
-
     def spaces(self) -> list[Space]:
         [(size, loose)] = self.database.rows("space")
         return [Space(FILE, size, loose), Space(JOURNAL, journal_size(self.connection.settings_dict))]

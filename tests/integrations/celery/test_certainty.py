@@ -51,7 +51,7 @@ def pause(session: Session) -> None:
 def take_away(alias: str) -> None:
     """Reap every session, and finish its messages elsewhere."""
     with closing(private_store(alias)) as other:
-        other.clock_offset = timedelta(days=1)  # type: ignore[attr-defined]
+        other.clock_offset = timedelta(days=1)
         wait_until(other.reap)
     Message.objects.using(alias).all().delete()
 

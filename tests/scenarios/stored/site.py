@@ -30,7 +30,7 @@ class Site:
 
     def move_clock(self, now: float) -> None:
         """Let the store's clock stand at ``now``."""
-        self.store.clock_offset = HEAD_START + timedelta(seconds=now * self.scale)  # type: ignore[attr-defined]
+        self.store.clock_offset = HEAD_START + timedelta(seconds=now * self.scale)
 
     def moment(self, at: float | None) -> datetime | None:
         """The store's time of an instant."""

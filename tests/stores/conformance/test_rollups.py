@@ -35,7 +35,7 @@ HALF = datetime.now(UTC).replace(second=30, microsecond=0)
 def half_past(request: pytest.FixtureRequest, store: Store) -> None:
     """Begin in the middle of a minute."""
     needs_rows(store)
-    store.clock_offset = HALF - datetime.now(UTC)  # type: ignore[attr-defined]
+    store.clock_offset = HALF - datetime.now(UTC)
 
 
 def summed(store: Store, queue: str = "orders") -> list[Rollup]:
@@ -65,7 +65,7 @@ def test_a_minute_that_is_over_is_summed_up_once(store: Store, orders: str, sess
 
 def test_the_minute_that_runs_is_the_databases_whatever_the_web_servers_clock_says(store: Store) -> None:
     pass_time(store, 3600)
-    offset = store.clock_offset  # type: ignore[attr-defined]
+    offset = store.clock_offset
 
     earlier = datetime.now(UTC) + offset
     running = running_minute(store)
