@@ -386,20 +386,32 @@ class Browsed:
 
     def as_message(self) -> Message:
         """Return the message without its body, as the engine's selectors read it."""
-        due, end = self.deliver_at, self.expires_at
-        return Message(
-            id=str(self.message_id),
-            headers=headers_in(self.headers),
-            priority=self.priority,
-            size=len(self.body),
-            queue=self.queue_name,
-            type=self.type,
-            content_type=self.content_type,
-            correlation_id=self.correlation_id,
-            published_at=self.published_at.timestamp(),
-            deliver_at=None if due is None else due.timestamp(),
-            expires_at=None if end is None else end.timestamp(),
-        )
+        times = (self.published_at, self.deliver_at, self.expires_at)
+        return engine_message(self, headers_in(self.headers), times)
+
+
+def engine_message(
+    stored: NewMessage | Browsed,
+    headers: Mapping[str, object],
+    times: tuple[datetime, datetime | None, datetime | None],
+    **others: Any,
+) -> Message:
+    """Return a message of the engine; ``times`` are those of publication, delivery and expiry."""
+    published_at, deliver_at, expires_at = times
+    return Message(
+        id=str(stored.message_id),
+        headers=headers,
+        priority=stored.priority,
+        size=len(stored.body),
+        queue=stored.queue_name,
+        type=stored.type,
+        content_type=stored.content_type,
+        correlation_id=stored.correlation_id,
+        published_at=published_at.timestamp(),
+        deliver_at=None if deliver_at is None else deliver_at.timestamp(),
+        expires_at=None if expires_at is None else expires_at.timestamp(),
+        **others,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from django_mq.engine.states import CLAIMED, DEAD, STEALABLE
 from django_mq.errors import PublishError
 from django_mq.stores import errors
 from django_mq.stores.memory.broker import BrokerQueue, Part
-from django_mq.stores.memory.row import engine_message
+from django_mq.stores.memory.row import new_message
 from django_mq.stores.values import later
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Publications(Part):
             found[queue] = {}
         for at, message in enumerate(messages):
             queue = self.broker.queues[message.queue_name]
-            found[queue][at] = engine_message(message, now, is_constrained=is_constrained)
+            found[queue][at] = new_message(message, now, is_constrained=is_constrained)
         return found
 
     def _enter(self, coming: Coming, now: datetime) -> dict[int, Entry]:

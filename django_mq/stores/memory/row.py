@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from django_mq.engine.entry import Entry
 from django_mq.engine.expiry import is_expired
 from django_mq.engine.last_value import BY_LATER_VALUE
-from django_mq.engine.message import Message
 from django_mq.engine.states import CLAIMED
 from django_mq.models import History
-from django_mq.stores.records import EPOCH, Browsed, Claimed, NewMessage
+from django_mq.stores.records import EPOCH, Browsed, Claimed, NewMessage, engine_message
 from django_mq.stores.values import LAST, headers_in, later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from django_mq.engine.message import Message
     from django_mq.engine.states import State
     from django_mq.stores.memory.broker import BrokerQueue
     from django_mq.stores.memory.sessions import WorkerSession
@@ -159,27 +159,13 @@ def row_of(entry: Entry) -> Row:
     return cast("Row", entry.message.body)
 
 
-def engine_message(message: NewMessage, now: datetime, *, is_constrained: bool) -> Message:
+def new_message(message: NewMessage, now: datetime, *, is_constrained: bool) -> Message:
     """Return a new message of the engine, with its row. Its duplicate id counts if it ``is_constrained``."""
     deliver_at = _time(message.deliver_at, message.delay_seconds, now)
     expires_at = _time(message.expires_at, message.ttl_seconds, now)
-    headers = headers_in(message.headers)
-    return Message(
-        id=str(message.message_id),
-        body=Row(message=message, published_at=now, deliver_at=deliver_at, headers=headers),
-        headers=headers,
-        priority=message.priority,
-        size=len(message.body),
-        group=message.group_key,
-        queue=message.queue_name,
-        type=message.type,
-        content_type=message.content_type,
-        correlation_id=message.correlation_id,
-        duplicate_id=message.dedup_id if is_constrained else None,
-        published_at=now.timestamp(),
-        deliver_at=None if deliver_at is None else deliver_at.timestamp(),
-        expires_at=None if expires_at is None else expires_at.timestamp(),
-    )
+    row = Row(message=message, published_at=now, deliver_at=deliver_at, headers=headers_in(message.headers))
+    own = {"group": message.group_key, "duplicate_id": message.dedup_id if is_constrained else None}
+    return engine_message(message, row.headers, (now, deliver_at, expires_at), body=row, **own)
 
 
 def _time(at: datetime | None, seconds: float | None, now: datetime) -> datetime | None:
