@@ -57,7 +57,7 @@ ORDER BY published_at LIMIT %(limit)s
 -- Locks: the rows it deletes. Index: django_mq_rollup_once. Returns: one row per deleted row.
 DELETE FROM django_mq_rollup WHERE minute < {now} - INTERVAL 2 DAY ORDER BY minute LIMIT %(limit)s
 
--- name: prune_task_results. Deletes the results of Django's tasks that are over their time.
+-- name: prune_task_results. Deletes expired results of Django's tasks.
 -- Locks: the rows it deletes. Index: django_mq_taskresult_pruning. Returns: one row per deleted row.
 DELETE FROM django_mq_taskresult WHERE expires_at < {now} ORDER BY expires_at LIMIT %(limit)s
 

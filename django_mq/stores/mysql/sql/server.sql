@@ -6,7 +6,7 @@ SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isol
 -- Locks: nothing. Returns: a name, and the seconds as text.
 SHOW GLOBAL STATUS LIKE 'Uptime'
 
--- name: space. Asks what each of our tables takes of the disk, and how much of it is free.
+-- name: space. Reads the size of each of our tables on the disk, and how much of it is free.
 -- Locks: nothing. Reads statistics only, which may be a day old on MySQL. Returns: table, bytes with indexes, free
 -- bytes, rows by the statistics.
 SELECT table_name, data_length + index_length, data_free, table_rows

@@ -14,7 +14,7 @@ ORDER BY level DESC, place, id FOR UPDATE SKIP LOCKED
  WHERE m.state = {it} AND m.queue_id = (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
    AND m.id <= %(newest)s LIMIT %(limit)s)
 
--- name: reschedule. Gives scheduled or ready messages another time to be delivered; one that is over makes them ready.
+-- name: reschedule. Gives scheduled or ready messages another time of delivery; a past time makes them ready.
 -- A value of a last-value queue is never scheduled.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message m

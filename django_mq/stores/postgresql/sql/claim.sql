@@ -178,20 +178,20 @@ WITH {first}
 -- are equal take turns (or, when listed, follow the order of the list).
 -- Locks: the rows it takes, skipping locked ones. Index: django_mq_message_ready, one walk per queue. A message ranks
 -- by the least priority at or before it in its queue, so that no queue's own order is broken. More candidates are read
--- than asked for, to step over rows locked by others. state + 0 keeps the look at one row from walking the index of all
+-- than asked for, to step over rows locked by others. With state + 0, the read of one row does not walk the index of all
 -- ready ones. Returns: the messages, in no order; the last columns are how many were seen, and the rank.
 WITH {first_across}
 {leased_across}
 
 -- name: claim_across_apart. Leases as claim_across does, where a queue has a limit below the credit: no queue gives
--- more than its limit. Each queue is locked apart, or one would use up what others may have; that costs more.
+-- more than its limit. Each queue is locked apart, or one would use up the credit of others; that costs more.
 -- Locks: the rows it takes, skipping locked ones. Index: django_mq_message_ready, one walk per queue. Returns: as
 -- claim_across.
 WITH {first_apart}
 {leased_apart}
 
--- name: claim_chosen. Leases those of the chosen messages that can be locked, with what becomes the session's: a slot
--- of the queue of some messages, the groups of others. Of one line, nothing behind a message that could not be locked.
+-- name: claim_chosen. Leases the chosen messages that can be locked, and gives the session slots in the queues of
+-- some messages and the groups of others. Of one line, no message behind a locked one is leased.
 -- Locks: the rows it returns, skipping locked ones, and the new ones of django_mq_ownership. Index: the primary key.
 -- Returns: the id of each that could be locked, and the message, nulls where it was not leased; in no order.
 WITH free AS MATERIALIZED (
@@ -239,7 +239,7 @@ LEFT JOIN claimed ON true
 {answered:NULL::bigint[]}
 
 -- name: claim_alone. Claims the next of one queue when nothing is to be settled: settle_and_claim without its first
--- half, which would open the history and its indexes for nothing. What a worker runs that was idle until just now.
+-- half, which would open the history and its indexes for nothing. A worker runs it after it was idle.
 -- Locks: the rows it looks at for the claim, skipping locked ones. Index: django_mq_message_ready, the primary key,
 -- django_mq_message_due. Returns: as settle_and_claim; nothing was void.
 WITH {first}, claimed AS ({leased})
@@ -264,7 +264,7 @@ WITH {from_cursor}, claimed AS ({leased})
 {answer_alone}
 
 -- name: lock_claims. Makes claimers of a queue with rules wait for each other. The condition keeps the row as it is: it
--- is locked all the same, and no version of it is left behind.
+-- is locked nevertheless, and has no new version.
 -- Locks: the queue's claim lock, until the transaction ends. Index: the primary key. Returns: nothing that is used.
 INSERT INTO django_mq_turn (queue_id)
 SELECT q.id FROM django_mq_queue q WHERE q.name = %(queue)s

@@ -6,8 +6,8 @@
 = ANY(%({it})s::text[])
 -- name: _in_uuids
 = ANY(%({it})s::text[]::uuid[])
--- name: _among. The array is made once, and skips locked rows: an IN may be asked again for every row and then
--- oversteps the limit.
+-- name: _among. The array is made once, and skips locked rows: an IN may run again for every row, and exceed the
+-- limit.
 = ANY(ARRAY({it} FOR UPDATE SKIP LOCKED))
 -- name: _in_other_groups
 (m.group_key IS NULL OR m.group_key <> ALL(%(groups)s::text[]))

@@ -10,7 +10,7 @@ least(CASE WHEN {end} IS NOT NULL THEN greatest({end}, {after:q.min_ttl_seconds}
 -- name: _stays. Whether the queue is there still: above READ COMMITTED it is locked against deletion.
 AND ({read_committed} OR EXISTS (SELECT FROM django_mq_queue still WHERE still.id = q.id FOR KEY SHARE))
 
--- name: append_at_once. Writes one message that is ready at once and brings no time to live: what append does, in an
+-- name: append_at_once. Writes one message that is ready at once and has no time to live: what append does, in an
 -- expression or two per column. Nothing is prepared on the caller's connection, which may lead through a pooler, so
 -- each publish plans this anew: joining the message's values as append does would take longer than all the rest. So
 -- would the lock that append takes above READ COMMITTED: there this writes nothing, and append is run.
@@ -49,7 +49,7 @@ ORDER BY n.ordinal
 ON CONFLICT (message_id, queue_id) DO NOTHING
 RETURNING id
 
--- name: copy_targets. Looks up what copied messages get from their queues and from the database, since COPY has no
+-- name: copy_targets. Reads the values that copied messages get from their queues and the database, as COPY has no
 -- expressions: the time in microseconds since 2000, the options that decide places and times, and row ids. Nothing is
 -- written. But a statement locks the table that it writes into before it reads the first row: a queue found here
 -- cannot be deleted before its messages are committed.
@@ -76,8 +76,8 @@ COPY django_mq_message (
     state, place, deliver_at, expires_at, {it} message_id, body)
 FROM STDIN (FORMAT BINARY)
 
--- name: copy_messages. Writes many messages in PostgreSQL's binary format; copying.py makes the rows, and decides of
--- each whether it is due by now, and its place.
+-- name: copy_messages. Writes many messages in PostgreSQL's binary format; copying.py makes the rows, with their
+-- states and places.
 -- Locks: nothing but the new rows. A message id that is taken is an error, a unique violation. Returns: nothing.
 {copied:id,}
 

@@ -1,4 +1,4 @@
--- name: isolation. Asks how transactions are isolated that do not say so themselves.
+-- name: isolation. Reads the default isolation of transactions.
 -- Locks: nothing. Returns: the level's name.
 SELECT current_setting('default_transaction_isolation')
 
@@ -6,7 +6,7 @@ SELECT current_setting('default_transaction_isolation')
 -- Locks: nothing. Returns: its process id.
 SELECT pg_backend_pid()
 
--- name: space. Asks what each of our tables takes of the disk, and how well it is cleaned up.
+-- name: space. Reads the size of each of our tables on the disk, and how well it is vacuumed.
 -- Locks: nothing. Reads catalogues and statistics only, no message. An index is compared with what its entries would
 -- take in a new one, nine tenths full: eight bytes and four for each, and its columns' average widths in steps of
 -- eight. Returns: table, bytes with indexes, bytes of indexes beyond what a new one would take, rows and dead rows by
@@ -37,8 +37,8 @@ JOIN pg_stat_user_tables s ON s.relid = c.oid
 WHERE c.relkind = 'r' AND c.relname LIKE 'django\_mq\_%%' AND pg_table_is_visible(c.oid)
 ORDER BY c.relname
 
--- name: see_present. Has the transaction see what is committed before each of its statements. Refused where the
--- transaction is isolated otherwise and has read something, or has a savepoint.
+-- name: see_present. Makes the transaction READ COMMITTED. The server refuses that if another isolation is set and
+-- the transaction has read something, or has a savepoint.
 -- Locks: nothing. Returns: nothing.
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED
 
@@ -46,11 +46,11 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED
 -- Locks: nothing. Returns: the limit before.
 SELECT current_setting('lock_timeout'), set_config('lock_timeout', %(limit)s, true)
 
--- name: lock_messages. Waits for every open transaction that wrote messages, and holds others off.
+-- name: lock_messages. Waits for every open transaction that wrote messages, and blocks others.
 -- Locks: the table against writing, until the transaction ends. Returns: nothing.
 LOCK TABLE django_mq_message IN SHARE MODE
 
--- name: longest_transaction. Asks for the transaction that keeps deleted rows from being cleaned up for longest.
+-- name: longest_transaction. Finds the oldest transaction that keeps a vacuum from removing rows.
 -- Locks: nothing. Returns: its process, its age in seconds, and what the process calls itself; no row without one.
 SELECT a.pid, extract(epoch FROM clock_timestamp() - a.xact_start)::float8, coalesce(a.application_name, '')
 FROM pg_stat_activity a
@@ -58,7 +58,7 @@ WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
     AND a.backend_xmin IS NOT NULL AND a.xact_start IS NOT NULL
 ORDER BY a.xact_start LIMIT 1
 
--- name: refused_sequences. Asks which sequences the role may not use, of those that number messages and the history.
+-- name: refused_sequences. Finds the sequences of messages and the history that the role may not use.
 -- Locks: nothing. Reads catalogues only. Returns: their names.
 SELECT pg_get_serial_sequence(t.name, 'id')
 FROM (VALUES ('django_mq_message'), ('django_mq_history')) AS t(name)

@@ -8,7 +8,7 @@ EXISTS (
 -- name: _abandoned
 (s.guarded AND s.deadline > {now} + %(reconnect_seconds)s * interval '1 second' AND NOT {attended})
 
--- name: renew. Moves a session's deadline, and looks for what a lost hint has left lying.
+-- name: renew. Moves a session's deadline, and looks for messages whose hint was lost.
 -- Locks: the session's row. Index: the primary key, twice; django_mq_message_ready and _due, one probe for each queue.
 -- Returns: the id, whether no older session is renewed by its own worker or its connection has ended, and whether a
 -- claim of the session might find something, and what it is told to do; no row when the session was reaped.
@@ -30,8 +30,8 @@ RETURNING renewed.id, NOT coalesce((
                        WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now}))),
     renewed.conduct, renewed.given_credit
 
--- name: prolong. Moves the deadline of a session that has not passed it, in place of its worker. One whose guarding
--- connection has ended is left alone: shorten_deadlines decides about it.
+-- name: prolong. Moves the deadline of a session that has not passed it, in place of its worker. It does not move
+-- the deadline if the liveness lock has ended: shorten_deadlines decides then.
 -- Locks: the session's row. Index: the primary key. Returns: the id; no row when the session is given up.
 UPDATE django_mq_workersession s
 SET deadline = {now} + %(deadline_seconds)s * interval '1 second'
@@ -59,7 +59,7 @@ SELECT s.id FROM django_mq_workersession s
 WHERE {abandoned} AND pg_postmaster_start_time() < {now} - %(grace_seconds)s * interval '1 second'
 ORDER BY s.id FOR UPDATE SKIP LOCKED
 
--- name: shorten_deadlines. Leaves sessions whose liveness lock has ended as long as it takes to connect again.
+-- name: shorten_deadlines. Gives sessions whose liveness lock has ended the time to connect again.
 -- Locks: the rows it changes, which lock_disconnected has locked. Index: the primary key. Returns: the ids of those that
 -- have not taken the lock again.
 UPDATE django_mq_workersession s
@@ -69,7 +69,7 @@ RETURNING s.id
 
 -- name: release_held_by_expired. Gives back what expired sessions held, marked suspect; also what is held in the name of a
 -- session that no longer exists (a claim that committed while its session was being reaped). A suspect that killed its
--- worker again keeps its counted attempt. The claim token stays: retake knows by it what nothing has become of since.
+-- worker again keeps its counted attempt. The claim token stays: retake finds by it the messages that have not changed since.
 -- It is negative where the claim counted an attempt. No join: a row that another session has claimed since this statement
 -- began is looked at again before it is locked, and an outer join would then find no session for it.
 -- Locks: the rows it changes, skipping locked ones. Index: django_mq_message_claimed. Returns: the session and the id

@@ -52,15 +52,15 @@ WITH {settled}, {first_apart}, claimed AS ({leased_apart})
 {answer}
 
 -- name: settle_and_claim_from_cursor. Settles what was accepted and claims the next of one queue, as settle_and_claim does,
--- beginning in each level behind the place up to which the session knows that nothing is ready. What has been deleted
--- before that place may still be in the index, by the million, and is not walked over.
+-- beginning in each level behind the place up to which the session knows that nothing is ready. Entries of deleted
+-- messages before that place, perhaps millions, are not walked over.
 -- Locks: the rows it removes, and those it looks at for the claim, skipping locked ones. Index: the primary key,
 -- django_mq_message_ready entered once per level, django_mq_message_due. Returns: as settle_and_claim.
 WITH {settled}, {from_cursor}, claimed AS ({leased})
 {answer}
 
 -- name: retake. Gives a session back what was taken from it because its deadline had passed, unless the message was
--- claimed, moved, settled or retried since: only then does it carry the token of the session's claim.
+-- claimed, moved, settled or retried since: otherwise it still has the token of the session's claim.
 -- Locks: the rows it changes. Index: the primary key. Returns: the ids, those included that the session holds anyway.
 UPDATE django_mq_message m
 SET {taken_back}

@@ -11,7 +11,7 @@ m.id, m.message_id, q.name, m.state, m.priority, m.attempts, m.published_at, m.d
      WHERE m.state = {it} AND m.queue_id = (SELECT id FROM q) AND {it} {in:states} AND {beyond}
      ORDER BY m.level DESC, m.place, m.id LIMIT %(limit)s)
 
--- name: browse. Reads messages of one queue in delivery order, those beyond a given position.
+-- name: browse. Reads messages of one queue in delivery order, beyond a given position.
 -- Locks: nothing. Index: django_mq_message_ready for ready ones; of the other states, which have no index in delivery
 -- order, it sorts all that the queue holds. Returns: the columns of Browsed.
 WITH q AS (
@@ -45,7 +45,7 @@ SELECT {browsed}
 FROM django_mq_message m
 JOIN django_mq_queue q ON q.id = m.queue_id
 
--- name: find_correlated. Reads the waiting messages, scheduled or ready, that carry one of some correlation ids.
+-- name: find_correlated. Reads the waiting messages, scheduled or ready, that have one of some correlation ids.
 -- Locks: nothing. Index: django_mq_message_corr. Returns: the columns of Browsed.
 {waiting_message} WHERE m.correlation_id {in_texts:correlation_ids} AND m.state IN (0, 1)
 
@@ -76,7 +76,7 @@ FROM django_mq_queue q
 WHERE %(every)s OR q.name {in_texts:names}
 ORDER BY q.name
 
--- name: count_unknown. Counts messages in a state that is none of ours, stopping at the limit.
+-- name: count_unknown. Counts messages in an unknown state, stopping at the limit.
 -- Locks: nothing. Index: none, as none holds these: every row is looked at once. On MariaDB and MySQL
 -- django_mq_message_ready, all of whose entries are looked at, and no row. Returns: the count.
 SELECT count(*) FROM (
@@ -92,7 +92,7 @@ in_state_{it}(id) AS (
     FROM in_state_{it} WHERE in_state_{it}.id IS NOT NULL
 )
 
--- name: occupied. Names the queues that messages are in, whether there are such queues or not.
+-- name: occupied. Finds the queue ids of all messages, also of queues that do not exist.
 -- Locks: nothing. Index: the four partial indexes of a queue's states. Returns: the queues' ids.
 WITH RECURSIVE {queues_in_state:0}, {queues_in_state:1}, {queues_in_state:2}, {queues_in_state:3}
 SELECT id FROM in_state_0 WHERE id IS NOT NULL

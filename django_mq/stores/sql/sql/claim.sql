@@ -24,18 +24,18 @@ m.id, m.priority, CASE WHEN m.suspect THEN 1 ELSE 0 END AS suspect, m.level, m.p
 w.redelivered
 
 -- name: facts
--- Reads what the arbiter must know of one queue, and the first page of its ready messages, of none while it is paused.
--- What costs something is read only where the queue's options, or its consumers' priorities, ask for it.
+-- Reads the facts of one queue for the arbiter, and the first page of its ready messages, or no message while it is
+-- paused. Expensive facts are read only if the queue's options, or its consumers' priorities, need them.
 -- Locks: nothing; the claim lock is held. Index: the queue's unique name, django_mq_message_ready for the page,
 -- django_mq_message_claimed and _retrying, and django_mq_ownership_group for the slots and each message of a group.
 -- Returns: rows of a kind, seven numbers and a text:
 -- 0: whether the session lives, and microseconds until the next message is due, null for none.
 -- 1: the queue: id, strict, exclusive, max_in_flight, max_consumers, how many are claimed; its grouping.
 -- 2: a live session that has a slot.
--- 3: a group of which a message is claimed, or has failed and waits for its next attempt.
+-- 3: a group with a message that is claimed, or has failed and waits for its next attempt.
 -- 4: a consumer, where their priorities differ, in a live session or the asking one, as of the last heartbeat: session, priority,
--- credit (0 is no limit), what is used of it for all queues of the session together, if they share it, whether it is stopping,
--- how many messages of this queue the session holds, and whether all that it can handle at a time is being handled.
+-- credit (0 is no limit), how much of it all queues of the session use together, if they share it, whether it is stopping,
+-- how many messages of this queue the session holds, and whether it handles as many as it can at a time.
 -- 5: a ready message, as page returns it.
 SELECT 0 AS kind, CASE WHEN EXISTS (SELECT 1 FROM django_mq_workersession s WHERE s.id = %(session)s) THEN 1 ELSE 0 END AS a,
     {next_due_microseconds} AS b, 0 AS c, 0 AS d, 0 AS e, 0 AS f, 0 AS g, '' AS word

@@ -7,16 +7,16 @@ SELECT gone.message_id, q.name, gone.type, gone.correlation_id, gone.priority, %
 -- name: _readable_headers
 gone.headers
 
--- name: _finished_row. Remembers what is gone after a verdict.
+-- name: _finished_row. Writes the history of a message after a verdict.
 {into_history}, gone.attempts - gone.suspect{as:int}, gone.published_at,
     {ready_at}, gone.claimed_at, {now},
     gone.session_id, gone.redelivered, gone.headers, CASE WHEN q.history_body THEN gone.body END
 
--- name: _removed_row. Remembers what is gone unheld.
+-- name: _removed_row. Writes the history of an unclaimed message that is removed.
 {into_history}, gone.attempts, gone.published_at,
     {ready_at}, NULL, {now}, NULL, gone.redelivered, {readable_headers}, CASE WHEN q.history_body THEN gone.body END
 
--- name: rolled_up. Names the minutes since a time that have been summed up.
+-- name: rolled_up. Reads the minutes since a time that are summed up.
 -- Locks: nothing. Index: django_mq_rollup_once. Returns: the minute and the highest message id when it was summed up,
 -- oldest first.
 SELECT minute, newest FROM django_mq_rollup WHERE queue_name = '' AND minute >= %(since)s ORDER BY minute
@@ -28,8 +28,8 @@ VALUES (%(minute)s, '', 0, 0, 0, 0, 0, %(newest)s)
 {unless_taken:minute, queue_name}
 {returning:id}
 
--- name: sum_minute. Counts what one minute brought: by outcome, as 0 what arrived, as -1 attempts that failed. What
--- arrived is finished since, or is here and younger than the mark.
+-- name: sum_minute. Counts the messages of one minute by outcome, arrivals as 0, and failed attempts as -1. An
+-- arrival is finished since, or is here and younger than the mark.
 -- Locks: nothing. Index: django_mq_history_pruning, the message table's primary key, django_mq_attempt_pruning. With
 -- each goes how many of them were deliveries of a message that had been delivered before: what is finished says so
 -- itself; what failed was not the message's first attempt, or killed a worker, which counts from the second time on.
@@ -60,7 +60,7 @@ SELECT queue_name, ready_at, claimed_at, finished_at FROM django_mq_history
 WHERE finished_at >= %(start)s AND finished_at < %(end)s AND outcome = 1 AND claimed_at IS NOT NULL
 LIMIT %(limit)s
 
--- name: write_minute. Writes what one minute brought to one queue.
+-- name: write_minute. Writes the figures of one minute of one queue.
 -- Locks: the new row. Returns: nothing.
 INSERT INTO django_mq_rollup (
     minute, queue_name, arrived, accepted, expired, removed, failed, redelivered, wait_p50, wait_p95, run_p50, run_p95)

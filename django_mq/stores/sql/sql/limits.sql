@@ -1,14 +1,14 @@
--- name: lock_queue. Makes publishers into a queue with rules wait for each other, so that they cannot overshoot.
+-- name: lock_queue. Makes publishers to a queue with rules wait for each other, so that they stay within its limits.
 -- Locks: the queue's row until the transaction ends; nothing of a queue without rules. Index: its unique name. Returns:
--- id, limits, overflow, key of last values, what it holds at most, and whether that figure is fresh.
+-- id, limits, overflow, key of last values, an upper bound of its contents, and whether the bound is fresh.
 {constrained}
 
--- name: lock_free_queue. As lock_queue, but leaves a locked queue alone: the publisher that holds it makes room itself.
+-- name: lock_free_queue. Does what lock_queue does, but skips a locked queue: the publisher with the lock makes room.
 -- Locks: the queue's row until the transaction ends, skipping a locked one; nothing of a queue without rules. Index:
 -- its unique name. Returns: what lock_queue returns; no row if the queue is locked.
 {constrained:SKIP LOCKED}
 
--- name: note_held. Writes down what a limited queue holds at most, and when that was counted.
+-- name: note_held. Writes the upper bound of a limited queue's contents, and when they were counted.
 -- Locks: the queue's row, which lock_queue has locked. Index: the primary key. Returns: nothing.
 UPDATE django_mq_queue
 SET held_messages = %(messages)s, held_bytes = %(size_bytes)s,
@@ -42,7 +42,7 @@ SELECT count(*) FROM (
      ORDER BY m.queue_id, m.id LIMIT %(limit)s)
 ) counted
 
--- name: measure_queue. Counts a queue's messages and the bytes of their bodies: all of them, so it is asked for rarely.
+-- name: measure_queue. Counts a queue's messages and the bytes of their bodies; it reads all of them, and is run rarely.
 -- Locks: nothing. Index: the four partial indexes of a queue's states. Returns: messages and bytes.
 SELECT count(*), coalesce(sum(size_bytes), 0) FROM (
     SELECT {size_bytes} AS size_bytes FROM django_mq_message m WHERE m.state = 0 AND m.queue_id = %(queue_id)s
@@ -59,8 +59,8 @@ ring.overflow = 'ring'
 AND (ring.max_messages IS NOT NULL OR ring.max_bytes IS NOT NULL)
 AND (ring.counted_at IS NULL OR ring.held_messages > ring.max_messages OR ring.held_bytes > ring.max_bytes)
 
--- name: overfull_rings. Finds the rings that may hold too much, by what is written down of them, and have ready
--- messages to give up.
+-- name: overfull_rings. Finds the rings that may be above their limits, by their upper bounds, and have ready
+-- messages to remove.
 -- Locks: nothing. Index: django_mq_message_ready, one entry per ring; the queues are read one and all. Neither EXISTS
 -- nor IN asks for the entry: the planner may read every ready message for those. Returns: their names, in order.
 SELECT ring.name FROM django_mq_queue ring

@@ -47,7 +47,7 @@ DELETE FROM django_mq_rollup WHERE id {among:
     ORDER BY minute LIMIT %(limit)s}
 RETURNING id
 
--- name: prune_task_results. Deletes the results of Django's tasks that are over their time.
+-- name: prune_task_results. Deletes expired results of Django's tasks.
 -- Locks: the rows it deletes, skipping locked ones. Index: django_mq_taskresult_pruning. Returns: a row for each.
 DELETE FROM django_mq_taskresult WHERE message_id {among:
     SELECT message_id FROM django_mq_taskresult

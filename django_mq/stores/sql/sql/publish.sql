@@ -64,11 +64,11 @@ WHERE name = %(queue)s AND {remembers_any}
 {unless_taken:queue_id, dedup_id}
 {returning:id}
 
--- name: forget_duplicate. Forgets a duplicate id whose time is over.
+-- name: forget_duplicate. Deletes an expired duplicate id.
 -- Locks: the row it deletes. Index: the primary key. Returns: one row if it was still there.
 DELETE FROM django_mq_duplicateid WHERE id = %(id)s {returning:id}
 
--- name: take_back_duplicates. Forgets the duplicate ids of messages that were dropped after all.
+-- name: take_back_duplicates. Deletes the duplicate ids of messages that were dropped.
 -- Locks: the rows it deletes. Index: django_mq_duplicateid_once. Returns: one row per deleted row.
 DELETE FROM django_mq_duplicateid WHERE queue_id = %(queue_id)s AND dedup_id {in_texts:dedup_ids} {returning:id}
 
@@ -81,7 +81,7 @@ DELETE FROM django_mq_duplicateid WHERE queue_id = (SELECT id FROM django_mq_que
 SELECT q.id, q.dedup_count, q.dedup_seconds FROM django_mq_queue q
 WHERE EXISTS (SELECT 1 FROM django_mq_duplicateid d WHERE d.queue_id = q.id)
 
--- name: duplicate_horizon. Finds when the oldest of a queue's last so many duplicate ids was used.
+-- name: duplicate_horizon. Finds the time of a queue's last duplicate id but so many.
 -- Locks: nothing. Index: django_mq_duplicateid_age. Returns: the time; no row if there are not so many.
 SELECT published_at FROM django_mq_duplicateid
 WHERE queue_id = %(queue_id)s

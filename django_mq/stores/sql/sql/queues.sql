@@ -22,7 +22,7 @@ WHERE q.name = %(queue)s
 SELECT (SELECT count(*) FROM django_mq_queue d WHERE d.dead_letter_queue_id = q.id OR d.expiry_queue_id = q.id)
 FROM django_mq_queue q WHERE q.name = %(queue)s {for_update}
 
--- name: drop_claim_lock. Forgets the claim lock of a queue that is about to be deleted.
+-- name: drop_claim_lock. Deletes the claim lock of a queue; drop_queue follows.
 -- Locks: its row. Index: the primary key. Returns: nothing that is used.
 DELETE FROM django_mq_turn WHERE queue_id = (SELECT id FROM django_mq_queue WHERE name = %(queue)s)
 

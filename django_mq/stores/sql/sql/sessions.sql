@@ -17,7 +17,7 @@ heartbeat_at = {now}, deadline = {ahead:deadline_seconds},
 -- was reaped.
 UPDATE django_mq_workersession SET {renewed} WHERE id = %(session)s {returning:id, conduct, given_credit}
 
--- name: send_command. Tells a session what to do at its next heartbeat; null leaves what it was told, credit 0 is none.
+-- name: send_command. Writes a worker command for a session; null changes nothing, credit 0 is none.
 -- Locks: the session's row. Index: the primary key. Returns: one row; none when there is no such session.
 UPDATE django_mq_workersession
 SET conduct = coalesce(%(conduct)s{as:text}, conduct),
@@ -31,7 +31,7 @@ UPDATE django_mq_workersession SET deadline = {ahead:deadline_seconds}
 WHERE id = %(session)s AND deadline >= {now}
 {returning:id}
 
--- name: older. Asks whether there is an older session than this one that lives, and is renewed by its own worker.
+-- name: older. Asks whether an older session lives and is renewed by its own worker.
 -- Locks: nothing. Index: the primary key. Returns: one row if so.
 SELECT 1 FROM django_mq_workersession
 WHERE id < %(session)s AND deadline >= {now} AND heartbeat_at >= {ahead:silent_seconds}
@@ -44,7 +44,7 @@ INSERT INTO django_mq_consumer (
 VALUES (%(session)s, %(queue_name)s, %(handler)s, %(priority)s, %(state)s, %(credit_limit)s,
         %(credit_used)s, %(delivered)s)
 
--- name: drop_consumers. Forgets the consumers of sessions.
+-- name: drop_consumers. Deletes the consumers of sessions.
 -- Locks: their rows. Index: the foreign key to the session. Returns: nothing that is used.
 DELETE FROM django_mq_consumer WHERE session_id {in:sessions}
 
@@ -65,11 +65,11 @@ SELECT id, name FROM django_mq_workersession
 WHERE deadline < {now} AND id <> %(spare)s AND {past_grace}
 ORDER BY id {skip_locked}
 
--- name: drop_ownerships. Frees what belongs to sessions: their groups and consumer slots.
+-- name: drop_ownerships. Deletes the groups and consumer slots of sessions.
 -- Locks: the rows it deletes. Index: django_mq_ownership_session. Returns: nothing that is used.
 DELETE FROM django_mq_ownership WHERE session_id {in:sessions}
 
--- name: lost_owners. Finds sessions that own something and are no more: a claim was committed while its session was
+-- name: lost_owners. Finds deleted sessions that own groups or slots: a claim was committed while its session was
 -- being reaped.
 -- Locks: nothing, so that it waits for no claim. Index: none; the table holds what living sessions own. Returns: their
 -- ids.
@@ -78,6 +78,6 @@ FROM django_mq_ownership o
 LEFT JOIN django_mq_workersession s ON s.id = o.session_id
 WHERE s.id IS NULL
 
--- name: drop_sessions. Forgets sessions; drop_consumers has run.
+-- name: drop_sessions. Deletes sessions; drop_consumers has run.
 -- Locks: their rows. Index: the primary key. Returns: nothing that is used.
 DELETE FROM django_mq_workersession WHERE id {in:sessions}

@@ -21,15 +21,15 @@ FROM {buried}
 WHERE m.id = given.id AND m.session_id = %(session)s AND m.claim = given.claim
 RETURNING {own_id}
 
--- name: release_unknown. Gives back, uncounted, what is claimed in a session's name but unknown to it.
+-- name: release_unknown. Gives back, uncounted, the messages of a session that it does not know of.
 -- Locks: the rows it changes. Index: django_mq_message_claimed. Returns: one row per message.
 UPDATE django_mq_message
 SET state = 1, attempts = attempts - suspect{as:int}, session_id = NULL, claim = NULL, claimed_at = NULL
 WHERE state = 2 AND session_id = %(session)s AND (NOT (id {in:held})) IS NOT FALSE
 {returning:id}
 
--- name: _taken_back. Undoes what release_held_by_expired did. MariaDB changes the columns from left to right: what is read is
--- changed last.
+-- name: _taken_back. Undoes what release_held_by_expired did. MariaDB changes the columns from left to right, so that a column
+-- is read before it changes.
 suspect = CASE WHEN m.session_id IS NULL THEN m.claim < 0 ELSE m.suspect END,
     dead_reason = CASE WHEN m.state = 3 THEN '' ELSE m.dead_reason END, dead_at = NULL,
     claim = abs(m.claim), session_id = %(session)s, state = 2

@@ -30,7 +30,7 @@ WHERE id {in:ids} AND state = 2
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message SET state = 1, deliver_at = {now} WHERE id {in:ids} AND state = 0 {returning:id}
 
--- name: reschedule. Gives scheduled or ready messages another time to be delivered; one that is over makes them ready.
+-- name: reschedule. Gives scheduled or ready messages another time of delivery; a past time makes them ready.
 -- A value of a last-value queue is never scheduled.
 -- Locks: the rows it changes. Index: the primary key. Returns: one row per message.
 UPDATE django_mq_message AS m

@@ -12,7 +12,7 @@
         WHERE m.queue_id = q.id AND m.state = 0 AND m.deliver_at <= {now}
      ) waiting)
 
--- name: count_unknown. Counts messages in a state that is none of ours, stopping at the limit.
+-- name: count_unknown. Counts messages in an unknown state, stopping at the limit.
 -- Locks: nothing. Index: the four partial indexes of a queue's states: where they hold as many as there are, no row is
 -- looked at. Returns: the count.
 SELECT CASE

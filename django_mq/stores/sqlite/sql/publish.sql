@@ -11,7 +11,7 @@ max({end}, coalesce({after:q.min_ttl_seconds}, {end}))
 min({bounded}, coalesce({after:q.max_ttl_seconds}, {bounded}))
 -- name: _stays. The write lock keeps the queue from being deleted.
 
--- name: append_at_once. Writes one message that is ready at once and brings no time to live: what append does, with
+-- name: append_at_once. Writes one message that is ready at once and has no time to live: what append does, with
 -- half of its parameters and none of its reckoning with times.
 -- Locks: the database for writing. Index: the unique name of django_mq_queue. Returns: the id; no row when the queue is
 -- unknown or closed, or the message id is taken.

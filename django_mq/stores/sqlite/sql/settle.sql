@@ -21,7 +21,7 @@ given.later
 DELETE FROM django_mq_message WHERE id IN (SELECT gone.id {held}) RETURNING id
 
 -- name: retake. Gives a session back what was taken from it because its deadline had passed, unless the message was
--- claimed, moved, settled or retried since: only then does it carry the token of the session's claim.
+-- claimed, moved, settled or retried since: otherwise it still has the token of the session's claim.
 -- Locks: the database for writing. Index: the primary key. Returns: the ids, those included that the session holds
 -- anyway.
 WITH given AS MATERIALIZED (
