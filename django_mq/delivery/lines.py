@@ -15,7 +15,7 @@ from django_mq.delivery.validation import read_time
 from django_mq.errors import InvalidMessage, MQError, PublishError, PublishingStopped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
 #: Messages published by one transaction.
 BATCH = 1000
@@ -30,42 +30,24 @@ def publish_lines(lines: Iterable[bytes], template: OutgoingMessage, *, whole: b
     ``template`` holds the arguments that the lines do not give. A line is a body, or with ``whole`` an object.
     Raises PublishingStopped at a wrong line, or if interrupted: earlier batches are published.
     """
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     published = 0
     try:
-        for batch in _batches(lines):
-            ready = [_read(number, line, template, whole, published) for number, line in batch]
-            _publish(ready, published, using)
+        while batch := list(islice(numbered, BATCH)):
+            outgoing: list[tuple[int, OutgoingMessage]] = []
+            for number, line in batch:
+                try:
+                    outgoing.append((number, replace(template, **_arguments(line, whole=whole))))
+                except InvalidMessage as error:
+                    raise PublishingStopped(published, f"Line {number}", error) from None
+            try:
+                publish_many([each for _, each in outgoing], using=using)
+            except MQError as error:
+                raise PublishingStopped(published, _where(outgoing), error) from error
             published += len(batch)
     except KeyboardInterrupt:
         raise PublishingStopped(published, "Interrupted", PublishError("The rest is not published.")) from None
     return published
-
-
-def _batches(lines: Iterable[bytes]) -> Iterator[list[tuple[int, bytes]]]:
-    """Yield the lines that are not blank, with their numbers."""
-    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-    while batch := list(islice(numbered, BATCH)):
-        yield batch
-
-
-def _publish(ready: Sequence[tuple[int, OutgoingMessage]], published: int, using: str) -> None:
-    try:
-        publish_many([outgoing for _, outgoing in ready], using=using)
-    except MQError as error:
-        raise PublishingStopped(published, _where(ready), error) from error
-
-
-def _read(
-    number: int, line: bytes, template: OutgoingMessage, whole: bool, published: int
-) -> tuple[int, OutgoingMessage]:
-    try:
-        said = json.loads(line)
-        changes = _fields(said) if whole else {"body": said}
-    except InvalidMessage as error:
-        raise PublishingStopped(published, f"Line {number}", error) from None
-    except (ValueError, RecursionError) as error:
-        raise PublishingStopped(published, f"Line {number}", InvalidMessage(f"It is not JSON: {error}.")) from None
-    return number, replace(template, **changes)
 
 
 def _where(batch: Sequence[tuple[int, OutgoingMessage]]) -> str:
@@ -79,12 +61,17 @@ def _where(batch: Sequence[tuple[int, OutgoingMessage]]) -> str:
     return f"Line {first}" if first == last else f"Lines {first} to {last}"
 
 
-def _fields(said: Any) -> dict[str, Any]:
-    if not isinstance(said, dict):
+def _arguments(line: bytes, *, whole: bool) -> dict[str, Any]:
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidMessage(f"It is not JSON: {error}.") from None
+    if not whole:
+        return {"body": given}
+    if not isinstance(given, dict):
         raise InvalidMessage("It is not an object.")
-    if unknown := sorted(set(said) - FIELDS):
+    if unknown := sorted(set(given) - FIELDS):
         raise InvalidMessage(
             f"It has {unknown[0]!r}, which is no argument of publish(). These are: {', '.join(sorted(FIELDS))}."
         )
-    times = {name: read_time(said[name], name) for name in TIMES if isinstance(said.get(name), str)}
-    return {**said, **times}
+    return given | {name: read_time(given[name], name) for name in TIMES if isinstance(given.get(name), str)}
