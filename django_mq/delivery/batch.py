@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from django_mq.delivery.publisher import OutgoingMessage
-    from django_mq.stores.base import Store
     from django_mq.stores.records import Times
 
 
@@ -40,7 +39,12 @@ def publish_alike(
     if not bodies:
         return
     like = check(replace(outgoing, body=bodies[0]))
-    if _is_looked_at(outgoing, store):
+    one_by_one = (
+        is_watched()
+        or (outgoing.exchange, outgoing.message_id, outgoing.dedup_id) != (None, None, None)
+        or declaring(store, [outgoing.queue], partial(rules_of, store, outgoing.queue)) is not None
+    )
+    if one_by_one:
         publish_many(_each(outgoing, bodies, message_ids, times), using=alias)
         return
     validation.check_size(max(bodies, key=len))
@@ -61,11 +65,3 @@ def _each(
     for body, id_, (due, end) in zip(bodies, ids, moments, strict=True):
         known = None if id_ is None else UUID(bytes=id_)
         yield replace(outgoing, body=body, message_id=known, deliver_at=due, expires_at=end)
-
-
-def _is_looked_at(outgoing: OutgoingMessage, store: Store) -> bool:
-    """Return whether receivers of signals, or the rules of the queue, need each message."""
-    own = outgoing.exchange is not None or outgoing.message_id is not None or outgoing.dedup_id is not None
-    if own or is_watched():
-        return True
-    return declaring(store, [outgoing.queue], partial(rules_of, store, outgoing.queue)) is not None

@@ -106,7 +106,9 @@ def check(outgoing: OutgoingMessage) -> NewMessage:
 def _checked_headers(given: Mapping[str, Any] | None) -> str:
     if given is None:
         return NO_HEADERS
-    headers = encode_json(validation.headers(given), "headers")
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise InvalidMessage("headers must be a dictionary with strings as keys.")
+    headers = encode_json(dict(given), "headers")
     validation.check_json(headers, "headers")
     validation.check_size(headers, "headers")
     return headers

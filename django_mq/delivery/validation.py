@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -97,15 +96,6 @@ def seconds(value: Any, name: str) -> float:
     if not 0 <= value < LONGEST_SECONDS:
         raise InvalidMessage(f"{name} is {value}; use 0 or more seconds, less than a century.")
     return float(value)
-
-
-def headers(value: Any) -> dict[str, Any]:
-    """Return the headers as a dictionary with text keys."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InvalidMessage("headers must be a dictionary with strings as keys.")
-    return dict(value)
 
 
 def message_id(value: Any) -> UUID | None:

@@ -73,7 +73,7 @@ class Attempt:
 
     def _go(self) -> Settlement:
         try:
-            self.decode()
+            _ = self.message.headers, self.message.body  # a corrupt message does not reach the handler
             self.call()
         except BaseException as error:  # noqa: BLE001 - SystemExit in a handler must not end a worker's thread
             self.error = error
@@ -90,25 +90,18 @@ class Attempt:
             decision = verdict(Ending.FAILED, self.message.attempt, self.policy, 0.0)
             return Settlement.of(self.claimed, decision, name, Failure(error=name))
 
-    def decode(self) -> None:
-        """Read headers and body before the handler runs. Raises CorruptMessage."""
-        _ = self.message.headers, self.message.body
-
     def call(self) -> None:
         """Call the handler; a transactional one in the transaction that also accepts the message."""
-        if self.handler.transactional and self.lease is not None:
-            with transaction.atomic(using=self.lease.alias):
-                check_run(self.handler.function(self.message))
-                self._accept_here(self.lease)
-            self.settled = True
-        else:
+        lease = self.lease
+        if not self.handler.transactional or lease is None:
             check_run(self.handler.function(self.message))
-
-    def _accept_here(self, lease: Lease) -> None:
-        """Accept in the open transaction. Raises LeaseLost, which rolls it back."""
-        accept = Settlement.of(self.claimed, verdict(RETURNED, self.message.attempt, self.policy))
-        if accept.id in shared_store(lease.alias).settle(lease.session_id, [accept]):
-            raise LeaseLost
+            return
+        with transaction.atomic(using=lease.alias):
+            check_run(self.handler.function(self.message))
+            accept = Settlement.of(self.claimed, verdict(RETURNED, self.message.attempt, self.policy))
+            if accept.id in shared_store(lease.alias).settle(lease.session_id, [accept]):
+                raise LeaseLost  # rolls the transaction back
+        self.settled = True
 
     def tidy(self) -> None:
         """Leave no broken connection and no open transaction to the thread's next attempt."""
