@@ -238,7 +238,8 @@ class Fetcher:
         self.sure = False
         # Whether scheduled messages may be due now; the answer to each claim says when the next one is due.
         self._promote = True
-        self._due_at = NEVER
+        #: When the earliest scheduled message is due, on the monotonic clock, as far as is known.
+        self.due_at = NEVER
         # The queue of the message claimed last.
         self._served = ""
         # Whether the last claim had no free slot to offer, which suspect messages wait for.
@@ -253,7 +254,7 @@ class Fetcher:
     def came_back(self, seconds: float) -> None:
         """Claim, from the head of the queue, in so many seconds: a message of this session was given back."""
         self._full_scan = True
-        self._due_at = min(self._due_at, time.monotonic() + seconds)
+        self.due_at = min(self.due_at, time.monotonic() + seconds)
 
     def look(self, *, full_scan: bool = False) -> None:
         """Claim at the next chance. With ``full_scan``, begin at the head of the queue."""
@@ -292,9 +293,9 @@ class Fetcher:
 
     def _notice(self, slots: int) -> None:
         """Look if a message is due, a slot is free again, or a settlement may make messages ready."""
-        if time.monotonic() >= self._due_at:
+        if time.monotonic() >= self.due_at:
             # Without credit, a time that has passed would make the driver loop without end.
-            self._promote, self._due_at = True, NEVER
+            self._promote, self.due_at = True, NEVER
             self.look()
         if self._slotless and slots > 0:
             self._slotless = False
@@ -354,7 +355,7 @@ class Fetcher:
         self.found_none = result.constrained and not result.claimed
         self._slotless = slots <= 0 and not result.claimed
         due = result.next_due_seconds
-        self._due_at = NEVER if due is None else time.monotonic() + due
+        self.due_at = NEVER if due is None else time.monotonic() + due
         return result.claimed
 
     @property
@@ -380,20 +381,15 @@ class Fetcher:
     @property
     def restless(self) -> bool:
         """Whether there is any reason to claim, were there credit."""
-        return bool(self._news or self._left) or time.monotonic() >= self._due_at
-
-    @property
-    def due_at(self) -> float | None:
-        """When the earliest scheduled message is due, on this machine's clock; None if none is known."""
-        return None if self._due_at == NEVER else self._due_at
+        return bool(self._news or self._left) or time.monotonic() >= self.due_at
 
     def expect(self, seconds: float | None) -> None:
         """Look in so many seconds, when a message is due; None if another session does."""
-        self._due_at = NEVER if seconds is None else time.monotonic() + seconds
+        self.due_at = NEVER if seconds is None else time.monotonic() + seconds
 
     def seconds_until_due(self) -> float | None:
         """Return how long until the earliest scheduled message is due, None if none is known."""
-        return None if self._due_at == NEVER else max(0.0, self._due_at - time.monotonic())
+        return None if self.due_at == NEVER else max(0.0, self.due_at - time.monotonic())
 
 
 #: Time between two looks at SQLite's change marker, in seconds: the look costs microseconds.
@@ -427,7 +423,7 @@ class IdleRegistration:
         self._priority = priority
         # The queues of the registration, none while the session is at work; and the due time given with it.
         self._queues: tuple[str, ...] = ()
-        self._due_at: float | None = None
+        self._due_at = NEVER
         self._renew_at = 0.0
         # When to register again, to see whether another session has claimed what was due.
         self._ask_at: float | None = None
@@ -470,7 +466,7 @@ class IdleRegistration:
 
     def _is_late(self) -> bool:
         """Whether a message is due for which other sessions rely on this one."""
-        return bool(self._armed) and self._fetcher.looking and self._fetcher.due_at is None
+        return bool(self._armed) and self._fetcher.looking and self._fetcher.due_at == NEVER
 
     def _hand_on(self, queues: Collection[str]) -> None:
         """Notify other sessions of messages that this one cannot claim, or not all of them."""
@@ -492,11 +488,11 @@ class IdleRegistration:
             return True
         if self.seconds_until_question() == 0.0:
             return True
-        one, other = self._fetcher.due_at, self._due_at
-        return one is not other if one is None or other is None else abs(one - other) >= SAME_SECONDS
+        due_at = self._fetcher.due_at
+        return due_at != self._due_at and abs(due_at - self._due_at) >= SAME_SECONDS
 
     def _register(self, queues: tuple[str, ...]) -> None:
-        following = self._ask_at is not None and self._fetcher.due_at is None
+        following = self._ask_at is not None and self._fetcher.due_at == NEVER
         registered = self._listener.register_idle(
             queues,
             due_seconds=self._fetcher.seconds_until_due(),
@@ -514,7 +510,7 @@ class IdleRegistration:
         self._armed = () if registered.due_seconds is None else self._queues
         if registered.due_seconds is None:
             self._fetcher.expect(None)
-        elif self._fetcher.due_at is None:
+        elif self._fetcher.due_at == NEVER:
             self._fetcher.expect(registered.due_seconds)
         self._due_at = self._fetcher.due_at
         ask = registered.ask_seconds

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.session import Session
-    from django_mq.notifications.base import Wake
     from django_mq.stores.records import Claimed, Settlement, WorkerCommand
 
 logger = logging.getLogger("django_mq.delivery")
@@ -77,38 +76,19 @@ class Worker:
         self._timed = any(handler.time_limit_seconds is not None for handler in self._handlers)
         # Lost sessions with running handlers.
         self._late: list[Session] = []
-        self._shift = self._new_shift()
-        self._pool = Pool(
-            threads,
-            next_attempt=self._next_attempt,
-            on_done=self._on_done,
-            on_idle=self._on_idle,
-        )
+        self._open_shift()
+        self._pool = Pool(threads, next_attempt=self._next_attempt, on_done=self._on_done, on_idle=self._on_idle)
 
-    def _new_shift(self) -> Shift:
-        """Return a new session with nothing prefetched."""
+    def _open_shift(self) -> None:
+        """Begin a new session with nothing prefetched."""
         runtime = ConsumerRuntime(
             self._alias,
             kind="native",
             queues=tuple(dict.fromkeys(handler.queue for handler in self._handlers)),
             driver=Driver(name=lambda: self._name, describe=self._describe, on_command=self._on_command),
         )
-        return Shift(runtime, self._handlers, self._policies)
-
-    @property
-    def runtime(self) -> ConsumerRuntime:
-        """The consumer runtime; another one after a session was lost."""
-        return self._shift.runtime
-
-    @property
-    def session(self) -> Session:
-        """The session of the runtime."""
-        return self._shift.session
-
-    @property
-    def wake(self) -> Wake:
-        """The wake of the worker's loop."""
-        return self._shift.runtime.wake
+        self._shift = Shift(runtime, self._handlers, self._policies)
+        self.runtime, self.session, self.wake = runtime, runtime.session, runtime.wake
 
     def _describe(self) -> Workload:
         """Return what the operator sees of the handlers."""
@@ -312,7 +292,7 @@ class Worker:
         """Open a new session; the lost one gives back what was not begun, and settles what still runs."""
         lost = self._shift
         unstarted = lost.dispatcher.empty()
-        self._shift = self._new_shift()
+        self._open_shift()
         self.runtime.subscribe(self.session.queues)
         lost.runtime.retire(unstarted)
         self._late = [session for session in [*self._late, lost.session] if not session.over]
