@@ -1,4 +1,5 @@
-"""Figures of the past, read from their tables: no Spark, and no look at a live queue.
+"""Reads the figures that ``pipeline.insights`` has written, without Spark.
 
-``pipeline.insights`` writes them; the admin and the exports read them here.
+reading.py  hours, summaries and causes
+figures.py  histograms, and the forecast
 """

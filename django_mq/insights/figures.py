@@ -1,7 +1,7 @@
-"""Histograms of durations, and the day on which a queue will bring more work than its workers can do.
+"""Histograms of durations, and a forecast of the day on which a queue has more work than its workers can do.
 
-Buckets can be added up: percentiles of hours cannot be made into those of a week, histograms can. There are eight
-to each doubling, from a millisecond on. A bucket is nine percent wide, and so is a percentile's error at most.
+Histograms can be added up, percentiles cannot. There are eight buckets to each doubling, from a millisecond on. A
+bucket is nine percent wide, and so is the largest error of a percentile.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 PER_DOUBLING = 8
 LEAST_SECONDS = 0.001
 SECONDS_OF_A_DAY = 86400.0
-#: Fewer days say nothing of a trend, and what is further away than this nobody can foretell.
+#: The fewest days that show a trend, and the furthest day of a forecast.
 FEWEST_DAYS = 3
 FURTHEST_DAYS = 730
 
 
 def bucket(seconds: float) -> int:
-    """Return the bucket of a duration; what is shorter than a millisecond is in the first.
+    """Return the bucket of a duration. The first one includes all shorter ones.
 
     >>> bucket(0), bucket(0.001), bucket(0.002), bucket(1)
     (0, 0, 8, 79)
@@ -39,11 +39,7 @@ def middle(number: int) -> float:
 
 
 def merged(texts: Iterable[str]) -> dict[str, int]:
-    """Return the sum of histograms, each as JSON.
-
-    All are read at once: weeks of hours are tens of thousands, and each alone would cost as much as its
-    buckets do.
-    """
+    """Return the sum of histograms in JSON. They are decoded in one go, which is faster for thousands of hours."""
     total: dict[str, int] = {}
     counted = total.get
     for one in json.loads(f"[{','.join(texts)}]"):
@@ -53,7 +49,7 @@ def merged(texts: Iterable[str]) -> dict[str, int]:
 
 
 def percentile(histogram: Mapping[str, int], percent: float) -> float | None:
-    """Return the duration that so many percent do not exceed, in seconds; None of nothing."""
+    """Return a percentile in seconds; None of an empty histogram."""
     wanted = sum(histogram.values()) * percent / 100
     seen = 0
     for number in sorted(map(int, histogram)):
@@ -65,7 +61,7 @@ def percentile(histogram: Mapping[str, int], percent: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What a day asked of the workers: messages, their mean time at work, and how many workers there were."""
+    """A day: messages, their mean run time, and the number of workers."""
 
     arrivals: int
     run_seconds: float
@@ -73,16 +69,16 @@ class Day:
 
     @property
     def load(self) -> float | None:
-        """The share of the workers' time that the day's messages took; 1 is all of it."""
+        """The share of the workers' time that the messages took; 1 is all of it."""
         if not self.consumers:
             return None
         return self.arrivals * self.run_seconds / (self.consumers * SECONDS_OF_A_DAY)
 
 
 def outgrown(days: Mapping[date, Day]) -> date | None:
-    """Return the day on which the load's straight line reaches 1; None if it does not rise, or not soon.
+    """Return the day on which the linear trend of the load reaches 1, or the last day if its load has.
 
-    A day whose load is 1 already is answered with that day.
+    None if the load does not rise, or not soon.
     """
     loads = {day: load for day, item in days.items() if (load := item.load) is not None}
     if not loads:

@@ -1,4 +1,4 @@
-"""The past of queues: hours, summaries and causes; and the same as rows of plain values, for JSON and CSV."""
+"""Hours, summaries and causes of queues, as objects and as rows for JSON and CSV."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A queue over a span of time. Durations in seconds; shares from 0 to 1; None where there was nothing."""
+    """A queue over a span of time. Durations in seconds, shares from 0 to 1; None if there is no figure."""
 
     queue: str
     arrivals: int
@@ -50,20 +50,20 @@ class Summary:
 
 
 def span(days: int, today: date) -> tuple[date, date]:
-    """Return the first and the last of so many days up to today. Raises PipelineError."""
+    """Return the first and the last of a number of days up to today. Raises PipelineError."""
     if not 1 <= days < today.toordinal():
         raise PipelineError(f"--days is {days}; use 1 or more, and none from before the year 1.")
     return today - timedelta(days=days - 1), today
 
 
 def hours(alias: str, *, since: datetime, until: datetime, queue: str | None = None) -> QuerySet[InsightHour]:
-    """Return the hours of a span, of all levels together and of each, in order."""
+    """Return the hours of a span in order, of all levels together and of each level."""
     rows = InsightHour.objects.using(alias).filter(hour__gte=since, hour__lt=until)
     return (rows if queue is None else rows.filter(queue_name=queue)).order_by("queue_name", "hour", "level")
 
 
 class _Hour(NamedTuple):
-    """As much of an hour as a summary needs: of weeks, thousands of models would cost more than all else."""
+    """The columns of an hour that a summary needs. Thousands of model instances would be slow."""
 
     queue_name: str
     hour: datetime
@@ -86,7 +86,7 @@ class _Hour(NamedTuple):
 
 
 def summaries(alias: str, *, since: datetime, until: datetime, queue: str | None = None) -> list[Summary]:
-    """Return the past of each queue that anything is known of, or of this one, by name; one statement for all."""
+    """Return the summary of this queue or of all, by name. One statement."""
     rows = hours(alias, since=since, until=until, queue=queue).filter(level=InsightHour.ALL_LEVELS)
     texts = {"waits": Cast("wait_histogram", TextField()), "runs": Cast("run_histogram", TextField())}
     found = map(_Hour._make, rows.annotate(**texts).values_list(*_Hour._fields))
@@ -95,7 +95,6 @@ def summaries(alias: str, *, since: datetime, until: datetime, queue: str | None
 
 
 def _summary(queue: str, rows: Sequence[_Hour]) -> Summary:
-    """Return a queue's past in a few numbers; percentiles come from the figures."""
     waits = figures.merged(row.waits for row in rows)
     runs = figures.merged(row.runs for row in rows)
     done, firsts = sum(row.completions for row in rows), sum(row.first_successes for row in rows)
@@ -125,16 +124,15 @@ def _weighted(pairs: list[tuple[float, int]]) -> float | None:
 
 
 def _little(rows: Sequence[_Hour]) -> float | None:
-    """Return the time that messages waited over the time that the depth says: 1 by Little's law.
+    """Return the sum of waits over the time that the depth implies: 1 by Little's law.
 
-    Far from 1, part of the messages is missing, or clocks disagree. At the ends of a span a little is.
+    If it is far from 1, messages are missing, or clocks disagree.
     """
     stood = sum(row.depth_mean for row in rows) * 3600
     return sum(row.wait_sum for row in rows) / stood if stood else None
 
 
 def _days(rows: Iterable[_Hour]) -> dict[date, figures.Day]:
-    """Return what each day asked of the workers."""
     by_day: dict[date, list[_Hour]] = defaultdict(list)
     for row in rows:
         by_day[row.hour.date()].append(row)
@@ -149,7 +147,7 @@ def _days(rows: Iterable[_Hour]) -> dict[date, figures.Day]:
 
 
 def causes(alias: str, queue: str, *, since: date, until: date) -> list[tuple[bool, str, int]]:
-    """Return (dead letter or failed attempt, reason, how many), the most frequent first."""
+    """Return (whether a dead letter, reason, number), the most frequent first."""
     rows = InsightCause.objects.using(alias).filter(queue_name=queue, day__gte=since, day__lte=until)
     grouped = rows.order_by().values("dead", "reason").annotate(total=Sum("messages"))
     found = [(row["dead"], row["reason"], row["total"]) for row in grouped]
@@ -158,49 +156,37 @@ def causes(alias: str, queue: str, *, since: date, until: date) -> list[tuple[bo
 
 #: Fields of an hour, in this order; times are ISO 8601, durations seconds, histograms buckets with their counts.
 HOUR = (
-    *(
-        "queue_name",
-        "level",
-        "hour",
-        "arrivals",
-        "completions",
-        "expired",
-        "removed",
-        "retries",
-        "first_successes",
-    ),
+    *("queue_name", "level", "hour", "arrivals", "completions"),
+    *("expired", "removed", "retries", "first_successes"),
     *("wait_p50", "wait_p95", "wait_p99", "wait_sum", "run_p50", "run_p95", "run_p99", "run_sum"),
     *("depth_start", "depth_max", "depth_mean", "slo_misses", "inversions", "starved", "consumers", "fairness"),
     *("wait_histogram", "run_histogram"),
 )
-#: Fields of a queue over the whole span.
+#: Fields of a summary.
 QUEUE = tuple(Summary.__dataclass_fields__)
-#: Fields of a cause: so many on one day, of one queue, for one reason.
+#: Fields of a cause.
 CAUSE = ("queue_name", "day", "dead", "reason", "messages")
 
 Rows = list[dict[str, Any]]
 
 
 def _hours(alias: str, since: datetime, until: datetime, queue: str | None) -> Rows:
-    """Return every hour of every level."""
     found = hours(alias, since=since, until=until, queue=queue).values(*HOUR)
     return [{**row, "hour": row["hour"].isoformat()} for row in found]
 
 
 def _queues(alias: str, since: datetime, until: datetime, queue: str | None) -> Rows:
-    """Return every queue in a few numbers: percentiles of the whole span, busiest hours, the forecast."""
     return [asdict(found) for found in summaries(alias, since=since, until=until, queue=queue)]
 
 
 def _causes(alias: str, since: datetime, until: datetime, queue: str | None) -> Rows:
-    """Return why attempts failed and messages died, day by day."""
     rows = InsightCause.objects.using(alias).filter(day__gte=since.date(), day__lte=until.date())
     chosen = rows if queue is None else rows.filter(queue_name=queue)
     ordered = chosen.order_by("queue_name", "day", "-messages", "reason")
     return [{**row, "day": row["day"].isoformat()} for row in ordered.values(*CAUSE)]
 
 
-#: What can be taken along: its fields, and who reads them.
+#: The exports: their fields, and the function that reads them.
 EXPORTS: dict[str, tuple[tuple[str, ...], Callable[[str, datetime, datetime, str | None], Rows]]] = {
     "hours": (HOUR, _hours),
     "queues": (QUEUE, _queues),
@@ -209,19 +195,18 @@ EXPORTS: dict[str, tuple[tuple[str, ...], Callable[[str, datetime, datetime, str
 
 
 def write_csv(file: Any, fields: Iterable[str], rows: Rows, line_end: str = "\r\n") -> None:
-    """Write rows to whatever can be written to; lists and histograms are JSON in their cells."""
+    """Write rows to a file. Lists and histograms are written as JSON."""
     writer = csv.DictWriter(file, [*fields], lineterminator=line_end)
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
 
 
 def _cell(value: Any) -> Any:
-    """Return a value as a cell that no spreadsheet takes for a formula."""
     if isinstance(value, dict | list):
         return json.dumps(value)
     return harmless(value) if isinstance(value, str) else value
 
 
 def harmless(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
+    """Return the text, escaped if a spreadsheet would take it for a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

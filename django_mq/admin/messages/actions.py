@@ -1,4 +1,4 @@
-"""What an operator may do to messages: each action with the states it applies to and what it asks before."""
+"""The actions on messages."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ EVERY = Q()
 class MessageAction(Action):
     """An action whose ``run`` changes messages and returns how many it has changed. Raises MQError."""
 
-    #: May name what was answered, as ``%(target)s``.
+    #: May contain answers, as ``%(target)s``.
     done: StrOrPromise
-    #: What is looked at of all that match a filter; who is chosen one by one is tried, and told why it stays.
+    #: With "select all", only messages with this condition.
     among: Q = EVERY
 
     @property
     def states(self) -> frozenset[State]:
-        """The states that it is for."""
         return actions.STATES[self.name]
 
 
@@ -101,5 +100,5 @@ REDRIVE = MessageAction(
 )
 
 ACTIONS = (REDRIVE, DELIVER_NOW, RESCHEDULE, PRIORITISE, MOVE, RELEASE, CANCEL)
-#: By name: what an operation in the background remembers of it.
+#: By name, as operations in the background store them.
 BY_NAME = {action.name: action for action in ACTIONS}

@@ -1,4 +1,4 @@
-"""Messages: where each stands, who holds it, what it carries and what went wrong."""
+"""The list of messages, and the page of one."""
 
 from __future__ import annotations
 
@@ -53,13 +53,12 @@ if TYPE_CHECKING:
     from django_mq.admin.messages.failures import Failure
     from django_mq.diagnosis.messages.slices import Look
 
-#: Never fetched for a list: they may be large, and headers that are no JSON cannot be fetched this way at all.
+#: Lists do not fetch these: they may be large, and Django cannot decode invalid JSON.
 PAYLOAD = ("headers", "properties", "body")
-#: What an address says beside filters.
+#: Parameters of an address that are no filters.
 BESIDE = {"order", PAGE_VAR, ALL_VAR, ERROR_FLAG}
-#: Values of the filter of states that show dead letters and nothing else.
+#: Values of the state filter that show only dead letters.
 LETTER_STATES = {str(Message.Status.DEAD.value), DEAD_LETTERS}
-#: In place of the priority, which no longer matters, and of the attempts, which a move to another queue forgets.
 DEAD_LETTER_COLUMNS = [
     "short_id",
     "queue",
@@ -73,7 +72,7 @@ DEAD_LETTER_COLUMNS = [
 
 
 class DeadLetterList(BoundedChangeList):
-    """A page of the list, with what went wrong with its messages: a few statements for all of them."""
+    """A page of dead letters, with their failed attempts: a few statements for all of them."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -81,7 +80,7 @@ class DeadLetterList(BoundedChangeList):
 
 
 class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
-    """Look at messages, steer them, publish one; none is edited here."""
+    """Messages can be viewed, changed by actions and published, but not edited."""
 
     paginator = BoundedPaginator
     actions = [*map(list_action, ACTIONS), download_json, download_csv]
@@ -103,7 +102,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         BeforeFilter,
     ]
     list_select_related = ["queue", "session"]
-    # Any other order would sort millions of rows for one page.
+    # Another order would sort millions of rows for a page.
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [
@@ -129,13 +128,13 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         return super().get_queryset(request).select_related("queue", "session").defer(*PAYLOAD, "session__queues")
 
     def get_ordering(self, request: HttpRequest) -> Any:
-        """Newest first, or, of the ready ones of a queue, as they are delivered: both come from an index."""
+        """Return an order with an index: newest first, or delivery order for the ready messages of a queue."""
         if request.GET.get("order") == DELIVERY and is_in_one_line(request.GET):
             return ["-level", "place", "id"]
         return ["-id"]
 
     def find(self, request: HttpRequest, rows: QuerySet[Any], limit: int, *, among: Q | None = None) -> Look:
-        """Look by the indexes that the filters can use; narrowed by anything else, as in any table."""
+        """Find messages by indexes. With conditions of a site's own, find them as in any table."""
         filters = criteria.known(request.GET.dict())
         if request.GET.keys() - criteria.NAMES - BESIDE or not self.is_as_its_address_says(request):
             return super().find(request, rows, limit, among=among)
@@ -144,7 +143,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         return finder.of_messages(rows, filters, limit, datetime.now(UTC), among=among)
 
     def is_as_its_address_says(self, request: HttpRequest) -> bool:
-        """Return False on a site's own page that hides some rows, searches otherwise or has filters of its own."""
+        """Return False in a subclass that hides rows, searches in another way or has other filters."""
         page = type(self)
         if page.get_queryset is not MessageAdmin.get_queryset:
             return False
@@ -162,7 +161,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Search among few, where an index says which: the newest of all may not be among them."""
+        """Search only the rows that an index finds for the filters, if they are few."""
         few = indexes.few(criteria.known(request.GET.dict()), alias()) if search_term.strip() else None
         rows = queryset if few is None else queryset.filter(pk__in=few)
         return super().get_search_results(request, rows, search_term)
@@ -177,7 +176,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
 
     @admin.display(description=gettext_lazy("state"))
     def situation(self, message: Message) -> str:
-        """Return the state with what it does not tell: until when, by whom, why."""
+        """Return the state, with its time, its worker or its reason."""
         words = {"state": message.get_state_display(), "reason": message.dead_reason}
         if message.state == Message.Status.SCHEDULED and message.deliver_at:
             return _("%(state)s, due %(time)s") % {**words, "time": columns.time_text(message.deliver_at)}
@@ -238,7 +237,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
         }
 
     def _buttons_for(self, request: HttpRequest, message: Message, headers: str | None) -> list[tuple[str, str]]:
-        """Return the actions that apply to the message now and that the user may do."""
+        """Return the actions that are for the state of the message and that the user may do."""
         dead = message.state == Message.Status.DEAD or is_dead_letter(message.queue.name, headers)
         fit = (action for action in ACTIONS if message.state in action.states and (dead or action is not REDRIVE))
         actions = [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
@@ -256,7 +255,7 @@ def _shows_dead_letters(address: Mapping[str, str]) -> bool:
 
 
 def _told(failure: Failure | None) -> str | None:
-    """Return what went wrong, and when on hover."""
+    """Return the error, with its time on hover."""
     if failure is None:
         return None
     cut = len(failure.detail) > failures.WORDS

@@ -1,4 +1,4 @@
-"""Messages as a file: those selected, or all that match, sent as they are read."""
+"""Selected messages, or all that match, as a streamed file."""
 
 from __future__ import annotations
 
@@ -27,29 +27,27 @@ if TYPE_CHECKING:
     from django_mq.admin.table import TableAdmin
     from django_mq.models import Message
 
-#: Content type of each form.
+#: The content types by extension.
 TYPES = {"jsonl": "application/jsonl; charset=utf-8", "csv": "text/csv; charset=utf-8"}
-#: Characters sent at once.
+#: Characters in a chunk of the response.
 PIECE = 65_536
 
 
 @admin.action(description=_("Download as JSON lines"), permissions=["view"])
 def download_json(page: TableAdmin, request: HttpRequest, queryset: QuerySet[Message]) -> StreamingHttpResponse:
-    """Send messages with all they have; a file says no more than their pages."""
     return _download(request, queryset, "jsonl", page.look)
 
 
 @admin.action(description=_("Download as CSV"), permissions=["view"])
 def download_csv(page: TableAdmin, request: HttpRequest, queryset: QuerySet[Message]) -> StreamingHttpResponse:
-    """Send messages as a table."""
     return _download(request, queryset, "csv", page.look)
 
 
 def _download(request: HttpRequest, rows: QuerySet[Message], form: str, find: Find) -> StreamingHttpResponse:
     report.log_download(request, Selection(request, rows, find), form)
     pieces = _pieces(FORMS[form](rows))
-    # Given an iterator that waits, an asynchronous server would have all of it in memory first.
-    content = _told_apart(pieces) if isinstance(request, ASGIRequest) else pieces
+    # With a synchronous iterator, Django would first read all of it into memory under ASGI.
+    content = _asynchronous(pieces) if isinstance(request, ASGIRequest) else pieces
     response = StreamingHttpResponse(content, content_type=TYPES[form])
     name = f"messages-{timezone.localtime(datetime.now(UTC)):%Y%m%d-%H%M%S}.{form}"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -58,7 +56,7 @@ def _download(request: HttpRequest, rows: QuerySet[Message], form: str, find: Fi
 
 
 def _pieces(lines: Iterator[str]) -> Iterator[str]:
-    """Yield lines together: each piece sent costs the server as much, however short."""
+    """Join lines: each chunk costs the server as much, however short it is."""
     piece: list[str] = []
     size = 0
     for line in lines:
@@ -70,8 +68,8 @@ def _pieces(lines: Iterator[str]) -> Iterator[str]:
     yield "".join(piece)
 
 
-async def _told_apart(pieces: Iterator[str]) -> AsyncIterator[str]:
-    """Yield the same, each piece made in the thread that views run in."""
+async def _asynchronous(pieces: Iterator[str]) -> AsyncIterator[str]:
+    """Yield the same, made in the thread that synchronous views run in."""
     following = sync_to_async(partial(next, pieces, None))
     while (piece := await following()) is not None:
         yield piece

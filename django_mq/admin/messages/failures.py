@@ -1,4 +1,4 @@
-"""The failed attempts of a message, newest first; and of many, how many there are, the first and the last."""
+"""The failed attempts of a message; and, for lists, how many there are, the first and the last."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-#: Attempts shown on one page.
+#: The most attempts on a page.
 LIMIT = 50
-#: Characters of a failure's words in a list.
+#: The most characters of an error in a list.
 WORDS = 60
 
 
 def of_message(message_id: UUID, correlation_id: str | None) -> list[Attempt]:
-    """Return what failed under either id: a Celery task keeps its correlation id when it is sent again."""
+    """Return the attempts, newest first. A Celery task keeps its correlation id when it is sent again."""
     mine = Q(message_id=message_id)
     if correlation_id:
         mine |= Q(correlation_id=correlation_id)
@@ -31,29 +31,25 @@ def of_message(message_id: UUID, correlation_id: str | None) -> list[Attempt]:
 
 
 def shown(attempt: Attempt) -> Attempt:
-    """Return the attempt with no more of its words than a page can bear; versions before stored all of them."""
+    """Return the attempt with its texts cut: earlier versions stored them whole."""
     attempt.detail, attempt.traceback = told(attempt.detail), told(attempt.traceback)
     return attempt
 
 
 class Failure(NamedTuple):
-    """As much of a failed attempt as a list shows."""
-
     error: str
     detail: str
     failed_at: datetime
 
 
 class Summary(NamedTuple):
-    """What went wrong with one message."""
-
     attempts: int = 0
     first: Failure | None = None
     last: Failure | None = None
 
 
 class _Span(NamedTuple):
-    """Attempts that carry the same two ids: how many, and the keys of the first and the last."""
+    """Attempts with the same two ids: their number, and the keys of the first and the last."""
 
     message_id: UUID | None
     correlation_id: str | None
@@ -63,7 +59,7 @@ class _Span(NamedTuple):
 
 
 def summarise(messages: Iterable[Message]) -> None:
-    """Give each of these rows its summary: three statements for all of them."""
+    """Set ``failures`` of each message: three statements for all of them."""
     rows = list(messages)
     spans = _spans(rows)
     of = {row.pk: [span for span in spans if _is_of(span, row)] for row in rows}
@@ -75,12 +71,11 @@ def summarise(messages: Iterable[Message]) -> None:
 
 
 def of_row(message: Message) -> Summary:
-    """Return the summary that a row was given."""
     return getattr(message, "failures", Summary())
 
 
 def _spans(rows: Iterable[Message]) -> set[_Span]:
-    """Return the attempts of these messages; those under both ids of one are found twice, and kept once."""
+    """Return the attempts of these messages, without duplicates."""
     ids = {"message_id__in": [row.message_id for row in rows]}
     tasks = {"correlation_id__in": [row.correlation_id for row in rows if row.correlation_id]}
     return {

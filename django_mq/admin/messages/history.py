@@ -1,4 +1,4 @@
-"""What is over: finished messages, and attempts that failed, each with its traceback."""
+"""Finished messages, and failed attempts with their tracebacks."""
 
 from __future__ import annotations
 
@@ -33,44 +33,26 @@ if TYPE_CHECKING:
 
     from django_mq.models import Attempt, History
 
-#: Rows of the past that one id may name: whoever sends so many messages by one id looks for none of them.
+#: The most rows that a search finds.
 MOST_FOUND = 1_000
 
 
-class HistoryAdmin(ReadOnly, IdSearch):
-    """Finished messages, newest first."""
+IDENTITY = ("message_id", "queue_name", "outcome", "type", "correlation_id")
 
+
+class HistoryAdmin(ReadOnly, IdSearch):
     pages = {"types/": by_type.page, "types.json": by_type.as_json}
     paginator = BoundedPaginator
     late = ["body"]
     list_display = [
-        "short_id",
-        "queue_name",
-        "outcome",
-        "type",
-        "priority",
-        "attempts",
-        "waited",
-        "ran",
-        "finished",
+        *("short_id", "queue_name", "outcome", "type"),
+        *("priority", "attempts", "waited", "ran", "finished"),
     ]
     list_filter = ["outcome", QueueNameFilter, PastTypeFilter, FinishingWorkerFilter, FinishedFilter, BeforeFilter]
     sortable_by = ()
     ordering = ["-id"]
     fieldsets = [
-        (
-            None,
-            {
-                "fields": [
-                    "message_id",
-                    "queue_name",
-                    "outcome",
-                    "type",
-                    "correlation_id",
-                    ("priority", "attempts", "redelivered"),
-                ]
-            },
-        ),
+        (None, {"fields": [*IDENTITY, ("priority", "attempts", "redelivered")]}),
         (
             gettext_lazy("Times"),
             {"fields": [("published_at", "ready_at", "claimed_at", "finished_at"), ("waited", "ran")]},
@@ -89,12 +71,12 @@ class HistoryAdmin(ReadOnly, IdSearch):
         return super().get_queryset(request).defer("headers", "body")
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Look by each id apart: asked for both at once, a database may read the whole table."""
+        """Return the rows with this id. With an OR, a database may read the whole table."""
         newest, short = newest_of(queryset), SHORT.fullmatch(term)
         found = _ids(newest.filter(correlation_id=term))
         if short is not None:
             found = put_together([_ids(newest.filter(message_id__endswith=short[1].lower())), found])
-        with suppress(ValueError):  # no message has such an id
+        with suppress(ValueError):  # no UUID
             found = put_together([_ids(queryset.filter(message_id=UUID(term))), found])
         return queryset.filter(pk__in=list(found[:MOST_FOUND]))
 
@@ -122,18 +104,12 @@ def _ids(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 class AttemptAdmin(ReadOnly, IdSearch):
-    """What failed, newest first."""
-
     paginator = BoundedPaginator
     late = ["detail", "traceback"]
     list_display = ["message", "number", "queue_name", "type", "error", "worker", "failed"]
     list_filter = [
-        QueueNameFilter,
-        PastTypeFilter,
-        ExceptionFilter,
-        FailingWorkerFilter,
-        FailedFilter,
-        BeforeFilter,
+        *(QueueNameFilter, PastTypeFilter, ExceptionFilter),
+        *(FailingWorkerFilter, FailedFilter, BeforeFilter),
     ]
     sortable_by = ()
     ordering = ["-id"]

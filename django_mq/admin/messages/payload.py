@@ -1,8 +1,7 @@
-"""What a message carries, made fit to be looked at.
+"""Headers and bodies as text of a bounded length, for the page of a message.
 
-Nothing here trusts a row: bytes that are not what their type says, headers that are no
-JSON or no object, and nesting without end all become text, cut to a bounded length.
-Nothing is unpickled, and the templates escape every word.
+Any bytes can be in a row: a body that does not match its type, headers that are no JSON object, endless nesting.
+Nothing is unpickled. The templates escape everything.
 """
 
 from __future__ import annotations
@@ -23,39 +22,36 @@ from django_mq.diagnosis.messages import masking
 if TYPE_CHECKING:
     from django_mq.models import History, Message
 
-#: Characters of a body or of headers put on a page; a browser gets slow with more.
+#: The most characters of a body or of a header on a page.
 TEXT_LIMIT = 50_000
-#: Bytes of a binary body put on a page, in hexadecimal.
+#: The most bytes of a binary body on a page, in hexadecimal.
 HEX_LIMIT = 2048
 HEX_LINE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Text for the page: its kind, the size of the original, and what was wrong with it."""
+    """A text, its kind, the size of the original, and what is wrong with it."""
 
     kind: str
     text: str
     size: int
     cut: bool = False
     problem: str = ""
-    #: Whether something of it is hidden.
+    #: Whether a part is hidden.
     masked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """Headers as rows of a table, or, when they are no JSON object, as they stand."""
+    """Headers as rows of a table, or as text if they are no JSON object."""
 
     rows: list[tuple[str, str]] = field(default_factory=list)
     broken: Shown | None = None
 
 
 def raw(row: Message | History, name: str) -> str | None:
-    """Return the stored text of a JSON column: decoding it on the way out may raise.
-
-    A text that is not even UTF-8 cannot be fetched from SQLite; it is shown as that.
-    """
+    """Return a JSON column as text, which may be invalid; of text that is no UTF-8, return SQLite's error."""
     stored = type(row).objects.using(alias()).filter(pk=row.pk).values_list(Cast(name, TextField()), flat=True)
     try:
         return stored.first()
@@ -64,7 +60,7 @@ def raw(row: Message | History, name: str) -> str | None:
 
 
 def headers(text: str | None, queue: str) -> Headers:
-    """Return stored headers for the page, as far as they may be seen."""
+    """Return stored headers for the page, masked."""
     if not text:
         return Headers()
     try:
@@ -84,11 +80,11 @@ def _value(value: Any) -> str:
 
 
 def body(data: bytes | memoryview | str, content_type: str = "", encoding: str = "", *, queue: str) -> Shown:
-    """Return a stored body for the page: pretty JSON, text, or hexadecimal bytes; as far as it may be seen.
+    """Return a stored body for the page, masked: indented JSON, text, or hexadecimal bytes.
 
-    Without a content type the body itself decides.
+    Without a content type, try JSON, then text.
     """
-    # SQLite keeps whatever was written, whatever the column's type says.
+    # SQLite may have text in a binary column.
     stored = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else bytes(data)
     problem = ""
     for kind in _readings(content_type):
@@ -105,7 +101,6 @@ def body(data: bytes | memoryview | str, content_type: str = "", encoding: str =
 
 
 def _readings(content_type: str) -> tuple[str, ...]:
-    """Return how to read a body of this type, the most telling way first."""
     plain = content_type.partition(";")[0].strip().lower()
     if not plain or plain.endswith(("/json", "+json")):
         return ("json", "text")
@@ -133,5 +128,5 @@ def _cut(kind: str, text: str, size: int, problem: str = "") -> Shown:
 
 
 def sendable(text: str) -> str:
-    """Spell out lone surrogates, which JSON may contain and no page can be encoded with."""
+    """Return the text with escapes for lone surrogates: JSON may contain them, UTF-8 may not."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

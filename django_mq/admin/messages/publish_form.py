@@ -1,4 +1,4 @@
-"""A message published by hand: a test message, or a copy with edits."""
+"""The form that publishes a message, or an edited copy of one."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
     from django_mq.admin.table import TableAdmin
 
-#: Names, in the address of the form, the row id of the message to copy.
+#: The parameter for the row id of the message to copy.
 COPY = "copy"
 KINDS = ((JSON, "JSON"), (TEXT, _("text")))
 
 
 class HeadersField(forms.JSONField):
-    """JSON as Django reads it; what is too deep, or numbers too long, for Python is a mistake like any other."""
+    """A JSON field that also refuses JSON that is too deep for Python, or has too long numbers."""
 
     def to_python(self, value: Any) -> Any:
         try:
@@ -50,13 +50,10 @@ class HeadersField(forms.JSONField):
             return InvalidJSONInput(data)
 
     def prepare_value(self, value: Any) -> Any:
-        """Return the text of the field, of characters that a page can be encoded with."""
         return payload.sendable(super().prepare_value(value))
 
 
 class PublishForm(forms.Form):
-    """What ``publish`` takes, as far as it can be typed."""
-
     queue = forms.ModelChoiceField(queryset=Queue.objects.none(), to_field_name="name", label=_("Queue"))
     kind = forms.ChoiceField(choices=KINDS, initial=JSON, label=_("Body is"))
     body = forms.CharField(
@@ -64,7 +61,7 @@ class PublishForm(forms.Form):
     )
     headers = HeadersField(
         required=False,
-        initial=dict,  # without it the field shows the word null
+        initial=dict,  # or the field shows "null"
         widget=forms.Textarea(attrs={"rows": 4, "cols": 80}),
         label=_("Headers"),
         help_text=_("A JSON object, or nothing."),
@@ -99,7 +96,7 @@ class PublishForm(forms.Form):
         return cleaned
 
     def outgoing(self) -> OutgoingMessage:
-        """Return what was filled in; a Celery task whose headers name no id is given one."""
+        """Return the message. A Celery task without an id is given one."""
         given = self.cleaned_data
         outgoing = OutgoingMessage(
             queue=given["queue"].name,
@@ -114,7 +111,7 @@ class PublishForm(forms.Form):
 
 
 def copied(message: Message) -> dict[str, Any] | None:
-    """Return what the form shows of a message; None if not all of it may be seen, or typed: bytes, or too much."""
+    """Return the initial values for a copy; None if the message is binary, too long or partly hidden."""
     queue = message.queue.name
     body = payload.body(message.body, message.content_type, message.content_encoding, queue=queue)
     headers = payload.raw(message, "headers") or "{}"
@@ -138,7 +135,7 @@ def copied(message: Message) -> dict[str, Any] | None:
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Ask for a message and publish it. To copy one takes the permission to view it."""
+    """Show the form and publish its message. To copy a message takes the permission to view it."""
     form = PublishForm(request.POST or None, initial=_copied(admin, request))
     if form.is_valid():
         try:
@@ -150,9 +147,8 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
             sentence = gettext("Published to “%(queue)s”: %(id)s") % words
             report.log_published(request, str(message_id), sentence)
             admin.message_user(request, sentence, messages.SUCCESS)
-            # Whoever may publish need not be one who may look.
-            seen = admin.has_view_permission(request)
-            return HttpResponseRedirect(admin.list_address(Message) if seen else request.get_full_path())
+            may_view = admin.has_view_permission(request)
+            return HttpResponseRedirect(admin.list_address(Message) if may_view else request.get_full_path())
     return admin.page(
         request,
         "message/publish",
@@ -167,7 +163,7 @@ def _copied(admin: TableAdmin, request: HttpRequest) -> dict[str, Any] | None:
     wanted = request.GET.get(COPY, "")
     if not wanted.isdecimal() or not admin.has_view_permission(request):
         return None
-    # As its page would find it: a site may hide some rows.
+    # From the queryset of the page: a site may hide some rows.
     message = admin.get_object(request, wanted[:18])
     seen = message if admin.has_view_permission(request, message) else None
     found = seen and copied(seen)

@@ -1,4 +1,4 @@
-"""The messages an operator has chosen, as they were when the action began, and what is done to them."""
+"""The messages that an operator has chosen, and what an action does to them."""
 
 from __future__ import annotations
 
@@ -30,51 +30,51 @@ if TYPE_CHECKING:
     from django_mq.admin.messages.actions import MessageAction
     from django_mq.diagnosis.messages.slices import Look
 
-    #: How a list finds what a request asks for.
+    #: Finds the rows that a request asks for.
     Find = Callable[..., Look]
 
-#: Most messages changed while the page waits; with "select all", more become an operation in the background.
+#: The most messages that a request changes. With "select all", more become an operation in the background.
 LIMIT = 1_000
 
 
 class Selection:
-    """Chosen messages, in delivery order, and how many were asked for."""
+    """The chosen messages, in delivery order."""
 
     def __init__(self, request: HttpRequest, queryset: QuerySet[Any], find: Find, among: Q | None = None) -> None:
         across = _is_across(request)
-        #: Of all that match, those that the action is for; who was chosen one by one is told why it stays.
+        #: With "select all" only messages that the action is for; of others, the report says why they stay.
         self._find = partial(find, request, queryset, among=among if across else None)
         look = self._look = self._find(LIMIT + 1) if across else as_listed(queryset, LIMIT)
         found = rows_of(queryset.model.objects.using(queryset.db).filter(pk__in=look.ids[:LIMIT]))
-        #: More than a page may wait for, or more than it has looked through: only with "select all".
+        #: Whether there are more than a page may wait for; only with "select all".
         self.cut = len(look.ids) > LIMIT or not look.whole
         self.messages = in_delivery_order(found)
         self.asked = max(len(self.messages), self._named(request))
 
     def count(self, limit: int) -> tuple[int, bool]:
-        """Return how many match, those beyond what a page may change too, and whether these are all."""
-        # What patience has not found once, it would not find again.
+        """Count all that match, up to a limit; return the number and whether these are all."""
+        # What was not found in time would not be found again.
         look = self._find(limit) if self._look.whole else self._look
         return len(look.ids), look.whole and len(look.ids) < limit
 
     @staticmethod
     def _named(request: HttpRequest) -> int:
-        """Return how many rows the request names: some may have left the list since it was shown."""
+        """Return how many rows the request names. Some may have left the list since."""
         return 0 if _is_across(request) else len(set(request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)))
 
     @property
     def states(self) -> Counter[int]:
-        """How many messages were in each state; those that had left are not counted."""
+        """How many messages are in each state."""
         return Counter(chosen.state for chosen in self.messages)
 
 
 def _is_across(request: HttpRequest) -> bool:
-    """Return whether all that match the list's filters are meant, and not only those with a tick."""
+    """Return whether "select all" is on."""
     return request.POST.get("select_across") == "1"
 
 
 class SelectionAdmin(ActionAdmin):
-    """A list of messages whose actions are done to a selection: at once, or to very many in the background."""
+    """A list of messages whose actions run at once, or in the background on very many messages."""
 
     def chosen(self, action: Any, request: HttpRequest, queryset: QuerySet[Message]) -> Selection:
         return Selection(request, queryset, self.look, action.among)
@@ -114,7 +114,7 @@ class SelectionAdmin(ActionAdmin):
     def _do_in_background(
         self, action: MessageAction, answers: Mapping[str, Any], request: HttpRequest, chosen: Selection
     ) -> HttpResponse:
-        """Begin an operation on all that match the list's filters, and show how it gets on."""
+        """Begin an operation on all that match the filters of the list, and show its page."""
         if not self.is_as_its_address_says(request):
             words = _(
                 "Nothing was done: operations in the background do not know a filter of this list. "

@@ -1,4 +1,4 @@
-"""What became of tasks of Django's own interface: their values, or what went wrong."""
+"""Results of Django's tasks."""
 
 # ruff: noqa: ARG002 - Django calls these with arguments of its own
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     from django_mq.models import TaskResult
 
-#: Characters of a record read for a list: the task's name stands in them.
+#: Characters of a record that a list reads. They contain the name of the task.
 HEAD = 500
-#: The task's name, as a record begins.
+#: The name of the task in a record.
 NAME = re.compile(r'"task":\s*("(?:[^"\\]|\\.)*")')
 
 
 class TaskResultAdmin(ReadOnly, TableAdmin):
-    """Tasks that have been tried, the latest first; those that nobody has begun are messages, and listed there."""
+    """Tasks that have been tried, the latest first. Tasks that have not are in the list of messages."""
 
     paginator = BoundedPaginator
     late = ["record"]
@@ -41,7 +41,7 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
     search_fields = ["message_id"]
     search_help_text = _("The whole id of a result, which is the id of its message.")
     sortable_by = ()
-    # Nearly the order of their ends, and the only one that has an index.
+    # Nearly the order of their ends, and it has an index.
     ordering = ["-expires_at"]
     fieldsets = [
         (None, {"fields": ["message_id", "task", "successful", "queue_name", "workers"]}),
@@ -95,7 +95,7 @@ class TaskResultAdmin(ReadOnly, TableAdmin):
 
 
 def _read(record: str) -> dict[str, Any]:
-    """Return what a row remembers; nothing, if somebody else has written into it."""
+    """Return the decoded record; empty if it is invalid."""
     try:
         found = json.loads(record)
     except (ValueError, RecursionError):

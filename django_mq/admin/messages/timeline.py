@@ -1,4 +1,4 @@
-"""What happened to a message, in the order in which it happened."""
+"""The events of a message, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Event(NamedTuple):
-    """One moment; ``after`` is what has passed since the moment before."""
+    """An event. ``after`` is the time since the event before."""
 
     time: datetime
     words: str
@@ -27,7 +27,6 @@ class Event(NamedTuple):
 
 
 def of_message(message: Message, attempts: Iterable[Attempt]) -> list[Event]:
-    """Return what is known of a living message."""
     events = [
         Event(message.published_at, _("published")),
         *_failures(attempts),
@@ -40,7 +39,6 @@ def of_message(message: Message, attempts: Iterable[Attempt]) -> list[Event]:
 
 
 def of_finished(row: History, attempts: Iterable[Attempt]) -> list[Event]:
-    """Return what is known of a message that has come to its end."""
     events = [
         Event(row.published_at, _("published")),
         *([Event(row.ready_at, _("ready"))] if row.ready_at != row.published_at else []),
@@ -64,7 +62,7 @@ def _failures(attempts: Iterable[Attempt]) -> list[Event]:
 
 
 def _in_order(events: Sequence[Event]) -> list[Event]:
-    """Sort by time; what was at the same moment stays as it was listed."""
+    """Sort events by time; those of the same time keep their order."""
     ordered = sorted(events, key=lambda event: event.time)
     told = [ordered[0]]
     for before, event in pairwise(ordered):
@@ -73,5 +71,5 @@ def _in_order(events: Sequence[Event]) -> list[Event]:
     return told
 
 
-#: What is closer together needs no distance.
+#: Shorter times between events are not shown.
 SECOND = timedelta(seconds=1)

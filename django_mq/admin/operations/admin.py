@@ -1,4 +1,4 @@
-"""Operations in the background: how far they are, and a button to stop or to go on."""
+"""Operations: their progress, and buttons to stop and to continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class OperationAdmin(ReadOnly, TableAdmin):
-    """Look at operations; stop one, or go on with one, with the permission of its action."""
+    """The list of operations. To stop or continue one takes the permission of its action."""
 
     list_display = ["label", "situation", "progress", "user_name", "started"]
     list_filter = ["status"]
@@ -75,15 +75,14 @@ class OperationAdmin(ReadOnly, TableAdmin):
 
     @admin.action(description=gettext_lazy("Go on"))
     def go_on(self, request: HttpRequest, queryset: QuerySet[Operation]) -> None:
-        who = request.user.get_username()
-        self._steer(request, queryset, partial(runner.go_on, user_name=who), _("It goes on where it was."))
+        go_on = partial(runner.go_on, user_name=request.user.get_username())
+        self._steer(request, queryset, go_on, _("It goes on where it was."))
 
     def _steer(self, request: HttpRequest, operations: QuerySet[Operation], action: Any, sentence: str) -> None:
         for operation in operations:
             if not self._may_steer(request, operation):
                 self.message_user(request, _("You may not do what this operation does."), messages.ERROR)
             elif action(operation):
-                # The batch that ran has been waited for.
                 operation.refresh_from_db(using=alias())
                 words = f"{sentence} ({report.progress(operation)})"
                 self.log_change(request, operation, words)

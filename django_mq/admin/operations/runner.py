@@ -1,14 +1,14 @@
-"""An action on more messages than a page can wait for, done batch by batch beside the pages.
+"""Runs an action on more messages than a request can wait for, batch by batch.
 
     begin ──> RUNNING ── no more rows ──> DONE
                  │ └── stop ──> STOPPED ── go on ──> RUNNING
                  └── refused, or an error ──> FAILED ── go on ──> RUNNING
 
-A thread of the web process begins it. The row knows how far it is: where it makes no progress, its process has
-ended, and the maintenance leader has another process go on. A batch and its count commit together: none is done
-twice, or done and not counted, whichever process is killed. The process that runs it writes a token. A process
-that takes over writes another, and the former one does no further batch, even if it had only stood still. Before
-each batch it is asked whether the user may still do this: a permission that is taken away ends it.
+A thread of the web process begins it. The row of the operation has its progress. If it makes none, its process has
+ended, and the maintenance leader starts another process that continues. A batch and its count commit together, so
+that no batch is done twice or left uncounted, whichever process is killed. The process that runs the operation
+writes a token. A process that takes over writes another one, and the former process does no further batch. Before
+each batch the permission of the user is checked.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_mq.admin")
 
-#: Messages tried by one transaction.
+#: Messages in a transaction.
 BATCH = 500
-#: Where counting what to expect stops in the thread; the page that begins it counts no further than it looks.
+#: The most messages that the thread counts beforehand.
 COUNT_LIMIT = 1_000_000
-#: Messages that one look passes over, at most.
+#: The most messages that one statement reads.
 SLICE = 100_000
-#: Seconds, at most, before each further try of a batch that the database has undone.
+#: The most seconds before each further try of a batch that the database has rolled back.
 PAUSES = (0.1, 0.5, 2.0)
 
 RUNNING, DONE, FAILED = (Operation.Status.RUNNING, Operation.Status.DONE, Operation.Status.FAILED)
@@ -69,13 +69,15 @@ def begin(
     user_name: str,
     expected: int = 0,
 ) -> Operation:
-    """Write the operation down, with how many the page has counted; start it when the transaction commits."""
+    """Create the operation, and start it when the transaction commits."""
     now = datetime.now(UTC)
     newest = Message.objects.using(alias()).order_by("-id").values_list("id", flat=True).first() or 0
     operation = Operation(
         act=action.name,
         filters=dict(filters),
-        answers=_written(answers),
+        answers={
+            name: value.isoformat() if isinstance(value, datetime) else value for name, value in answers.items()
+        },
         user_name=user_name,
         newest=newest,
         created_at=now,
@@ -88,11 +90,8 @@ def begin(
 
 
 def start(operation: Operation) -> None:
-    """Run it in a thread of its own as soon as the row is committed."""
-    arguments = operation.pk, alias()
-    thread = threading.Thread(
-        target=_run_apart, args=arguments, name=f"django_mq-operation-{operation.pk}", daemon=True
-    )
+    name = f"django_mq-operation-{operation.pk}"
+    thread = threading.Thread(target=_run_apart, args=(operation.pk, alias()), name=name, daemon=True)
     transaction.on_commit(thread.start, using=alias())
 
 
@@ -102,13 +101,13 @@ def _run_apart(pk: int, using: str) -> None:
     except Exception:
         logger.exception("Operation %s has stopped", pk)
     finally:
-        connections.close_all()  # this thread's own
+        connections.close_all()  # of this thread
 
 
 def take_over(*, using: str, halted: Callable[[], bool] = bool) -> tuple[int, list[int]]:
-    """Go on with the operations that have stalled, the oldest first; return how many, and the ids of those left.
+    """Continue the stalled operations, the oldest first; return how many, and the ids of those left.
 
-    One whose action or filters another version of this package has written is left to that version.
+    Operations with actions or filters of another version of django_mq are left to that version.
     """
     found = list(Operation.objects.using(using).filter(stalled()).order_by("pk"))
     left = [one.pk for one in found if not _is_known(one)]
@@ -127,16 +126,16 @@ def _is_known(operation: Operation) -> bool:
 
 
 def rows_of(operation: Operation, using: str) -> QuerySet[Any]:
-    """Return the messages that it still has to try, oldest first."""
+    """Return the messages that are left, the oldest first."""
     rows = Message.objects.using(using).filter(pk__gt=operation.cursor, pk__lte=operation.newest)
     among = BY_NAME[operation.act].among
     return criteria.narrowed(rows, operation.filters, operation.created_at).filter(among).order_by("pk")
 
 
 def run(pk: int, *, using: str, halted: Callable[[], bool] = bool) -> bool:
-    """Try batch after batch until nothing is left, it is stopped or not allowed, or another process runs it.
+    """Do batch after batch, until none is left, the operation is stopped or forbidden, or another process runs it.
 
-    Return whether it was there to be run: begun by no process, or stalled. It ends after a batch when ``halted``.
+    Return whether it could be run: no process had begun it, or it was stalled. End after a batch if ``halted``.
     """
     token = uuid4()
     waiting = Operation.objects.using(using).filter(pk=pk, status=RUNNING)
@@ -170,29 +169,28 @@ def _go_through(mine: QuerySet[Operation], using: str, halted: Callable[[], bool
 
 
 def _end_of_slice(operation: Operation, using: str) -> int:
-    """Return how far one look may reach: where few of many rows match, each look is progress, too."""
+    """Return the last key that the next statements read: a slice without matches is progress, too."""
     keys = Message.objects.using(using).filter(pk__gt=operation.cursor, pk__lte=operation.newest).order_by("pk")
     return next(iter(keys.values_list("pk", flat=True)[SLICE : SLICE + 1]), operation.newest)
 
 
 def _expect(mine: QuerySet[Operation], using: str) -> None:
-    """Count all that is to be tried: the page that began it could not wait for more than the first of them."""
+    """Count the messages; the page could not wait for all of them."""
     if (operation := mine.filter(tried=0).first()) is not None:
         number = rows_of(operation, using).order_by()[:COUNT_LIMIT].count()
         mine.update(expected=number, beat_at=UTCNow())
 
 
 def _try(operation: Operation, batch: Sequence[Row], reached: int, mine: QuerySet[Operation], using: str) -> None:
-    """Do it to one batch and write down that it is done, both or neither.
+    """Do a batch and write the progress, in one transaction. Try again after a deadlock or a timeout.
 
-    The row is written first: a process that stops it or takes over waits for this batch, and is told of it.
-    A batch that a dead-lock, or a statement's time, has undone is tried again.
+    The progress is written first: a process that stops the operation or takes it over waits for this batch.
     """
     for pause in PAUSES:
         with suppress(StoreUnavailable):
             _try_once(operation, batch, reached, mine, using)
             return
-        # The transaction in the way goes first, and two of us do not meet again at once.
+        # At random, so that two operations do not meet again.
         time.sleep(pause * random.random())  # noqa: S311 - no secret
     _try_once(operation, batch, reached, mine, using)
 
@@ -200,17 +198,12 @@ def _try(operation: Operation, batch: Sequence[Row], reached: int, mine: QuerySe
 def _try_once(
     operation: Operation, batch: Sequence[Row], reached: int, mine: QuerySet[Operation], using: str
 ) -> None:
-    here = mine.filter(cursor=operation.cursor)
+    here, action = mine.filter(cursor=operation.cursor), BY_NAME[operation.act]
     progress = {"cursor": reached, "tried": F("tried") + len(batch), "beat_at": UTCNow()}
-    with shared_store(using).transaction():
-        if here.update(**progress):
-            mine.update(changed=F("changed") + _do(operation, batch, using))
-
-
-def _do(operation: Operation, batch: Sequence[Row], using: str) -> int:
-    action = BY_NAME[operation.act]
     fit = [row for row in batch if row.state in action.states]
-    return action.run(fit, _read(operation.answers), using) if fit else 0
+    with shared_store(using).transaction():
+        if here.update(**progress) and fit:
+            mine.update(changed=F("changed") + action.run(fit, _read(operation.answers), using))
 
 
 def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -> None:
@@ -221,12 +214,12 @@ def _end(mine: QuerySet[Operation], status: Operation.Status, error: str = "") -
 
 
 def stop(operation: Operation) -> bool:
-    """Stop after the batch that runs; return whether it was running."""
+    """Stop after the current batch; return whether it was running."""
     return stop_operation(operation.pk, using=alias())
 
 
 def go_on(operation: Operation, user_name: str) -> bool:
-    """Continue for this user where it stopped, failed or stalled; return whether it was any of these."""
+    """Continue as this user; return whether the operation was stopped, failed or stalled."""
     waiting = Operation.objects.using(alias()).filter(pk=operation.pk)
     given = {"status": RUNNING, "runner": None, "error": "", "user_name": user_name, "beat_at": UTCNow()}
     if not waiting.filter(Q(status__in=(Operation.Status.STOPPED, FAILED)) | stalled()).update(**given):
@@ -235,26 +228,20 @@ def go_on(operation: Operation, user_name: str) -> bool:
     return True
 
 
-def _written(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answers as JSON values."""
-    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in answers.items()}
-
-
 def _read(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return them as the actions take them."""
+    """Return the answers as the forms returned them; the row has them as JSON."""
     times = {name: datetime.fromisoformat(answers[name]) for name in ("deliver_at",) if name in answers}
     return {**answers, **times}
 
 
 def _user(name: str) -> Any:
-    """Return the user of this name, None if there is none any more."""
     model = get_user_model()
-    users = model._default_manager  # noqa: SLF001 - whatever a project calls it
+    users = model._default_manager  # noqa: SLF001 - a project may rename it
     return users.filter(**{model.USERNAME_FIELD: name}).first()
 
 
 def _check_user(name: str, permission: str) -> None:
-    """Raise MQError unless the user is active and holds one of our permissions: both may be taken meanwhile."""
+    """Raise MQError unless the user is still active and has the permission."""
     found = _user(name)
     if found is None or not found.is_active or not found.has_perm(f"{Operation._meta.app_label}.{permission}"):
         raise MQError(_("“%(user)s” may not do this any more.") % {"user": name})

@@ -1,7 +1,4 @@
-"""What runs and what fails, by type: how long the tasks of each kind wait and run, and which exceptions end them.
-
-Beside the overview, which knows queues only; without Spark, from the newest rows of the history.
-"""
+"""What runs and what fails, by type: waits, runs and exceptions, from the newest rows of the history."""
 
 from __future__ import annotations
 
@@ -26,13 +23,13 @@ if TYPE_CHECKING:
     from django_mq.diagnosis.state.by_type import Failures, Runs, Sample
     from django_mq.diagnosis.state.series import Span
 
-#: Rows of each table that the page shows; JSON has all.
+#: The most rows of each table. The JSON view has all.
 SHOWN = 100
 TIMES = ("wait_p50", "wait_p95", "wait_p99", "run_p50", "run_p95", "run_p99", "run_seconds")
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Show what runs; what fails, to users who may view failed attempts."""
+    """Show what runs, and, to users with the permission to view attempts, what fails."""
     span, queue, ran, failed = _looked(admin, request)
     return admin.page(
         request,
@@ -49,7 +46,6 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
 
 
 def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Return the figures of the page, and all of them, as JSON."""
     span, _queue, ran, failed = _looked(admin, request)
     return JsonResponse({"span": span.name, "runs": asdict(ran), "failures": failed and asdict(failed)})
 
@@ -81,7 +77,7 @@ def _failure(admin: TableAdmin, row: Failures) -> dict[str, Any]:
 
 
 def _named(row: Runs | Failures) -> dict[str, str]:
-    """Return the filters that find its like; without a type only its queue can be said."""
+    """Return the filters for the queue and the type of a row."""
     return {"queue": row.queue} | ({"type": row.type} if row.type else {})
 
 

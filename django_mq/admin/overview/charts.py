@@ -1,4 +1,4 @@
-"""Lines over time as SVG coordinates: drawn on the server, so that a page needs no library and no network."""
+"""Lines over time as SVG paths. No page needs a JavaScript library."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WIDTH, HEIGHT = 600, 120
-#: Steps of a scale's end: 1, 2 or 5 times a power of ten.
+#: The top of a scale is one of these times a power of ten.
 ROUND = (1.0, 2.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One figure over time; None leaves a gap."""
+    """A figure over time. None is a gap."""
 
     name: str
     label: str
     values: Sequence[float | None]
-    #: Whether a gap at the end means that nothing is known of now, whatever was known before.
+    #: Whether the latest value is unknown if the line ends with a gap.
     fades: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A line as SVG paths say it, and its last value in words."""
+    """A line as an SVG path, and its latest value as text."""
 
     name: str
     label: str
@@ -39,8 +39,6 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """What the template needs: a title, the lines, and both ends of the scales."""
-
     title: str
     lines: list[Drawn]
     top: str
@@ -51,12 +49,12 @@ class Chart:
 
     @property
     def summary(self) -> str:
-        """What somebody hears who does not see it."""
+        """The text for a screen reader."""
         return f"{self.title}: " + ", ".join(f"{line.label} {line.latest}" for line in self.lines)
 
 
 def draw(title: str, lines: Sequence[Line], *, unit: str, begins: str, ends: str) -> Chart:
-    """Draw lines of equal length on one scale from zero."""
+    """Draw lines of equal length on a scale from zero."""
     known = [value for line in lines for value in line.values if value is not None]
     top = scale_end(max(known, default=0.0))
     drawn = [Drawn(line.name, line.label, path(line.values, top), _latest(line, unit)) for line in lines]
@@ -64,7 +62,7 @@ def draw(title: str, lines: Sequence[Line], *, unit: str, begins: str, ends: str
 
 
 def scale_end(largest: float) -> float:
-    """Return the smallest round number that is not below, 1 for nothing."""
+    """Return the smallest round number from ``largest`` on; 1 for 0."""
     if largest <= 0:
         return 1.0
     power = 10.0 ** floor(log10(largest))
@@ -72,7 +70,7 @@ def scale_end(largest: float) -> float:
 
 
 def path(values: Sequence[float | None], top: float) -> str:
-    """Return the path of the known values, broken where one is missing."""
+    """Return the path of the values, interrupted by gaps."""
     step = WIDTH / max(len(values) - 1, 1)
     parts, drawing = [], False
     for number, value in enumerate(values):
@@ -81,7 +79,7 @@ def path(values: Sequence[float | None], top: float) -> str:
             continue
         height = HEIGHT - HEIGHT * min(value, top) / top
         parts.append(f"{'L' if drawing else 'M'}{number * step:.1f} {height:.1f}")
-        # A value by itself would be a point without extent, and so invisible.
+        # A single point would be invisible.
         parts += [] if drawing else ["h0.1"]
         drawing = True
     return "".join(parts)
@@ -101,7 +99,7 @@ def figure(value: float, unit: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """Return about three digits, as the reader's language writes numbers."""
+    """Return about three digits, in the current language."""
     if value >= 100:
         return number_format(f"{value:.0f}", use_l10n=True, force_grouping=True)
     plain = f"{float(f'{value:.3g}'):f}"

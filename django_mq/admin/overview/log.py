@@ -1,7 +1,7 @@
-"""What operators did, the latest first: the admin's own log, of our tables, as a page and as JSON.
+"""What operators did: the log entries of our tables, the latest first.
 
-A page goes on from the key of its last entry, since the log has no index in any other order and may be large. A
-word is looked for among the newest entries only.
+The next page continues from the key of the last entry: the log may be large and has no other index. A search reads
+only the newest entries.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
     from django_mq.admin.table import TableAdmin
 
-#: Entries on a page, and newest ones among which a word is looked for.
+#: Entries on a page, and newest entries that a search reads.
 PAGE = 50
 SAMPLE = 10_000
-#: Either shows a table, to the admin.
+#: With either permission a user may view a table.
 SEE = ("view", "change")
 
 
 def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Show who did what, of the tables that the user may view."""
+    """Show the entries of the tables that the user may view."""
     entries, more = _entries(admin, request)
     return admin.page(
         request,
@@ -48,7 +48,7 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
 
 
 def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Return the same as JSON; ``?before=`` the number in ``more`` goes on."""
+    """Return the same as JSON. To continue, pass ``more`` as ``?before=``."""
     entries, more = _entries(admin, request)
     found = [
         {
@@ -73,14 +73,14 @@ def _entries(admin: TableAdmin, request: HttpRequest) -> tuple[Sequence[LogEntry
 
 
 def _kinds(admin: TableAdmin, request: HttpRequest) -> list[int]:
-    """Return the tables of ours that the user may view."""
+    """Return the content types of our tables that the user may view."""
     ours = apps.get_app_config(admin.opts.app_label).get_models()
     seen = [model for model in ours if any(admin.may(request, f"{may}_{model._meta.model_name}") for may in SEE)]
     return [kind.pk for kind in ContentType.objects.get_for_models(*seen).values()]
 
 
 def _address(admin: TableAdmin, entry: LogEntry) -> str:
-    """Return the page of what it is about; one that is gone says so itself."""
+    """Return the address of the changed object, or nothing."""
     if not entry.object_id or entry.content_type is None or entry.is_deletion():
         return ""
     name = f"{admin.admin_site.name}:{entry.content_type.app_label}_{entry.content_type.model}_change"
@@ -101,5 +101,5 @@ def _among(kinds: Sequence[int], term: str) -> QuerySet[LogEntry]:
 
 
 def _aware(time: datetime) -> datetime:
-    """Return the time with its zone, which Django leaves out without ``USE_TZ``."""
+    """Return the time with a zone, also without ``USE_TZ``."""
     return timezone.make_aware(time, timezone.get_default_timezone()) if timezone.is_naive(time) else time

@@ -1,4 +1,4 @@
-"""What the data pipeline has done: manifests of the archive, loads with their ledgers. Nothing starts Spark."""
+"""The batches of the archive, and the loads that the pipeline has published."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 
 class ArchiveBatchAdmin(ReadOnly, TableAdmin):
-    """The batches of the archive, newest first: what counts, what is under way, what was replaced."""
-
     planned = columns.ago_column("planned_at", gettext_lazy("planned at"))
     list_display = ["id", "state", "rows", "purged_rows", "cutoff", "path", "planned"]
     list_filter = ["state"]
@@ -32,8 +30,6 @@ class ArchiveBatchAdmin(ReadOnly, TableAdmin):
 
 
 class BulkJobAdmin(ReadOnly, TableAdmin):
-    """Loads that are published once, newest first."""
-
     paginator = BoundedPaginator
     started = columns.ago_column("started_at", gettext_lazy("started at"))
     list_display = ["key", "parts", "query_id", "started", "finished_at"]
@@ -47,6 +43,6 @@ class BulkJobAdmin(ReadOnly, TableAdmin):
 
 
 def published(job: BulkJob) -> int:
-    """Return how many messages of the load have been published, by its ledger."""
+    """Return how many messages of the load have been published."""
     lines = BulkPart.objects.using(alias()).filter(job=job)
     return int(lines.aggregate(total=Sum("rows"))["total"] or 0)

@@ -1,4 +1,4 @@
-"""Insights: what the queues' past says, as far as ``mq_spark insights`` has computed it. No page starts Spark."""
+"""Insights into the past of the queues, which ``mq_spark insights`` has computed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from django_mq.models import InsightHour
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-#: Spans that can be chosen, in days.
+#: The spans in days.
 SPANS = (1, 7, 28)
 HOUR = timedelta(hours=1)
 
 
 class InsightAdmin(ReadOnly, TableAdmin):
-    """All queues in a table, or one queue with its charts; both also as JSON and CSV."""
+    """All queues in a table, or one queue with charts; also as JSON and CSV."""
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Show the table, or the queue that is named."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         days = self._days(request)
@@ -60,13 +59,12 @@ class InsightAdmin(ReadOnly, TableAdmin):
 
 
 def span(days: int) -> tuple[datetime, datetime]:
-    """Return the last hours, up to the end of this one."""
+    """Return the begin of the span and the end of the current hour."""
     until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) + HOUR
     return until - timedelta(days=days), until
 
 
 def of_queue(queue: str, since: datetime, until: datetime) -> dict[str, Any]:
-    """Return what the page of one queue shows."""
     rows = reading.hours(alias(), since=since, until=until, queue=queue)
     found = [row for row in rows if row.level == InsightHour.ALL_LEVELS]
     summary = next(iter(reading.summaries(alias(), since=since, until=until, queue=queue)), None)
@@ -80,7 +78,6 @@ def of_queue(queue: str, since: datetime, until: datetime) -> dict[str, Any]:
 
 
 def charts(rows: list[InsightHour], since: datetime, until: datetime) -> list[Chart]:
-    """Return the queue's charts, hour by hour."""
     hours = [since + number * HOUR for number in range(round((until - since) / HOUR))]
     known = {row.hour: row for row in rows}
     labels = [hour.strftime("%Y-%m-%d %H:00 UTC") for hour in hours]
@@ -88,7 +85,7 @@ def charts(rows: list[InsightHour], since: datetime, until: datetime) -> list[Ch
     def values(name: str, otherwise: float | None) -> list[float | None]:
         return [getattr(known[hour], name) if hour in known else otherwise for hour in hours]
 
-    #: Title, unit, and the lines with the figures that they show: of an hour without any, 0 or nothing.
+    #: Title, unit, the value of an hour without figures, and the lines: name, label, figure.
     pictures: list[tuple[str, str, float | None, list[tuple[str, str, str]]]] = [
         (_("Traffic"), "/h", 0, [("arrived", _("arrived"), "arrivals"), ("accepted", _("done"), "completions")]),
         (_("Depth"), "", 0, [("p95", _("greatest"), "depth_max"), ("p50", _("mean"), "depth_mean")]),
@@ -118,7 +115,6 @@ def charts(rows: list[InsightHour], since: datetime, until: datetime) -> list[Ch
 
 
 def export(request: HttpRequest, queue: str | None, since: datetime, until: datetime) -> HttpResponse:
-    """Return the hours, the queues or the causes as a file."""
     of = request.GET.get("of") if request.GET.get("of") in EXPORTS else "hours"
     fields, read = EXPORTS[of or "hours"]
     rows = read(alias(), since, until, queue)

@@ -1,4 +1,4 @@
-"""What an operator may do to queues: each action with what it asks before, and the sentence it ends with."""
+"""The actions on queues."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from django_mq.models import Queue
 
-#: Dead letters sent back at a time: a page must answer.
+#: The most dead letters that a request sends back.
 REDRIVEN = 10_000
 
 
@@ -102,7 +102,7 @@ REDRIVE = Action(
         "from. Their attempts start again."
     ),
 )
-#: In the place of the admin's own action, which would cascade over the messages.
+#: In place of Django's action, which would delete the messages in a cascade.
 DELETE = Action(
     name="delete_selected",
     permission="delete_queue",

@@ -1,4 +1,4 @@
-"""Queues: how deep they are, whether they deliver, and what their rules are."""
+"""The list of queues, and the page of one."""
 
 # ruff: noqa: ARG002 - Django calls these with arguments of its own
 
@@ -43,13 +43,11 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Counts
 
 LIVE = ("ready", "scheduled", "claimed", "dead", "oldest_ready", "pausing")
-#: In pairs: an admin that gives each field a broad place has room for no more.
+#: In pairs: in Unfold each field is wide.
 NOW = (("ready", "oldest_ready"), ("scheduled", "claimed"), ("dead", "pausing"))
 
 
 class QueueAdmin(ActionAdmin):
-    """Create, edit and delete queues; see their depth; pause, resume and purge them."""
-
     pages = {
         "overview/": overview.page,
         "overview.json": overview.as_json,
@@ -84,7 +82,7 @@ class QueueAdmin(ActionAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return ["name", "dropped", *LIVE] if obj else ["dropped"]
 
-    # Live figures: one statement for the page, hung on its rows.
+    # Counts and consumers: one statement each for all rows of a page.
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         changelist = super().get_changelist_instance(request)
@@ -95,7 +93,6 @@ class QueueAdmin(ActionAdmin):
 
     @staticmethod
     def _counts(queue: Any) -> Counts:
-        """Return the row's figures; a detail page asks for its one queue here."""
         if not hasattr(queue, "counts"):
             queue.counts = columns.measure([queue])[queue.name]
         counts: Counts = queue.counts
@@ -103,7 +100,6 @@ class QueueAdmin(ActionAdmin):
 
     @staticmethod
     def _consumers(queue: Any) -> int:
-        """Return how many live workers take from it, known like its figures."""
         if not hasattr(queue, "consumers"):
             queue.consumers = live_consumers(alias())[queue.name]
         consumers: int = queue.consumers
@@ -156,8 +152,6 @@ class QueueAdmin(ActionAdmin):
             return _("stay here")
         return _("go to %(queue)s") % {"queue": queue.dead_letter_queue.name}
 
-    # Changing and deleting.
-
     def details(self, request: HttpRequest, row: Queue) -> dict[str, Any]:
         ready = str(Message.Status.READY.value)
         line = self.list_address(Message, queue=row.name, state=ready, order=DELIVERY)
@@ -165,7 +159,7 @@ class QueueAdmin(ActionAdmin):
         return self.buttons(self._buttons_for(request, row)) | told
 
     def _groups(self, request: HttpRequest, queue: Queue) -> list[tuple[Group, str]]:
-        """Return what belongs to which worker, where anything does, with the address of the worker's page."""
+        """Return the groups and consumer slots, if the queue has any, with the addresses of their workers."""
         options = queue.options
         if options.slots is None and not options.has_groups:
             return []
@@ -184,7 +178,7 @@ class QueueAdmin(ActionAdmin):
         return self.has_delete_permission(request) if action is DELETE else super().may_do(request, action)
 
     def restrict(self, request: HttpRequest, form: forms.Form) -> None:
-        """Let messages be deleted with the permission to purge only, whatever the request says."""
+        """To delete messages takes the permission to purge."""
         if "force" in form.fields and not self.may_do(request, PURGE):
             form.fields["force"].disabled = True
 
@@ -206,7 +200,7 @@ class QueueAdmin(ActionAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
         super().save_model(request, obj, form, change)
-        # Limits may be new: what was known of the room is not.
+        # The limits may have changed, so count the messages anew.
         Queue.objects.using(alias()).filter(pk=obj.pk).update(counted_at=None)
         if change and {"kind", "levels"} & set(form.changed_data) and self._counts(obj).total:
             self.message_user(request, _("The messages already in this queue keep their level."), messages.WARNING)
@@ -214,7 +208,7 @@ class QueueAdmin(ActionAdmin):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Ask and delete as the action does: the store refuses what an ORM cascade would tear down."""
+        """Delete as the action does: the store refuses what the ORM would delete in a cascade."""
         queue = self.get_object(request, unquote(object_id))
         if not self.has_delete_permission(request, queue):
             raise PermissionDenied
@@ -226,10 +220,8 @@ class QueueAdmin(ActionAdmin):
 
 
 def pauses(queue: Queue) -> bool:
-    """Return whether the queue is paused now."""
     return is_paused(queue.paused, queue.paused_until, datetime.now(UTC))
 
 
 def is_taker(queue: Any) -> bool:
-    """Return whether other queues send their dead letters here."""
     return bool(getattr(queue, "takes_dead_letters", False))

@@ -1,4 +1,4 @@
-"""Bindings: which queues an exchange feeds."""
+"""The list of bindings, and the form of one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BindingForm(TableForm):
-    """An exchange has one type, and a fanout exchange has no patterns."""
+    """Checks that an exchange has one type. A fanout exchange has no patterns."""
 
     class Meta:
         model = Binding
@@ -43,15 +43,13 @@ class BindingForm(TableForm):
         }
 
     def validate_unique(self) -> None:
-        """``clean`` has looked where the queues live; the model would ask the default database."""
+        """Do nothing: ``clean`` has checked the alias of the queues."""
 
     def validate_constraints(self) -> None:
-        """As ``validate_unique``."""
+        """Do nothing, as ``validate_unique``."""
 
 
 class BindingAdmin(TableAdmin):
-    """Create, edit and delete bindings."""
-
     form = BindingForm
     list_display = ["exchange", "exchange_type", "pattern", "queue"]
     list_filter = ["exchange_type", QueueFilter]

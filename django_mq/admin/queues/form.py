@@ -1,4 +1,4 @@
-"""The form of a queue: what an operator may set, and what would make no sense."""
+"""The form of a queue, and its checks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from django_mq.engine.options import Option
 
 
-#: The section that also shows how many messages were dropped.
+#: The section with the number of dropped messages.
 DROPPING = "Limits"
 
 
 def option_fieldsets() -> list[Any]:
-    """Return the sections of a queue's options as the admin shows them."""
+    """Return the fieldsets of the options."""
     return [(_(section), {"fields": _lines(section)}) for section in SECTIONS]
 
 
@@ -41,14 +41,12 @@ def _lines(section: str) -> list[Any]:
 
 
 class QueueForm(TableForm):
-    """Checks a queue against the other queues."""
-
     class Meta:
         model = Queue
         fields: ClassVar = ["name", "closed", *(name for name in OPTIONS if name not in OTHERS)]
         help_texts: ClassVar = {
             "name": _("Publishers and consumers know the queue by this name; it cannot be changed later."),
-            # A page that may only be read has no fields to take these from.
+            # A read-only page has no form fields to take these from.
             **{name: _(OPTIONS[name].help) for name in OTHERS},
         }
         labels: ClassVar = {name: _(OPTIONS[name].label) for name in OTHERS}
@@ -59,7 +57,7 @@ class QueueForm(TableForm):
             self.initial.setdefault(name, getattr(self.instance, name))
 
     def clean_dead_letter_queue(self) -> Queue | None:
-        """Refuse a chain that leads dead letters back here: they would travel for ever."""
+        """Refuse a cycle of dead-letter queues."""
         chosen: Queue | None = self.cleaned_data["dead_letter_queue"]
         if chosen is None:
             return None
@@ -83,21 +81,20 @@ class QueueForm(TableForm):
         return cleaned
 
     def clean_expiry_queue(self) -> Queue | None:
-        """Refuse the queue itself: its messages would expire for ever."""
         chosen: Queue | None = self.cleaned_data["expiry_queue"]
         if chosen is not None and chosen.pk == self.instance.pk:
             raise ValidationError(_("A queue cannot be its own expiry queue."))
         return chosen
 
     def validate_unique(self) -> None:
-        """Look for the name where the queues live; the model would ask the default database."""
+        """Check the name on the alias of the queues; the model would ask the default database."""
         same = Queue.objects.using(alias()).filter(name=self.cleaned_data.get("name")).exclude(pk=self.instance.pk)
         if same.exists():
             self.add_error("name", self.instance.unique_error_message(Queue, ("name",)))
 
 
 def _field(option: Option) -> forms.Field:
-    """Return the field of an option that is no column, for which Django makes none."""
+    """Return the form field of an option without a column."""
     said: dict[str, Any] = {"label": _(option.label), "help_text": _(option.help)}
     if option.base_type == "bool":
         return forms.BooleanField(required=False, **said)

@@ -1,4 +1,4 @@
-"""What an operator may tell a worker: each action with what it asks before, and the sentence it ends with."""
+"""The actions on worker sessions."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from django_mq.models import WorkerSession
 
 
-def _telling(done: StrOrPromise, mode: WorkerMode | None) -> Callable[[WorkerSession, Mapping[str, Any]], str]:
-    """Return what tells a session its mode, or without one the credit that was answered."""
+def _sending(done: StrOrPromise, mode: WorkerMode | None) -> Callable[[WorkerSession, Mapping[str, Any]], str]:
+    """Return a function that sends a mode to a session, or, without a mode, the credit in the answers."""
 
-    def tell(session: WorkerSession, answers: Mapping[str, Any]) -> str:
+    def send(session: WorkerSession, answers: Mapping[str, Any]) -> str:
         words = {"worker": session.name, "credit": answers.get("credit") or _("its own")}
         credit = answers["credit"] or 0 if mode is None else None
         if not send_command(session.pk, mode=mode, credit=credit, using=alias()):
             raise GoneError(_("“%(worker)s” is gone.") % words)
         return str(done) % words
 
-    return tell
+    return send
 
 
 QUIET = Action(
     name="quiet",
     permission="quiet_workersession",
     label=gettext_lazy("Be quiet"),
-    run=_telling(gettext_lazy("“%(worker)s” is told to claim no more."), WorkerMode.QUIET),
+    run=_sending(gettext_lazy("“%(worker)s” is told to claim no more."), WorkerMode.QUIET),
     question=Confirmation,
     warning=gettext_lazy(
         "A quiet worker finishes what it holds and takes nothing new until it is told to work again."
@@ -48,13 +48,13 @@ WORK = Action(
     name="work",
     permission="quiet_workersession",
     label=gettext_lazy("Work again"),
-    run=_telling(gettext_lazy("“%(worker)s” is told to work."), WorkerMode.WORK),
+    run=_sending(gettext_lazy("“%(worker)s” is told to work."), WorkerMode.WORK),
 )
 STOP = Action(
     name="stop",
     permission="stop_workersession",
     label=gettext_lazy("Stop"),
-    run=_telling(gettext_lazy("“%(worker)s” is told to stop."), WorkerMode.STOP),
+    run=_sending(gettext_lazy("“%(worker)s” is told to stop."), WorkerMode.STOP),
     question=Confirmation,
     warning=gettext_lazy("The process ends after its current work. A process manager may start another one."),
     harmful=True,
@@ -63,7 +63,7 @@ LIMIT = Action(
     name="limit",
     permission="limit_workersession",
     label=gettext_lazy("Change credit"),
-    run=_telling(gettext_lazy("“%(worker)s” is told its credit: %(credit)s for each consumer."), None),
+    run=_sending(gettext_lazy("“%(worker)s” is told its credit: %(credit)s for each consumer."), None),
     question=GivenCredit,
 )
 

@@ -1,4 +1,4 @@
-"""Worker sessions and their consumers: what is alive, what it may hold and takes, and what it is told to do."""
+"""The lists of worker sessions and of consumers, and the page of a session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Mode = WorkerSession.Mode
 
 
 def with_states(consumers: QuerySet[Any]) -> QuerySet[Any]:
-    """Return them with what their own rows do not say: whether their queue is paused and their worker stale."""
+    """Return consumers with whether their queue is paused and their worker is stale."""
     queue = Queue.objects.filter(name=OuterRef("queue_name"))
     told: QuerySet[Any] = consumers.annotate(
         queue_paused=Subquery(queue.values("paused")[:1]),
@@ -47,11 +47,11 @@ def with_states(consumers: QuerySet[Any]) -> QuerySet[Any]:
 
 
 class Situation:
-    """The columns that both pages of consumers have, for rows of ``with_states``."""
+    """The columns of consumers, for rows of ``with_states``."""
 
     @admin.display(description=gettext_lazy("state"))
     def situation(self, consumer: Any) -> str:
-        """Return in a word what keeps a consumer from being given messages, or how it waits for them."""
+        """Return what keeps a consumer from getting messages, or its state."""
         if consumer.stale:
             return format_html('<strong class="mq-bad">{}</strong>', _("stale"))
         if consumer.conduct == Mode.QUIET:
@@ -62,7 +62,6 @@ class Situation:
 
     @admin.display(description=gettext_lazy("credit used"))
     def credit(self, consumer: Consumer) -> str:
-        """Return the credit in use, of how much."""
         return f"{consumer.credit_used} / {consumer.credit_limit or _('no limit')}"
 
 
@@ -73,8 +72,6 @@ else:
 
 
 class ConsumerInline(Situation, ReadOnly, BaseInline):
-    """The consumers of a session, as of its last heartbeat."""
-
     model = Consumer
     fields = ["queue_name", "handler", "priority", "situation", "credit", "delivered"]
     readonly_fields = ["situation", "credit"]
@@ -85,8 +82,6 @@ class ConsumerInline(Situation, ReadOnly, BaseInline):
 
 
 class WorkerSessionAdmin(ReadOnly, ActionAdmin):
-    """One row a worker process; stale ones stand out."""
-
     actions = [*map(list_action, ACTIONS)]
     list_display = ["name", "status", "heartbeat", "taking", "holding", "working", "memory", "kind", "process"]
     list_filter = [StaleFilter, "kind", "conduct"]
@@ -147,8 +142,6 @@ class WorkerSessionAdmin(ReadOnly, ActionAdmin):
 
 
 class ConsumerAdmin(Situation, ReadOnly, TableAdmin):
-    """All consumers of all workers, by queue."""
-
     list_display = ["queue_name", "worker", "handler", "situation", "credit", "delivered", "priority", "heartbeat"]
     heartbeat = columns.ago_column("session.heartbeat_at", gettext_lazy("last heartbeat"))
     list_display_links = None
