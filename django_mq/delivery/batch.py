@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from django_mq.stores.records import Times
 
 
-def publish_alike(
+def publish_batch(
     outgoing: OutgoingMessage,
     bodies: Sequence[bytes],
     *,
@@ -51,7 +51,7 @@ def publish_alike(
     new = new_message_ids(len(bodies))
     ids = new if message_ids is None else [id_ or made for id_, made in zip(message_ids, new, strict=True)]
     declaring(store, [like.queue_name], partial(store.append_alike, like, ids, bodies, times))
-    hints.announce_alike(like, len(bodies), store, times)
+    hints.announce_batch(like, len(bodies), store, times)
 
 
 def _each(

@@ -29,7 +29,7 @@ class _AfterCommit:
     def add(self, topics: Iterable[str], news: dict[str, News]) -> None:
         self.topics.update(topics)
         for name, item in news.items():
-            self.news[name] = together(self.news[name], item) if name in self.news else item
+            self.news[name] = combined(self.news[name], item) if name in self.news else item
 
     def __call__(self) -> None:
         if self.news:
@@ -56,7 +56,7 @@ def announce(messages: Sequence[NewMessage], store: Store) -> None:
         notifier().announce(news_of(messages), may_wait=True)
 
 
-def announce_alike(like: NewMessage, count: int, store: Store, times: Times | None = None) -> None:
+def announce_batch(like: NewMessage, count: int, store: Store, times: Times | None = None) -> None:
     """Do the same for so many messages like this one, with other times if given."""
     if times is None:
         one = _news(like)
@@ -79,8 +79,8 @@ def news_of(messages: Sequence[NewMessage]) -> dict[str, News]:
         if item is READY:
             ready[name] += 1
         else:
-            news[name] = together(news.get(name, NOTHING), item)
-    return news | {name: together(news.get(name, NOTHING), News(messages=count)) for name, count in ready.items()}
+            news[name] = combined(news.get(name, NOTHING), item)
+    return news | {name: combined(news.get(name, NOTHING), News(messages=count)) for name, count in ready.items()}
 
 
 NOTHING = News()
@@ -95,7 +95,7 @@ def _news(message: NewMessage) -> News:
     return READY if not seconds or seconds <= 0 else News(due_seconds=seconds)
 
 
-def together(one: News, other: News) -> News:
+def combined(one: News, other: News) -> News:
     """Return both as one."""
     dues = [due for due in (one.due_seconds, other.due_seconds) if due is not None]
     return News(one.messages + other.messages, min(dues) if dues else None, one.back or other.back)

@@ -260,13 +260,13 @@ async def apublish_many(
     """Publish many messages from async code: like ``publish_many``, but in a transaction of its own."""
     alias = using or conf.load().DATABASE
     checked, message_ids = await _run_apart(_prepare, list(messages), alias)
-    patience = Patience()
+    waited = CapacityWait()
     while True:
         try:
             await _run_apart(_write, checked, message_ids, alias)
         except QueueFull as error:
             rules = await _run_apart(lambda queue: rules_of(shared_store(alias), queue), error.queue)
-            pause = patience.pause_seconds(error, rules)
+            pause = waited.pause_seconds(error, rules)
         else:
             return message_ids
         await asyncio.sleep(pause)
@@ -304,7 +304,7 @@ def rules_of(store: Store, name: str) -> QueueRecord | None:
     return rules
 
 
-class Patience:
+class CapacityWait:
     """How long one publisher has waited for capacity, and how long it waits until it tries again."""
 
     def __init__(self) -> None:
@@ -328,14 +328,14 @@ def waiting_for_room(store: Store, constrained: Mapping[str, QueueRecord], write
     Raises QueueFull when that takes longer than the queue's ``wait_seconds``. Raises it at once in a transaction,
     which may hold locks that the consumers need, and in a thread that works for an event loop.
     """
-    patience = Patience()
+    waited = CapacityWait()
     while True:
         try:
             write()
         except QueueFull as error:
             if store.in_transaction or works_for_event_loop():
                 raise
-            pause = patience.pause_seconds(error, constrained.get(error.queue))
+            pause = waited.pause_seconds(error, constrained.get(error.queue))
         else:
             return
         time.sleep(pause)

@@ -143,7 +143,7 @@ def signed(frame: DataFrame) -> DataFrame:
 
 def publish(batch: pa.RecordBatch, alias: str) -> None:
     """Publish the batch's rows. Raises WrongColumns, and the errors of ``publish``."""
-    from django_mq.delivery.batch import publish_alike
+    from django_mq.delivery.batch import publish_batch
     from django_mq.delivery.publisher import publish_many
 
     divided = groups(batch)
@@ -156,7 +156,7 @@ def publish(batch: pa.RecordBatch, alias: str) -> None:
         if bodies is None or not _are_usual(rows):
             publish_many(outgoing_messages(rows), using=alias)
         else:
-            publish_alike(like, bodies, message_ids=_ids(rows), times=_times(rows), using=alias)
+            publish_batch(like, bodies, message_ids=_ids(rows), times=_times(rows), using=alias)
 
 
 def groups(batch: pa.RecordBatch) -> list[NDArray[Any]] | None:

@@ -349,7 +349,7 @@ KINDS = {
     "claim": 20,
     "settle": 16,
     "wait": 8,
-    "publish_alike": 1,
+    "publish_batch": 1,
     "publish_again": 2,
     "open": 1,
     "renew": 5,

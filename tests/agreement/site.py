@@ -62,7 +62,7 @@ REFUSALS = (
     UnknownQueue,
 )
 #: Operations for whose refusal there may be several reasons.
-PUBLISHING = ("publish", "publish_again", "publish_alike")
+PUBLISHING = ("publish", "publish_again", "publish_batch")
 
 
 class NoSessionError(Exception):

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from django_mq import signals
-from django_mq.delivery.batch import publish_alike
+from django_mq.delivery.batch import publish_batch
 from django_mq.delivery.codecs import new_message_ids
 from django_mq.delivery.publisher import OutgoingMessage
 from django_mq.errors import BodyTooLarge, DuplicateMessage, InvalidMessage, QueueFull, UnknownQueue
@@ -29,10 +29,10 @@ def test_ids_made_at_once_are_version_7_and_differ() -> None:
 def test_messages_are_written_together(database: str) -> None:
     Queue.objects.using(database).create(name="orders")
 
-    publish_alike(
+    publish_batch(
         OutgoingMessage(queue="orders", priority=9, headers={"a": 1}), [b"1", b"\x00"] * 40, using=database
     )
-    publish_alike(OutgoingMessage(queue="orders"), [], using=database)
+    publish_batch(OutgoingMessage(queue="orders"), [], using=database)
 
     rows = Message.objects.using(database)
     assert [*rows.order_by().values_list("priority", "headers").distinct()] == [(9, {"a": 1})]
@@ -44,17 +44,17 @@ def test_a_declared_limit_holds_from_the_first_load(database: str, settings: Any
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"declared": {"max_messages": 50}}}
 
     with pytest.raises(QueueFull):
-        publish_alike(OutgoingMessage(queue="declared"), [b"1"] * 60, using=database)
+        publish_batch(OutgoingMessage(queue="declared"), [b"1"] * 60, using=database)
 
 
 def test_a_queue_of_the_settings_is_declared(database: str, settings: Any) -> None:
     settings.DJANGO_MQ = {**settings.DJANGO_MQ, "QUEUES": {"declared": {}}}
 
-    publish_alike(OutgoingMessage(queue="declared"), [b"1"] * 60, using=database)
+    publish_batch(OutgoingMessage(queue="declared"), [b"1"] * 60, using=database)
 
     assert Message.objects.using(database).count() == 60
     with pytest.raises(UnknownQueue):
-        publish_alike(OutgoingMessage(queue="nowhere"), [b"1"] * 60, using=database)
+        publish_batch(OutgoingMessage(queue="nowhere"), [b"1"] * 60, using=database)
 
 
 def test_what_publish_refuses_is_refused(database: str, settings: Any) -> None:
@@ -62,9 +62,9 @@ def test_what_publish_refuses_is_refused(database: str, settings: Any) -> None:
     Queue.objects.using(database).create(name="orders")
 
     with pytest.raises(BodyTooLarge):
-        publish_alike(OutgoingMessage(queue="orders"), [b"1"] * 60 + [b"1" * 11], using=database)
+        publish_batch(OutgoingMessage(queue="orders"), [b"1"] * 60 + [b"1" * 11], using=database)
     with pytest.raises(InvalidMessage):
-        publish_alike(OutgoingMessage(queue="orders", priority=10), [b"1"], using=database)
+        publish_batch(OutgoingMessage(queue="orders", priority=10), [b"1"], using=database)
 
     assert Message.objects.using(database).count() == 0
 
@@ -73,12 +73,12 @@ def test_a_limited_queue_is_held_to_its_limit(database: str) -> None:
     Queue.objects.using(database).create(name="small", max_messages=50, overflow="reject")
 
     with pytest.raises(QueueFull):
-        publish_alike(OutgoingMessage(queue="small"), [b"1"] * 60, using=database)
+        publish_batch(OutgoingMessage(queue="small"), [b"1"] * 60, using=database)
 
     ids = [uuid4() for _ in range(50)]
     later = Times([2**52] * 50, [None] * 50)
     given = [each.bytes for each in ids]
-    publish_alike(OutgoingMessage(queue="small"), [b"1"] * 50, message_ids=given, times=later, using=database)
+    publish_batch(OutgoingMessage(queue="small"), [b"1"] * 50, message_ids=given, times=later, using=database)
     rows = Message.objects.using(database)
     assert set(rows.values_list("message_id", flat=True)) == set(ids)
     assert {row.deliver_at for row in rows.all()} == {EPOCH + timedelta(microseconds=2**52)}
@@ -90,7 +90,7 @@ def test_some_bring_an_id_and_a_time(database: str) -> None:
     given = [each.bytes for each in ids] + [None] * 30
     times = Times([None, 2**52, 1] * 20, [None] * 60)
 
-    publish_alike(OutgoingMessage(queue="orders"), [b"1"] * 60, message_ids=given, times=times, using=database)
+    publish_batch(OutgoingMessage(queue="orders"), [b"1"] * 60, message_ids=given, times=times, using=database)
 
     rows = Message.objects.using(database)
     known = set(rows.values_list("message_id", flat=True))
@@ -101,7 +101,7 @@ def test_some_bring_an_id_and_a_time(database: str) -> None:
         40,
     ]
     with pytest.raises(DuplicateMessage):
-        publish_alike(OutgoingMessage(queue="orders"), [b"1"] * 60, message_ids=given, using=database)
+        publish_batch(OutgoingMessage(queue="orders"), [b"1"] * 60, message_ids=given, using=database)
     assert rows.count() == 60
 
 
@@ -115,7 +115,7 @@ def test_whoever_listens_sees_each_message(database: str) -> None:
 
     signals.message_publishing.connect(mark)
     try:
-        publish_alike(OutgoingMessage(queue="orders"), [b"1"] * 60, using=database)
+        publish_batch(OutgoingMessage(queue="orders"), [b"1"] * 60, using=database)
     finally:
         signals.message_publishing.disconnect(mark)
 

@@ -140,9 +140,9 @@ def test_a_session_that_can_settle_nothing_and_give_nothing_back_is_not_renewed(
             session.accept(finished)
             wait_until(lambda: session.settlements.failing_seconds() > 0)
             monkeypatch.setattr(settlements, "GIVE_UP_SECONDS", 0.0)
-            assert not session.hopeless  # one runs
+            assert not session.is_stuck  # one runs
             session.accept(runs)
-            assert session.hopeless
+            assert session.is_stuck
             deadline = WorkerSession.objects.using(alias).get().deadline
 
             kept.renew()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from django_mq.delivery.consumer.garbage_collector import NEW_OBJECTS, spare_the_collector
+from django_mq.delivery.consumer.garbage_collector import NEW_OBJECTS, collect_less_often
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +27,13 @@ def test_a_collection_begins_after_more_objects_unless_the_project_has_set_more_
 ) -> None:
     gc.set_threshold(before, 5, 6)
 
-    spare_the_collector()
+    collect_less_often()
 
     assert gc.get_threshold()[0] == after
     assert gc.isenabled()
 
 
 def test_what_is_there_already_is_left_out() -> None:
-    spare_the_collector()
+    collect_less_often()
 
     assert gc.get_freeze_count() > 0

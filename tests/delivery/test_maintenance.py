@@ -17,7 +17,7 @@ from django_mq.delivery.consumer import maintenance, sidecar
 from django_mq.delivery.consumer.maintenance import (
     Maintenance,
     TakeOver,
-    keep_up,
+    maintain,
     run_maintenance,
     run_maintenance_to_the_end,
 )
@@ -168,7 +168,7 @@ def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog:
             return stopping.is_set()
 
     store.__class__ = Away
-    keep_up(store, Watched())
+    maintain(store, Watched())
 
     assert "out for lunch" in caplog.text
 
@@ -176,7 +176,7 @@ def test_an_outage_is_waited_out(store: Any, orders: str, settings: Any, caplog:
 def test_only_the_eldest_does_every_round(store: Any, orders: str) -> None:
     rounds = Maintenance(store, 1e-9, grace_seconds=15)
     rounds.run_if_due()
-    rounds.stand(leader=False)
+    rounds.set_leader(False)
     publish(orders, ttl=0)
 
     rounds.run_if_due()
@@ -207,7 +207,7 @@ def test_the_eldest_takes_operations_over_that_make_no_progress(
     rounds.run_if_due()
     assert len(begun) == 1
 
-    rounds.stand(leader=False)
+    rounds.set_leader(False)
     for _ in range(maintenance.LOOK_EVERY):
         rounds.run_if_due()
     assert len(begun) == 1
@@ -252,10 +252,10 @@ def test_a_program_that_embeds_python_starts_python(monkeypatch: pytest.MonkeyPa
 def test_whoever_becomes_the_eldest_begins_at_once(store: Any, orders: str) -> None:
     rounds = Maintenance(store, 3600, grace_seconds=15)
     rounds.run_if_due()
-    rounds.stand(leader=False)
+    rounds.set_leader(False)
     publish(orders, ttl=0)
 
-    rounds.stand(leader=True)
+    rounds.set_leader(True)
     rounds.run_if_due()
 
     assert store.counts()[orders].ready == 0

@@ -106,18 +106,18 @@ def test_credit_comes_back_with_the_outcome(kind: type[Prefetch]) -> None:
 
 def test_of_each_queue_as_much_is_asked_for_as_its_consumer_has_credit(kind: type[Prefetch]) -> None:
     dispatcher = a_dispatcher(kind, orders=5, mails=2)
-    assert dispatcher.hungry() == {"orders": 5, "mails": 2}
+    assert dispatcher.wanted() == {"orders": 5, "mails": 2}
 
     dispatcher.offer([a_claimed(queue_name="mails"), a_claimed(queue_name="mails")])
 
-    assert dispatcher.hungry() == {"orders": 5}
+    assert dispatcher.wanted() == {"orders": 5}
 
 
 def test_whoever_is_full_is_not_hungry(kind: type[Prefetch]) -> None:
     dispatcher = a_dispatcher(kind, orders=1)
     dispatcher.offer([a_claimed()])
 
-    assert dispatcher.hungry() == {}
+    assert dispatcher.wanted() == {}
 
 
 def test_what_was_never_delivered_can_be_taken_out(kind: type[Prefetch]) -> None:
@@ -193,10 +193,10 @@ def test_a_message_that_begins_while_credit_is_counted_leaves_no_credit_too_much
 
     monkeypatch.setattr(WindowCredit, "free", property(read_as_a_slot_takes_one))
 
-    assert dispatcher.hungry() == {"orders": 2}
+    assert dispatcher.wanted() == {"orders": 2}
 
     slot.join()
-    assert dispatcher.hungry() == {"orders": 2}
+    assert dispatcher.wanted() == {"orders": 2}
 
 
 def test_what_is_taken_out_stands_in_the_order_of_the_queue(kind: type[Prefetch]) -> None:
@@ -231,7 +231,7 @@ def test_as_much_is_asked_for_as_the_handlers_of_a_queue_have_credit_together() 
     dispatcher.offer([a_claimed()])
     dispatcher.next_attempt()
 
-    assert (dispatcher.hungry(), dispatcher.credit()) == ({"orders": 6}, 7)
+    assert (dispatcher.wanted(), dispatcher.credit()) == ({"orders": 6}, 7)
 
 
 def test_the_operator_sees_each_handler_of_a_queue() -> None:

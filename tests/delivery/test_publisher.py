@@ -16,7 +16,7 @@ from django.db import connections, transaction
 
 from django_mq.api import OutgoingMessage, apublish, apublish_many, publish, publish_many
 from django_mq.delivery import publisher
-from django_mq.delivery.batch import publish_alike
+from django_mq.delivery.batch import publish_batch
 from django_mq.delivery.operator.queue_editor import create_queue
 from django_mq.delivery.publisher import declaring
 from django_mq.delivery.queues import declare, declare_all
@@ -391,7 +391,7 @@ def in_a_transaction(alias: str) -> None:
 
 
 def alike() -> None:
-    publish_alike(OutgoingMessage(queue="orders"), [b"1"] * 60)
+    publish_batch(OutgoingMessage(queue="orders"), [b"1"] * 60)
 
 
 @pytest.mark.parametrize("options", [{}, {"max_messages": 500}], ids=["plain", "limited"])

@@ -17,7 +17,7 @@ from django.test import override_settings
 
 from django_mq.api import publish, publish_many
 from django_mq.delivery.consumer.handlers import Handler
-from django_mq.delivery.consumer.maintenance import keep_up
+from django_mq.delivery.consumer.maintenance import maintain
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.errors import StoreError
 from django_mq.stores.postgresql.store import RECONNECT_SECONDS, PostgreSQLMaintenance
@@ -132,7 +132,7 @@ def tidy(*, clock: float = 0.0) -> None:
     """Do maintenance for ever."""
     store = private_store("default")
     store.clock_offset = timedelta(seconds=clock)
-    keep_up(store, threading.Event())
+    maintain(store, threading.Event())
 
 
 ROLES: dict[str, Callable[..., None]] = {

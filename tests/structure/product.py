@@ -352,13 +352,13 @@ def _letter(queue: str, **given: Any) -> Any:
 
 
 def _publish_many_alike(*queues: str) -> None:
-    from django_mq.delivery.batch import publish_alike
+    from django_mq.delivery.batch import publish_batch
     from django_mq.stores.records import Times
 
     for queue in queues:
-        publish_alike(_letter(queue), [b"1"] * 60)
+        publish_batch(_letter(queue), [b"1"] * 60)
         later = time.time_ns() // 1000 + 10**9
-        publish_alike(_letter(queue), [b"1"] * 60, times=Times([None, 1, later] * 20, [None, later] * 30))
+        publish_batch(_letter(queue), [b"1"] * 60, times=Times([None, 1, later] * 20, [None, later] * 30))
 
 
 class _Endings:

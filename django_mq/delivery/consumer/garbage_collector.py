@@ -12,7 +12,7 @@ import gc
 NEW_OBJECTS = 20_000
 
 
-def spare_the_collector() -> None:
+def collect_less_often() -> None:
     """Let the collector run less often, and skip the objects that exist now.
 
     Call this in a process that only works on messages, once it has imported what it needs. A higher threshold that

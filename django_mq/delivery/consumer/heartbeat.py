@@ -150,7 +150,7 @@ class HeartbeatThread:
 
     def _round(self) -> None:
         session, begun_at = self._session, time.monotonic()
-        session.driver.mind()
+        session.driver.on_round()
         if session.settlements.stale(STALE_SECONDS):
             session.flush()
         if time.monotonic() >= self._renew_at or self.store.has_hung_up():
@@ -166,7 +166,7 @@ class HeartbeatThread:
     def renew(self) -> None:
         """Renew now; any thread may call this. Raises StoreError."""
         session = self._session
-        if session.id is None or session.over or session.hopeless:
+        if session.id is None or session.over or session.is_stuck:
             return
         revivals, begun_at = session.certainty.revivals, now()
         load = session.driver.describe()
@@ -189,7 +189,7 @@ class HeartbeatThread:
             return
         session.certainty.confirm(begun_at)
         session.take_command(renewal.command)
-        self._maintenance.stand(leader=renewal.leader)
+        self._maintenance.set_leader(renewal.leader)
         if self.store.features.looks_when_renewed:
             if renewal.ready:
                 session.wake.set(LOOK)

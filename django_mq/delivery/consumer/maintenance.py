@@ -121,7 +121,7 @@ class Maintenance:
         #: Whether to do every round. Until the first renewal answers, this session may be the leader.
         self.leader = True
 
-    def stand(self, *, leader: bool) -> None:
+    def set_leader(self, leader: bool) -> None:
         """Become the leader, or stop being it. A new leader begins at once: the last one may be dead."""
         if leader and not self.leader:
             self._next_at = time.monotonic()
@@ -183,7 +183,7 @@ class Maintenance:
         self._take_over.abandon()
 
 
-def keep_up(store: Store, stopping: threading.Event) -> None:
+def maintain(store: Store, stopping: threading.Event) -> None:
     """Do maintenance at a worker's pace until ``stopping`` is set, also after an outage of the database."""
     settings = conf.load()
     maintenance = Maintenance(store, settings.MAINTENANCE_SECONDS, grace_seconds=settings.SESSION_SECONDS)

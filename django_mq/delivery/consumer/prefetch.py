@@ -206,7 +206,7 @@ class Dispatcher:
         self._order = list(self._prefetched.values())
         self._turns = threading.Lock()
 
-    def hungry(self) -> dict[str, int]:
+    def wanted(self) -> dict[str, int]:
         """Return the queues that have credit, and how much."""
         wanted = {name: prefetch.wanted() for name, prefetch in self._prefetched.items()}
         return {name: amount for name, amount in wanted.items() if amount > 0}

@@ -379,7 +379,7 @@ class Fetcher:
         return bool(self._news.intersection(self.queues) if self.queues else self._news)
 
     @property
-    def restless(self) -> bool:
+    def has_reason(self) -> bool:
         """Whether there is any reason to claim, were there credit."""
         return bool(self._news or self._left) or time.monotonic() >= self.due_at
 

@@ -74,7 +74,7 @@ class Driver:
     #: Called when messages were given back to their places, the first of them delayed by so many seconds.
     came_back: Callable[[float], object] = lambda seconds: seconds
     #: Called in each round of the heartbeat, for what the driver may be too busy to do.
-    mind: Callable[[], object] = lambda: None
+    on_round: Callable[[], object] = lambda: None
 
 
 class Session:
@@ -239,7 +239,7 @@ class Session:
         return float("-inf") if heartbeat is None else heartbeat.looked_at
 
     @property
-    def hopeless(self) -> bool:
+    def is_stuck(self) -> bool:
         """Whether only another worker, after the deadline, can give back what this session holds.
 
         All of its messages are finished, and can neither be settled nor given back from here.

@@ -199,7 +199,7 @@ class Worker:
         """Watch time limits, then settle and claim; return whether anything was claimed. Raises StoreError."""
         if self.session.lost:
             raise SessionLost
-        if self.runtime.fetcher.restless:
+        if self.runtime.fetcher.has_reason:
             self._policies.refresh_if_due(self.session.store)
         self._shift.admission.ask_if_due()
         if self._timed:
@@ -219,7 +219,7 @@ class Worker:
             self.stop()
 
     def _claim(self) -> int:
-        dispatcher, wanted = self._shift.dispatcher, self._shift.dispatcher.hungry()
+        dispatcher, wanted = self._shift.dispatcher, self._shift.dispatcher.wanted()
         claimed = self.runtime.claim(
             wanted, credit=sum(wanted.values()), slots=self._slots(), refill=dispatcher.refills()
         )
@@ -264,7 +264,7 @@ class Worker:
         self._waiting = True
         # After the assignment: a thread that finished before did not wake this loop.
         if not self._may_claim() and self.runtime.settle_down(
-            self._shift.dispatcher.hungry(), able=self._slots() > 0
+            self._shift.dispatcher.wanted(), able=self._slots() > 0
         ):
             seconds = self.runtime.wait_seconds()
             self.runtime.wait(min(seconds, WATCH_SECONDS) if self._timed else seconds)
@@ -277,7 +277,7 @@ class Worker:
         fetcher, dispatcher = self.runtime.fetcher, self._shift.dispatcher
         if not fetcher.backlog or self.session.quiet:
             return False
-        wanted = dispatcher.hungry()
+        wanted = dispatcher.wanted()
         fetcher.restrict(tuple(wanted), wanted)
         if fetcher.has_gathered(sum(wanted.values()), dispatcher.refills()):
             return True

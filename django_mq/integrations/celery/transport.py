@@ -169,7 +169,7 @@ class Transport(virtual.Transport):
                 name=lambda: "" if self._worker is None else self._worker.name,
                 describe=self._describe,
                 on_command=self._on_command,
-                mind=self.buffer.give_back_stale,  # the loop may be blocked
+                on_round=self.buffer.give_back_stale,  # the loop may be blocked
             )
             self._runtime = ConsumerRuntime(self.alias, kind="celery", driver=driver, listed=self._listed)
         return self._runtime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from django_mq.delivery.consumer.maintenance import keep_up, run_maintenance_to_the_end
+from django_mq.delivery.consumer.maintenance import maintain, run_maintenance_to_the_end
 from django_mq.management.arguments import argument
 from django_mq.management.command import MQCommand, until_told
 from django_mq.management.operations import take_over
@@ -28,7 +28,7 @@ class Command(MQCommand):
         store = private_store(alias)
         try:
             if options["loop"]:
-                keep_up(store, until_told())
+                maintain(store, until_told())
                 return
             done = run_maintenance_to_the_end(store)
             done["taken_over"], _ = take_over(alias)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import CommandError
 
-from django_mq.delivery.consumer.garbage_collector import spare_the_collector
+from django_mq.delivery.consumer.garbage_collector import collect_less_often
 from django_mq.delivery.consumer.handlers import discover
 from django_mq.delivery.consumer.worker import Worker
 from django_mq.management.arguments import argument, at_least_one
@@ -54,7 +54,7 @@ class Command(MQCommand):
             f"with {plural(options['threads'], 'thread')}."
         )
         self.stdout.flush()
-        spare_the_collector()
+        collect_less_often()
         worker.run(until_empty=options["until_empty"])
         self.stdout.write("Ended.")
         if signals.count > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django_mq.benchmarks.measures import compared, draining_worker, fill
-from django_mq.delivery.consumer.garbage_collector import spare_the_collector
+from django_mq.delivery.consumer.garbage_collector import collect_less_often
 from tests.benchmarks.store.child import side_by_side
 from tests.benchmarks.store.raw import raw_table
 
@@ -46,7 +46,7 @@ def _measure(environment: Environment, name: str, processes: int) -> Measure:
 def prepare_drain(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:
     """Return the work of a process that drains the queue with a native worker."""
     worker = draining_worker(order["alias"])
-    spare_the_collector()  # as mq_worker does
+    collect_less_often()  # as mq_worker does
 
     def work() -> dict[str, Any]:
         worker.run(until_empty=True)

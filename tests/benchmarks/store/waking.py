@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.benchmarks.measures import QUEUE, Measure
 from django_mq.delivery.consumer.handlers import Handler
-from django_mq.delivery.consumer.worker import Shift, Worker
+from django_mq.delivery.consumer.worker import Worker
 from django_mq.delivery.publisher import publish
 from django_mq.models import History
 from tests.benchmarks.store.child import children
@@ -67,9 +67,9 @@ class CountingWorker(Worker):
 
     wakeups = claims = 0
 
-    def _new_shift(self) -> Shift:
-        shift = super()._new_shift()
-        settle_and_claim, hear = shift.session.settle_and_claim, shift.runtime.hear
+    def _open_shift(self) -> None:
+        super()._open_shift()
+        settle_and_claim, hear = self.session.settle_and_claim, self.runtime.hear
 
         def counted(request: ClaimRequest | None) -> ClaimResult:
             self.claims += request is not None
@@ -80,9 +80,8 @@ class CountingWorker(Worker):
             self.wakeups += any(topic[:2] in {"n:", "b:", "q:"} or topic == "*" for topic in topics)
             return topics
 
-        shift.session.settle_and_claim = counted  # type: ignore[method-assign]
-        shift.runtime.hear = heard  # type: ignore[method-assign]
-        return shift
+        self.session.settle_and_claim = counted  # type: ignore[method-assign]
+        self.runtime.hear = heard  # type: ignore[method-assign]
 
 
 def prepare_sessions(order: dict[str, Any]) -> Callable[[], dict[str, Any]]:

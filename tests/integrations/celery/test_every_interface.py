@@ -16,7 +16,7 @@ import pytest
 from kombu import Connection, Producer
 
 from django_mq.api import OutgoingMessage, browse, pause, publish, publish_many, purge, resume
-from django_mq.delivery.batch import publish_alike
+from django_mq.delivery.batch import publish_batch
 from django_mq.delivery.queues import declare
 from django_mq.delivery.validation import EARLIEST, LATEST
 from django_mq.errors import InvalidMessage, MQError, StoreError
@@ -76,7 +76,7 @@ class Interfaces:
         yield "publish: header", lambda value: publish("orders", headers={"a": [value]}), ALL - no_text
         yield "publish: header's name", lambda value: publish("orders", headers={value: 1}), EMPTY | {"long"}
         yield "publish_many: pair", lambda value: publish_many([("orders", 1), (value, 1)]), NONE
-        yield "publish_alike: type", lambda value: publish_alike(self.binary(type=value), [b"1"]), EMPTY
+        yield "publish_batch: type", lambda value: publish_batch(self.binary(type=value), [b"1"]), EMPTY
         yield "declare: name", lambda value: declare(self.store, value), NONE
         yield "declare: dead_letter_queue", lambda value: self.declare_fresh(dead_letter_queue=value), NONE
         yield "declare: expiry_queue", lambda value: self.declare_fresh(expiry_queue=value), NONE
