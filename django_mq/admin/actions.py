@@ -6,9 +6,9 @@ An action is offered above a list and as a button on the page of one row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin import helpers
 
 from django_mq.admin.table import TableAdmin
@@ -42,6 +42,21 @@ class Action:
     #: Whether the button is red.
     harmful: bool = False
 
+    do_not_call_in_templates: ClassVar = True
+
+    # What Django asks of an entry of ``ModelAdmin.actions``.
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    @property
+    def short_description(self) -> StrOrPromise:
+        return self.label
+
+    def __call__(self, page: ActionAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        return page.carry_out(self, request, queryset)
+
 
 class GoneError(MQError):
     """The row does not exist any more."""
@@ -55,18 +70,6 @@ class Preview(NamedTuple):
     more: str = ""
 
 
-def list_action(action: Action) -> Callable[..., HttpResponse | None]:
-    """Return the function that the ``actions`` of a ModelAdmin take."""
-
-    @admin.action(description=action.label)
-    def run(page: ActionAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        return page.carry_out(action, request, queryset)
-
-    run.__name__ = action.name
-    run.action = action  # type: ignore[attr-defined] # for get_actions
-    return run
-
-
 class ActionAdmin(TableAdmin):
     """A page with actions. Each has a permission, and runs on one row after the other."""
 
@@ -77,8 +80,8 @@ class ActionAdmin(TableAdmin):
         # From Django 6.1 on.
         location = {} if action_location is None else {"action_location": action_location}
         found: dict[str, Any] = super().get_actions(request, **location)
-        actions: list[Action] = [run.action for run in self.actions or () if hasattr(run, "action")]
-        forbidden = {action.name for action in actions if not self.may_do(request, action)}
+        ours = [one for one in self.actions or () if isinstance(one, Action)]
+        forbidden = {action.name for action in ours if not self.may_do(request, action)}
         return {name: entry for name, entry in found.items() if name not in forbidden}
 
     def carry_out(self, action: Action, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:

@@ -13,7 +13,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
-from django_mq.admin.actions import list_action
 from django_mq.admin.filters import (
     DELIVERY,
     AttemptsFilter,
@@ -83,7 +82,7 @@ class MessageAdmin(ReadOnly, IdSearch, SelectionAdmin):
     """Messages can be viewed, changed by actions and published, but not edited."""
 
     paginator = BoundedPaginator
-    actions = [*map(list_action, ACTIONS), download_json, download_csv]
+    actions = [*ACTIONS, download_json, download_csv]
     late = ["body"]
     list_display = ["short_id", "queue", "situation", "priority", "type", "attempts", "published"]
     list_filter = [

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
-from django_mq.admin.actions import ActionAdmin, Preview, list_action
+from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import DELIVERY
 from django_mq.admin.overview import log, space
 from django_mq.admin.overview import page as overview
@@ -47,6 +47,20 @@ LIVE = ("ready", "scheduled", "claimed", "dead", "oldest_ready", "pausing")
 NOW = (("ready", "oldest_ready"), ("scheduled", "claimed"), ("dead", "pausing"))
 
 
+def _count_column(state: Message.Status) -> Any:
+    """Return a column with the number of messages in a state, linked to their list."""
+
+    @admin.display(description=state.label)
+    def column(page: QueueAdmin, queue: Queue) -> str:
+        count = getattr(page.counts(queue), state.name.lower())
+        address = page.list_address(Message, queue=queue.name, state=state.value)
+        link = format_html('<a href="{}">{}</a>', address, columns.shown(count)) if count else "0"
+        bad = count and state is Message.Status.DEAD
+        return format_html('<span class="mq-bad">{}</span>', link) if bad else link
+
+    return column
+
+
 class QueueAdmin(ActionAdmin):
     pages = {
         "overview/": overview.page,
@@ -56,7 +70,7 @@ class QueueAdmin(ActionAdmin):
         "log/": log.page,
         "log.json": log.as_json,
     }
-    actions = [*map(list_action, ACTIONS)]
+    actions = ACTIONS
     form = QueueForm
     change_form_template = "admin/django_mq/queue/change_form.html"
     list_display = ["name", "ready", "oldest_ready", "scheduled", "claimed", "dead", "pausing", "role"]
@@ -92,50 +106,27 @@ class QueueAdmin(ActionAdmin):
         return changelist
 
     @staticmethod
-    def _counts(queue: Any) -> Counts:
+    def counts(queue: Any) -> Counts:
+        """Return the counts, which the page of a single queue has not fetched yet."""
         if not hasattr(queue, "counts"):
             queue.counts = columns.measure([queue])[queue.name]
         counts: Counts = queue.counts
         return counts
 
-    @staticmethod
-    def _consumers(queue: Any) -> int:
-        if not hasattr(queue, "consumers"):
-            queue.consumers = live_consumers(alias())[queue.name]
-        consumers: int = queue.consumers
-        return consumers
-
-    def _link(self, queue: Queue, state: Message.Status, count: int) -> str:
-        address = self.list_address(Message, queue=queue.name, state=state.value)
-        return format_html('<a href="{}">{}</a>', address, columns.shown(count)) if count else "0"
-
-    @admin.display(description=Message.Status.READY.label)
-    def ready(self, queue: Queue) -> str:
-        return self._link(queue, Message.Status.READY, self._counts(queue).ready)
-
-    @admin.display(description=Message.Status.SCHEDULED.label)
-    def scheduled(self, queue: Queue) -> str:
-        return self._link(queue, Message.Status.SCHEDULED, self._counts(queue).scheduled)
-
-    @admin.display(description=Message.Status.CLAIMED.label)
-    def claimed(self, queue: Queue) -> str:
-        return self._link(queue, Message.Status.CLAIMED, self._counts(queue).claimed)
-
-    @admin.display(description=Message.Status.DEAD.label)
-    def dead(self, queue: Queue) -> str:
-        count = self._counts(queue).dead
-        link = self._link(queue, Message.Status.DEAD, count)
-        return format_html('<span class="mq-bad">{}</span>', link) if count else link
+    ready = _count_column(Message.Status.READY)
+    scheduled = _count_column(Message.Status.SCHEDULED)
+    claimed = _count_column(Message.Status.CLAIMED)
+    dead = _count_column(Message.Status.DEAD)
 
     @admin.display(description=gettext_lazy("oldest ready"))
     def oldest_ready(self, queue: Queue) -> str:
-        seconds = self._counts(queue).oldest_ready_seconds
+        seconds = self.counts(queue).oldest_ready_seconds
         return "-" if seconds is None else columns.duration(seconds)
 
     @admin.display(description=gettext_lazy("delivery"))
     def pausing(self, queue: Queue) -> str:
         if not pauses(queue):
-            if self._counts(queue).ready and not is_taker(queue) and not self._consumers(queue):
+            if self.counts(queue).ready and not is_taker(queue) and not _consumers(queue):
                 return format_html('<span class="mq-warn">{}</span>', _("no worker"))
             return _("closed to new messages") if queue.closed else _("running")
         words = _("paused: %(reason)s") % {"reason": queue.paused_reason} if queue.paused_reason else _("paused")
@@ -170,7 +161,7 @@ class QueueAdmin(ActionAdmin):
 
     def _buttons_for(self, request: HttpRequest, queue: Queue) -> list[tuple[str, str]]:
         fit = [RESUME if pauses(queue) else PAUSE, REDRIVE, PURGE]
-        if not self._counts(queue).dead and not is_taker(queue):
+        if not self.counts(queue).dead and not is_taker(queue):
             fit.remove(REDRIVE)
         return [(action.name, str(action.label)) for action in fit if self.may_do(request, action)]
 
@@ -202,7 +193,7 @@ class QueueAdmin(ActionAdmin):
         super().save_model(request, obj, form, change)
         # The limits may have changed, so count the messages anew.
         Queue.objects.using(alias()).filter(pk=obj.pk).update(counted_at=None)
-        if change and {"kind", "levels"} & set(form.changed_data) and self._counts(obj).total:
+        if change and {"kind", "levels"} & set(form.changed_data) and self.counts(obj).total:
             self.message_user(request, _("The messages already in this queue keep their level."), messages.WARNING)
 
     def delete_view(
@@ -217,6 +208,11 @@ class QueueAdmin(ActionAdmin):
             return HttpResponseRedirect(self.list_address(Queue))
         question = self.carry_out(DELETE, request, self.get_queryset(request).filter(pk=queue.pk))
         return question or HttpResponseRedirect(self.list_address(Queue))
+
+
+def _consumers(queue: Any) -> int:
+    """Return the number of live workers, which the list has fetched for all its queues."""
+    return queue.consumers if hasattr(queue, "consumers") else live_consumers(alias())[queue.name]
 
 
 def pauses(queue: Queue) -> bool:

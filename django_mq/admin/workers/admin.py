@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_mq.admin import columns
-from django_mq.admin.actions import ActionAdmin, Preview, list_action
+from django_mq.admin.actions import ActionAdmin, Preview
 from django_mq.admin.filters import QueueNameFilter, StaleFilter
 from django_mq.admin.table import ReadOnly, TableAdmin, alias, base_of
 from django_mq.admin.workers.actions import ACTIONS, QUIET, WORK
@@ -82,7 +82,7 @@ class ConsumerInline(Situation, ReadOnly, BaseInline):
 
 
 class WorkerSessionAdmin(ReadOnly, ActionAdmin):
-    actions = [*map(list_action, ACTIONS)]
+    actions = ACTIONS
     list_display = ["name", "status", "heartbeat", "taking", "holding", "working", "memory", "kind", "process"]
     list_filter = [StaleFilter, "kind", "conduct"]
     search_fields = ["name", "host"]
