@@ -120,14 +120,13 @@ class Channel(virtual.Channel):
         queue: str,
         exchange: str | None = None,
         routing_key: str = "",
-        arguments: Any = None,
+        arguments: Any = None,  # noqa: ARG002 - AMQP's signature
         **_: Any,
     ) -> None:
         """Bind a queue. The binding that a queue has by default, to its own name, needs no row."""
         queue, exchange, routing_key = plain(queue), plain(exchange) or "amq.direct", plain(routing_key) or ""
         _check_binding(exchange, routing_key)
         kind = self._type_of(exchange)
-        self.state.binding_declare(queue, exchange, routing_key, arguments)
         is_default = kind == "direct" and exchange == routing_key == queue
         if not is_default or queue in self.open_transport.transient.queues:
             self._home(queue).bind(queue, exchange, kind, routing_key)
@@ -146,10 +145,9 @@ class Channel(virtual.Channel):
         **_: Any,
     ) -> None:
         """Remove a binding."""
-        queue, exchange, routing_key = plain(queue), plain(exchange), plain(routing_key)
+        queue, exchange, routing_key = plain(queue), plain(exchange) or "amq.direct", plain(routing_key) or ""
         _check_binding(exchange, routing_key)
-        self.state.binding_delete(queue, exchange or "", routing_key)
-        self.open_transport.declarations.unbind(queue, exchange or "amq.direct", routing_key or "")
+        self.open_transport.declarations.unbind(queue, exchange, routing_key)
 
     @apart_from_event_loops
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any) -> int:
@@ -161,26 +159,15 @@ class Channel(virtual.Channel):
         queue = plain(queue)
         if if_unused and queue in self._active_queues:
             return 0
-        is_transient = self._is_transient(queue)
-        self.state.queue_bindings_delete(queue)
-        if is_transient:
+        if self._is_transient(queue):
             return self.open_transport.transient.delete(queue)
         return self.open_transport.declarations.delete(queue, force=not if_empty)
-
-    @apart_from_event_loops
-    def after_reply_message_received(self, queue: str) -> None:
-        """Delete a reply queue: it is read once."""
-        self.open_transport.transient.delete(queue)
 
     @apart_from_event_loops
     def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
         """Return (routing key, pattern, queue) of the durable bindings of an exchange."""
         bindings = self.open_transport.declarations.bindings(exchange)
         return [(pattern, pattern, queue) for _, pattern, queue in bindings]
-
-    @apart_from_event_loops
-    def _size(self, queue: str) -> int:
-        return self.open_transport.declarations.size(queue, MOST_COUNTED)
 
     @apart_from_event_loops
     def _purge(self, queue: str) -> int:

@@ -79,7 +79,6 @@ class Transport(virtual.Transport):
     driver_type = "django-mq"
     driver_name = "django_mq"
     can_parse_url = True
-    default_port = polling_interval = None
     connection_errors = (*virtual.Transport.connection_errors, StoreError)
     #: Kombu tries again, with a new connection, after these. It does not after other errors of the database, which
     #: would refuse the statement again, above all inside the caller's broken transaction.
@@ -138,10 +137,6 @@ class Transport(virtual.Transport):
         with self._committing() as store:
             store.queue("")
         return super().establish_connection()
-
-    def verify_connection(self, connection: Any) -> bool:  # noqa: ARG002 - Kombu's signature
-        """Return True: each statement shows whether the database can be used."""
-        return True
 
     @apart_from_event_loops
     def close_connection(self, connection: Any) -> None:
