@@ -13,14 +13,11 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Max, Q
-from django.http import JsonResponse
 from django.urls import NoReverseMatch, reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
@@ -45,22 +42,6 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
         term=request.GET.get("q", ""),
         more=entries[-1].pk if more else None,
     )
-
-
-def as_json(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
-    """Return the same as JSON. To continue, pass ``more`` as ``?before=``."""
-    entries, more = _entries(admin, request)
-    found = [
-        {
-            "time": _aware(entry.action_time).isoformat(),
-            "user": entry.user.get_username(),
-            "about": entry.content_type.model if entry.content_type else "",
-            "name": entry.object_repr,
-            "words": entry.get_change_message(),
-        }
-        for entry in entries
-    ]
-    return JsonResponse({"entries": found, "more": entries[-1].pk if more else None})
 
 
 def _entries(admin: TableAdmin, request: HttpRequest) -> tuple[Sequence[LogEntry], bool]:
@@ -98,8 +79,3 @@ def _among(kinds: Sequence[int], term: str) -> QuerySet[LogEntry]:
     words = Q(change_message__icontains=term) | Q(object_repr__icontains=term)
     user = Q((f"user__{get_user_model().USERNAME_FIELD}__icontains", term))
     return entries.filter(words | user, pk__gt=newest - SAMPLE)
-
-
-def _aware(time: datetime) -> datetime:
-    """Return the time with a zone, also without ``USE_TZ``."""
-    return timezone.make_aware(time, timezone.get_default_timezone()) if timezone.is_naive(time) else time

@@ -1,11 +1,9 @@
-"""The space that the tables take on the disk, by the database's statistics, as a page and as JSON."""
+"""The space that the tables take on the disk, by the database's statistics."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from django.http import JsonResponse
 from django.utils.translation import gettext as _
 
 from django_mq.admin.columns import duration
@@ -29,10 +27,3 @@ def page(admin: TableAdmin, request: HttpRequest) -> HttpResponse:
         problems=store.space_problems(spaces),
         total=sum(one.size for one in spaces),
     )
-
-
-def as_json(_admin: TableAdmin, _request: HttpRequest) -> HttpResponse:
-    store = shared_store(alias())
-    spaces = store.spaces()
-    problems = [{"sentence": sentence, "mend": mend} for sentence, mend in store.space_problems(spaces)]
-    return JsonResponse({"tables": [asdict(one) for one in spaces], "problems": problems})

@@ -66,9 +66,7 @@ class QueueAdmin(ActionAdmin):
         "overview/": overview.page,
         "overview.json": overview.as_json,
         "space/": space.page,
-        "space.json": space.as_json,
         "log/": log.page,
-        "log.json": log.as_json,
     }
     actions = ACTIONS
     form = QueueForm
