@@ -52,7 +52,6 @@ class BrokerQueue:
 
     @property
     def rows(self) -> list[Row]:
-        """All messages in the queue, in any state and no order."""
         return [row_of(entry) for entry in self.engine.everything()]
 
     def in_slots(self) -> frozenset[int]:
@@ -148,7 +147,6 @@ class Broker:
         self.engine.send_all(dead, self.now().timestamp())
 
     def record_failure(self, row: Row, failure: Failure, worker: str) -> None:
-        """Remember that the delivery of a claimed row has failed."""
         self.record_attempt(
             failure,
             queue_name=row.queue.name,

@@ -115,7 +115,6 @@ class Operations(Part):
         return len(moved)
 
     def _moved(self, rows: Sequence[Row], queue: BrokerQueue) -> list[Row]:
-        """Move the rows that fit to the tail of another queue; return them."""
         now, moved = self.broker.now().timestamp(), []
         fitting = queue.engine.fitting([row.queue.engine.travelling(row.entry) for row in rows])
         for row in compress(rows, fitting):

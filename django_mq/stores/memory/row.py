@@ -72,7 +72,6 @@ class Row:
 
     @property
     def id(self) -> int:
-        """The row id is the number of the entry's arrival."""
         return self.entry.arrival
 
     @property

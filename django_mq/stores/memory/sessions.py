@@ -63,7 +63,6 @@ class WorkerSession:
         return self.consumer_of(queue, consumer)
 
     def reading(self, target: Target) -> list[tuple[Consumer, BrokerQueue]]:
-        """Return the consumers of a target, each with its queue, in order of subscription."""
         return [(each, self._consumers[each]) for each in target.consumers if each in self._consumers]
 
     def held(self) -> list[Row]:

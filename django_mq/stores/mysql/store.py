@@ -297,13 +297,12 @@ def portions(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:
 
 def document(messages: Sequence[NewMessage], queue_ids: Mapping[str, int]) -> str:
     """Return the messages as JSON, without values that are null."""
-    rows = [_object(message, queue_ids[message.queue_name]) for message in messages]
+    rows = []
+    for message in messages:
+        given = {name: value for name in NEW_MESSAGE_FIELDS if (value := getattr(message, name)) is not None}
+        own = {"queue_id": queue_ids[message.queue_name], "body": b64encode(message.body).decode("ascii")}
+        rows.append(parameters(given) | own)
     return json.dumps(rows, ensure_ascii=False)
-
-
-def _object(message: NewMessage, queue_id: int) -> dict[str, Any]:
-    given = {name: value for name in NEW_MESSAGE_FIELDS if (value := getattr(message, name)) is not None}
-    return parameters(given) | {"queue_id": queue_id, "body": b64encode(message.body).decode("ascii")}
 
 
 class MySQLStore(SQLStore):

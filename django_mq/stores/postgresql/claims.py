@@ -245,7 +245,15 @@ class PostgreSQLClaims(Claims):
     ) -> ClaimResult:
         begin = time.monotonic()
         settling = list(statements(session_id, settlements))
-        claiming = [] if request is None else self._claiming(session_id, request)
+        claiming: list[Statement] = []
+        if request is not None:
+            queues = {"queues": list(request.queues)}
+            claiming = [
+                ("session_alive", {"session": session_id}),
+                ("promote_due", queues | {"limit": PROMOTE_LIMIT}),
+                self._claim_statement(session_id, request),
+                ("next_due", queues),
+            ]
         with self.database.conversation() as ask:
             answers = ask(settling + claiming, is_last=True)
         done = {row[0] for rows in answers[: len(settling)] for row in rows}
@@ -259,15 +267,6 @@ class PostgreSQLClaims(Claims):
                 self._has_looked(request, result, begin)
         result.void = frozenset(item.id for item in settlements) - done
         return result
-
-    def _claiming(self, session_id: int, request: ClaimRequest) -> list[Statement]:
-        queues = {"queues": list(request.queues)}
-        return [
-            ("session_alive", {"session": session_id}),
-            ("promote_due", queues | {"limit": PROMOTE_LIMIT}),
-            self._claim_statement(session_id, request),
-            ("next_due", queues),
-        ]
 
     def _lease(self, ask: Asking, **chosen: Any) -> Rows:
         [rows] = ask([("claim_chosen", chosen)], is_last=True)

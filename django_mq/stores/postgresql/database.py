@@ -203,7 +203,6 @@ class PostgreSQLDatabase(Database):
         return known.is_direct
 
     def backend(self) -> int:
-        """Return the number of the server process, as the server reports it."""
         return int(self.rows("backend")[0][0])
 
     def prepared_rows(self, name: str, params: dict[str, Any]) -> Rows:

@@ -102,7 +102,6 @@ class Database:
 
     @contextmanager
     def conversation(self) -> Iterator[Asking]:
-        """Run a transaction in steps."""
         with self.transaction():
             yield self.each
 

@@ -21,6 +21,27 @@ from django_mq.stores.values import time_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MINUTE = timedelta(minutes=1)
+#: How long after its end a minute is summed up. Transactions that are still open then are not counted.
+SETTLING = timedelta(seconds=5)
+#: How many past minutes are summed up. No worker was alive in earlier ones, so no message finished.
+BACK = 10
+#: How far back a worker looks for the mark of the arrivals.
+MARKS = timedelta(hours=1)
+#: Messages of a minute that the percentiles are taken of.
+SAMPLE = 20_000
+#: A mark above every message. Where no mark is known, arrivals are not counted: the statement would read all
+#: messages.
+ALL = 2**62
+#: The columns with counts, and the kinds of ``sum_minute``; all other kinds are "removed".
+COUNTED = ("arrived", "accepted", "expired", "removed", "failed", "redelivered")
+KINDS = {-1: "failed", 0: "arrived", 1: "accepted", 2: "expired"}
+
+
+def percentile(spans: list[float], percent: int) -> float | None:
+    """Return the nearest-rank percentile of sorted spans, None of none."""
+    return spans[(len(spans) * percent + 99) // 100 - 1] if spans else None
+
 
 class Maintenance(Part):
     #: Seconds after the start of the database in which no session is reaped, because none could be renewed before.
@@ -92,30 +113,8 @@ class Maintenance(Part):
                 pruned += len(self.rows("prune_duplicates", queue_id=queue_id, limit=limit, **window))
         return pruned
 
+    # The minutes of charts.
 
-MINUTE = timedelta(minutes=1)
-#: How long after its end a minute is summed up. Transactions that are still open then are not counted.
-SETTLING = timedelta(seconds=5)
-#: How many past minutes are summed up. No worker was alive in earlier ones, so no message finished.
-BACK = 10
-#: How far back a worker looks for the mark of the arrivals.
-MARKS = timedelta(hours=1)
-#: Messages of a minute that the percentiles are taken of.
-SAMPLE = 20_000
-#: A mark above every message. Where no mark is known, arrivals are not counted: the statement would read all
-#: messages.
-ALL = 2**62
-#: The columns with counts, and the kinds of ``sum_minute``; all other kinds are "removed".
-COUNTED = ("arrived", "accepted", "expired", "removed", "failed", "redelivered")
-KINDS = {-1: "failed", 0: "arrived", 1: "accepted", 2: "expired"}
-
-
-def percentile(spans: list[float], percent: int) -> float | None:
-    """Return the nearest-rank percentile of sorted spans, None of none."""
-    return spans[(len(spans) * percent + 99) // 100 - 1] if spans else None
-
-
-class Rollups(Part):
     def roll_up(self) -> int:
         now = datetime.now(UTC) + timedelta(seconds=self.store.now_skew_seconds()) - SETTLING
         current = now.replace(second=0, microsecond=0)

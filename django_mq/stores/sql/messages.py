@@ -82,7 +82,6 @@ class Messages(Part):
         return set(first_of(self.rows("retake", session=session_id, ids=ids, claims=claims)))
 
     def held_replaced(self, session_id: int) -> list[int]:
-        """Return the messages of the session that a later value has replaced."""
         return first_of(self.rows("held_replaced", session=session_id, replaced=BY_LATER_VALUE))
 
     def release_held_by_expired(self, sessions: Sequence[int]) -> Rows:

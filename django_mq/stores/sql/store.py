@@ -12,7 +12,7 @@ from django_mq.stores.sql.admission import Capacity, DuplicateIds, LastValues
 from django_mq.stores.sql.browser import Browser
 from django_mq.stores.sql.claims import Claims
 from django_mq.stores.sql.database import Database
-from django_mq.stores.sql.maintenance import Maintenance, Rollups
+from django_mq.stores.sql.maintenance import Maintenance
 from django_mq.stores.sql.messages import Messages, Moves, Settlements
 from django_mq.stores.sql.operations import Operations
 from django_mq.stores.sql.publications import Publications
@@ -57,7 +57,6 @@ class SQLStore(Store):
     settlements = cached_property(Settlements)
     moves = cached_property(Moves)
     maintenance = cached_property(Maintenance)
-    rollups = cached_property(Rollups)
     browser = cached_property(Browser)
     operations = cached_property(Operations)
     volatile = cached_property(VolatileMessages)

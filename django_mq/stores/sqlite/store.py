@@ -80,8 +80,10 @@ class SQLiteClaims(Claims):
     def _claim_rows(self, session_id: int, request: ClaimRequest) -> Rows:
         name, params = self._claim_statement(session_id, request)
         if name == "claim":
-            rows = self._first_rows(name, params, request.max_bytes)
-            rows = _chosen(rows, request.slots, request.max_bytes)
+            read = self._first_rows(name, params, request.max_bytes)
+            line = ((row[SUSPECT_COLUMN], len(row[BODY_COLUMN])) for row in read)
+            rows = read[: fitting(line, request.slots, request.max_bytes)]
+            rows[:1] = [(*row, len(read)) for row in rows[:1]]  # the first row says how many were seen
         else:
             rows = self.rows(name, **params)
         if rows:
@@ -112,12 +114,6 @@ class SQLiteClaims(Claims):
         values[14] = datetime.fromisoformat(f"{row[14]}+00:00")
         values[15:17] = time_or_none(row[15]), time_or_none(row[16])
         return Claimed(*values)
-
-
-def _chosen(rows: Rows, slots: int, max_bytes: int) -> Rows:
-    """Return the rows to lease; the first one says how many were seen."""
-    end = fitting(((row[SUSPECT_COLUMN], len(row[BODY_COLUMN])) for row in rows), slots, max_bytes)
-    return [(*row, len(rows)) for row in rows[:1][:end]] + rows[1:end]
 
 
 class SQLiteMaintenance(Maintenance):
