@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,7 +26,7 @@ from django_mq.stores.registry import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import datetime, timedelta
+    from datetime import timedelta
     from uuid import UUID
 
     from django_mq.stores.base import Store
@@ -212,7 +213,7 @@ def _routed(outgoing: OutgoingMessage, message: NewMessage, alias: str) -> list[
     if outgoing.exchange is None:
         return [message]
     bindings = shared_store(alias).bindings(validation.plain(outgoing.exchange))
-    names = queues_matching(bindings, outgoing.routing_key or "")
+    names = queues_matching(bindings, outgoing.routing_key or "", partial(message.as_message, datetime.now(UTC)))
     return [replace(message, queue_name=name) for name in names]
 
 

@@ -12,9 +12,11 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from django_mq import conf
-from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name
+from django_mq.engine.names import NAME_LENGTH, WHAT_A_NAME_IS, is_name, is_storable
 from django_mq.engine.options import LONGEST_SECONDS
-from django_mq.errors import BodyTooLarge, InvalidMessage, UnknownQueue
+from django_mq.engine.routing import SELECTOR_LENGTH
+from django_mq.engine.selector import Selector
+from django_mq.errors import BodyTooLarge, ConfigurationError, InvalidMessage, UnknownQueue
 
 #: Longest type, correlation id and group key, in characters: the length of the columns.
 TEXT_LENGTH = 255
@@ -169,3 +171,10 @@ def read_time(text: str, name: str) -> datetime:
     if time is None:
         raise InvalidMessage(f"{name} {text!r} is no time; write it as 2031-01-31T09:00+01:00.")
     return aware(timezone.make_aware(time) if timezone.is_naive(time) else time, name)
+
+
+def check_selector(selector: object) -> str:
+    """Return a binding's selector. Raises MalformedSelector, and ConfigurationError if it cannot be stored."""
+    if not isinstance(selector, str) or not is_storable(selector, SELECTOR_LENGTH):
+        raise ConfigurationError(f"The selector has to be a text of at most {SELECTOR_LENGTH} characters.")
+    return Selector(selector).text

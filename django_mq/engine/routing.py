@@ -1,18 +1,82 @@
-"""Routing from an exchange to queues by bindings, as in AMQP 0-9-1: direct, topic and fanout."""
+"""Routing from an exchange to queues by bindings, as in AMQP 0-9-1: direct, topic, fanout and headers."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from typing import Final, NamedTuple
+
+from django_mq.engine.message import Message
+from django_mq.engine.selector import Selector
+from django_mq.errors import ConfigurationError
+
+#: The types of exchanges whose bindings have no pattern.
+WITHOUT_PATTERN: Final = frozenset({"fanout", "headers"})
 
 
-def queues_matching(bindings: Iterable[tuple[str, str, str]], routing_key: str) -> list[str]:
-    """Return the queues of the matching bindings, each once. A binding is (type, pattern, queue)."""
-    return list(dict.fromkeys(queue for kind, pattern, queue in bindings if matches(kind, pattern, routing_key)))
+#: The most characters of a binding's selector.
+SELECTOR_LENGTH: Final = 1000
+
+
+class Route(NamedTuple):
+    """One binding of an exchange, and the queue that it leads to."""
+
+    exchange_type: str
+    pattern: str
+    queue: str
+    #: Which messages take the route, in the language of ``Selector``; blank for all.
+    selector: str = ""
+
+
+def queues_matching(routes: Iterable[Route], routing_key: str, message: Callable[[], Message]) -> list[str]:
+    """Return the queues of the matching routes, each once. ``message`` is called if a selector has to be asked."""
+    known: Message | None = None
+    queues: dict[str, None] = {}
+    for kind, pattern, queue, selector in routes:
+        if queue in queues or not matches(kind, pattern, routing_key):
+            continue
+        if selector.strip():
+            known = message() if known is None else known
+            if not _parsed(selector).matches(known):
+                continue
+        queues[queue] = None
+    return list(queues)
+
+
+_parsed = lru_cache(maxsize=1024)(Selector)
+
+
+def headers_selector(arguments: Mapping[str, object]) -> str:
+    """Return the selector that means the same as the arguments of a binding to a headers exchange of AMQP.
+
+    All headers have to match, or one with ``x-match: any``. A header without a value has to be there. Raises
+    ConfigurationError for another ``x-match``, and for a value that no selector can express.
+    """
+    match = arguments.get("x-match", "all")
+    if match not in ("all", "any"):
+        raise ConfigurationError(f"x-match is {match!r}; use 'all' or 'any'.")
+    parts = [_condition(name, value) for name, value in arguments.items() if not name.startswith("x-")]
+    return (" AND " if match == "all" else " OR ").join(parts)
+
+
+def _condition(header: str, value: object) -> str:
+    name = '"' + header.replace('"', '""') + '"'
+    match value:
+        case None:
+            return f"{name} IS NOT NULL"
+        case bool():
+            return f"{name} = {str(value).upper()}"
+        case int() | float():
+            return f"{name} = {value}"
+        case str():
+            return f"{name} = '" + value.replace("'", "''") + "'"
+    raise ConfigurationError(
+        f"The header {header!r} has the value {value!r}; use a text, a number, true, false or nothing."
+    )
 
 
 def matches(exchange_type: str, pattern: str, routing_key: str) -> bool:
     """Whether the pattern of a binding matches this routing key."""
-    if exchange_type == "fanout":
+    if exchange_type in WITHOUT_PATTERN:
         return True
     if exchange_type == "topic":
         return _topic(pattern).fullmatch(routing_key) is not None

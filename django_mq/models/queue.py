@@ -9,6 +9,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.engine.options import LINKS, OPTIONS, OTHERS, QueueOptions, others_in
+from django_mq.engine.routing import SELECTOR_LENGTH
 from django_mq.models.times import UTCDateTimeField
 
 if TYPE_CHECKING:
@@ -166,17 +167,30 @@ class DuplicateId(models.Model):
 
 
 class Binding(models.Model):
-    """Messages published to an exchange go to the queue when the pattern matches their routing key."""
+    """Messages published to an exchange go to the queue if pattern and selector match them."""
 
     class ExchangeType(models.TextChoices):
         DIRECT = "direct", _("direct")
         TOPIC = "topic", _("topic")
         FANOUT = "fanout", _("fanout")
+        HEADERS = "headers", _("headers")
 
     exchange = models.CharField(_("exchange"), max_length=200)
     exchange_type = models.CharField(_("exchange type"), max_length=10, choices=ExchangeType.choices)
     pattern = models.CharField(
-        _("pattern"), max_length=200, blank=True, default="", help_text=_("Ignored by a fanout exchange.")
+        _("pattern"),
+        max_length=200,
+        blank=True,
+        default="",
+        help_text=_("Ignored by a fanout or headers exchange."),
+    )
+    selector = models.CharField(
+        _("selector"),
+        max_length=SELECTOR_LENGTH,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Which messages, for example region = 'eu' AND size < 10. Blank for all."),
     )
     queue = models.ForeignKey(Queue, verbose_name=_("queue"), on_delete=models.CASCADE, related_name="bindings")
 

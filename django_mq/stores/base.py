@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django_mq.engine.consumer import Consumer
+    from django_mq.engine.routing import Route
     from django_mq.engine.worker_mode import WorkerMode
     from django_mq.stores.records import (
         Browsed,
@@ -106,14 +107,14 @@ class Store(Protocol):
         UnknownQueue, and QueueInUse if messages are left, or if it is the dead-letter queue of another queue.
         """
 
-    def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str) -> None:
-        """Bind a queue to an exchange; binding again changes nothing. Raises UnknownQueue."""
+    def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str, selector: str = "") -> None:
+        """Bind a queue to an exchange; binding again changes the selector at most. Raises UnknownQueue."""
 
     def unbind(self, *, exchange: str, pattern: str, queue: str) -> bool:
         """Remove a binding; return whether there was one."""
 
-    def bindings(self, exchange: str) -> list[tuple[str, str, str]]:
-        """Return (exchange type, pattern, queue) of every durable binding of the exchange."""
+    def bindings(self, exchange: str) -> list[Route]:
+        """Return every durable binding of the exchange, in the order in which they were made."""
 
     # Publishing, in the transaction of the connection, if one is open.
 

@@ -53,6 +53,10 @@ class NewMessage:
     ttl_seconds: float | None = None
     dedup_id: str | None = None
 
+    def as_message(self, published_at: datetime) -> Message:
+        """Return the message without its body, as the engine's selectors read it."""
+        return engine_message(self, headers_in(self.headers), (published_at, self.deliver_at, self.expires_at))
+
     def multiplied(
         self, message_ids: Iterable[bytes], bodies: Sequence[bytes], times: Times | None
     ) -> Iterator[NewMessage]:

@@ -62,3 +62,19 @@ def test_a_fanout_exchange_forgets_the_pattern(browse: Client, make: Make) -> No
     browse.post(ADD, form_data(make.queue(), exchange_type="fanout"))
 
     assert Binding.objects.get().pattern == ""
+
+
+@pytest.mark.django_db
+def test_a_selector_that_cannot_be_parsed_is_refused_with_its_position(browse: Client, make: Make) -> None:
+    response = browse.post(ADD, form_data(make.queue(), selector="region = "))
+
+    assert "position" in str(response.context["errors"])
+    assert not Binding.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_headers_exchange_has_selectors_and_no_pattern(browse: Client, make: Make) -> None:
+    browse.post(ADD, form_data(make.queue(), exchange_type="headers", selector="region = 'eu'"))
+
+    binding = Binding.objects.get()
+    assert (binding.pattern, binding.selector) == ("", "region = 'eu'")

@@ -54,10 +54,21 @@ def test_a_fanout_exchange_has_no_pattern(database: str, run: Run) -> None:
     assert bound(database) == {("all", "fanout", "", "orders")}
 
 
+def test_a_binding_has_a_selector_that_binding_again_changes(database: str, run: Run) -> None:
+    binding = ["mq_bindings", "--bind", "regions", "orders", "--type", "headers", "--json", "--selector"]
+
+    assert [json.loads(run(*binding, f"region = '{region}'")) for region in ("eu", "us", "us")] == [
+        {"bound": 1},
+        {"bound": 1},
+        {"bound": 0},
+    ]
+    assert "region = 'us'" in run("mq_bindings", "regions")
+
+
 def test_bindings_are_shown_by_exchange_and_by_queue(database: str, run: Run) -> None:
     run("mq_bindings", "--bind", "events", "orders", "--pattern", "a")
     run("mq_bindings", "--bind", "other", "mails", "--pattern", "b")
-    events = {"exchange": "events", "type": "direct", "pattern": "a", "queue": "orders"}
+    events = {"exchange": "events", "type": "direct", "pattern": "a", "queue": "orders", "selector": ""}
 
     assert len(json.loads(run("mq_bindings", "--json"))) == 2
     assert json.loads(run("mq_bindings", "events", "--json")) == [events]
@@ -79,6 +90,9 @@ def test_bindings_are_shown_by_exchange_and_by_queue(database: str, run: Run) ->
         (["other", "--bind", "events", "orders"], "take EXCHANGE QUEUE"),
         (["--unbind", "events", "orders", "--type", "topic"], "take EXCHANGE QUEUE"),
         (["--bind", "events"], "expected 2 arguments"),
+        (["--bind", "events", "orders", "--selector", "a = "], "position"),
+        (["--bind", "events", "orders", "--selector", "a = '" + "x" * 1000 + "'"], "at most 1000 characters"),
+        (["--unbind", "events", "orders", "--selector", "a = 1"], "--selector"),
     ],
 )
 def test_a_binding_that_makes_no_sense_is_refused(

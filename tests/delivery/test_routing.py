@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_mq.api import publish
+from django_mq.api import OutgoingMessage, publish, publish_many
 from django_mq.delivery.queues import declare
 from django_mq.models import Message
 
@@ -32,3 +32,42 @@ def test_a_message_that_matches_nothing_is_published_to_nobody(database: str, st
     publish(exchange="no-such-exchange", routing_key="info")
 
     assert not Message.objects.using(database).exists()
+
+
+def test_a_message_goes_to_the_queues_whose_selectors_match_its_headers(database: str, store: Store) -> None:
+    for name, selector in (("eu", "region = 'eu'"), ("big", "size > 100"), ("all", "")):
+        declare(store, name)
+        store.bind(exchange="orders", exchange_type="headers", pattern="", queue=name, selector=selector)
+
+    first = publish(exchange="orders", headers={"region": "eu", "size": 7}, body="x")
+    second = publish(exchange="orders", headers={"region": "us", "size": 700}, body="y")
+
+    found = Message.objects.using(database).order_by("message_id", "queue__name")
+    assert sorted(found.values_list("message_id", "queue__name")) == sorted(
+        [(first, "all"), (first, "eu"), (second, "all"), (second, "big")]
+    )
+
+
+def test_many_messages_are_routed_each_by_its_own_headers(database: str, store: Store) -> None:
+    declare(store, "eu")
+    store.bind(exchange="orders", exchange_type="topic", pattern="#", queue="eu", selector="region = 'eu'")
+
+    publish_many(
+        [
+            OutgoingMessage(exchange="orders", routing_key="new", headers={"region": region}, body=region)
+            for region in ("eu", "us", "eu")
+        ]
+    )
+
+    assert Message.objects.using(database).count() == 2
+
+
+def test_a_selector_reads_the_priority_and_the_type(database: str, store: Store) -> None:
+    declare(store, "urgent")
+    selector = "JMSPriority > 6 AND JMSType = 'order'"
+    store.bind(exchange="orders", exchange_type="headers", pattern="", queue="urgent", selector=selector)
+
+    for priority, kind in ((9, "order"), (9, "bill"), (3, "order")):
+        publish(exchange="orders", priority=priority, type=kind)
+
+    assert Message.objects.using(database).count() == 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from django_mq.engine.routing import matches, queues_matching
+from django_mq.engine.message import Message
+from django_mq.engine.routing import Route, headers_selector, matches, queues_matching
+from django_mq.errors import ConfigurationError
 
 
 @pytest.mark.parametrize(
@@ -61,6 +63,72 @@ def test_fanout_takes_everything() -> None:
 
 
 def test_a_queue_with_several_bindings_that_match_is_named_once() -> None:
-    bindings = [("topic", "#", "all"), ("topic", "*.error", "all"), ("direct", "b.info", "other")]
+    routes = [Route("topic", "#", "all"), Route("topic", "*.error", "all"), Route("direct", "b.info", "other")]
 
-    assert queues_matching(bindings, "a.error") == ["all"]
+    assert queues_matching(routes, "a.error", unread) == ["all"]
+
+
+def unread() -> Message:
+    raise AssertionError("no binding has a selector")
+
+
+def queues_for(selector: str, **headers: object) -> list[str]:
+    """Return the queues of a headers exchange with one binding to the queue "some"."""
+    return queues_matching(
+        [Route("headers", "", "some", selector)], "any", lambda: Message(id="1", headers=headers)
+    )
+
+
+def test_a_selector_chooses_among_the_messages_that_the_pattern_takes() -> None:
+    routes = [
+        Route("topic", "order.*", "urgent", "priority > 5 AND region = 'eu'"),
+        Route("topic", "order.*", "all"),
+        Route("topic", "bill.*", "bills", "priority > 0"),
+    ]
+    message = Message(id="1", headers={"priority": 7, "region": "eu"})
+
+    assert queues_matching(routes, "order.new", lambda: message) == ["urgent", "all"]
+    assert queues_matching(routes, "order.new", lambda: Message(id="2")) == ["all"]
+
+
+def test_a_second_binding_of_a_queue_is_asked_when_the_first_refuses() -> None:
+    routes = [Route("direct", "a", "some", "size > 9"), Route("fanout", "", "some", "")]
+
+    assert queues_matching(routes, "a", lambda: Message(id="1")) == ["some"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headers", "taken"),
+    [
+        ({}, {"region": "us"}, True),
+        ({"region": "eu", "size": 3}, {"region": "eu", "size": 3}, True),
+        ({"region": "eu", "size": 3}, {"region": "eu"}, False),
+        ({"x-match": "all", "region": "eu"}, {"region": "us"}, False),
+        ({"x-match": "any", "region": "eu", "size": 3}, {"size": 3}, True),
+        ({"x-match": "any", "region": "eu", "size": 3}, {"size": 4}, False),
+        ({"vip": True}, {"vip": True}, True),
+        ({"vip": True}, {"vip": False}, False),
+        ({"seen": None}, {"seen": "yes"}, True),
+        ({"seen": None}, {}, False),
+        ({"my-region": "eu", 'a"b': 1, "and": "or"}, {"my-region": "eu", 'a"b': 1, "and": "or"}, True),
+        ({"name": "O'Neill"}, {"name": "O'Neill"}, True),
+        ({"weight": 1.5, "debt": -2}, {"weight": 1.5, "debt": -2}, True),
+    ],
+)
+def test_the_arguments_of_amqp_mean_the_same_as_their_selector(
+    arguments: dict[str, object], headers: dict[str, object], taken: bool
+) -> None:
+    assert queues_for(headers_selector(arguments), **headers) == (["some"] if taken else [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"x-match": "some", "region": "eu"}, "x-match is 'some'; use 'all' or 'any'"),
+        ({"x-match": ["all"]}, r"x-match is \['all'\]"),
+        ({"region": ["eu"]}, r"'region' has the value \['eu'\]"),
+    ],
+)
+def test_arguments_that_no_selector_can_express_are_refused(arguments: dict[str, object], problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        headers_selector(arguments)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from django_mq.admin.filters import QueueFilter
 from django_mq.admin.table import TableAdmin, TableForm, alias
+from django_mq.delivery.validation import check_selector
+from django_mq.engine.routing import WITHOUT_PATTERN
+from django_mq.errors import ConfigurationError, MalformedSelector
 from django_mq.models import Binding
 
 if TYPE_CHECKING:
@@ -15,15 +19,21 @@ if TYPE_CHECKING:
 
 
 class BindingForm(TableForm):
-    """Checks that an exchange has one type. A fanout exchange has no patterns."""
+    """Checks that an exchange has one type. A fanout or headers exchange has no patterns."""
 
     class Meta:
         model = Binding
-        fields: ClassVar = ["exchange", "exchange_type", "pattern", "queue"]
+        fields: ClassVar = ["exchange", "exchange_type", "pattern", "selector", "queue"]
+
+    def clean_selector(self) -> str:
+        try:
+            return check_selector(self.cleaned_data["selector"])
+        except (ConfigurationError, MalformedSelector) as error:
+            raise ValidationError(str(error)) from error
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if cleaned.get("exchange_type") == Binding.ExchangeType.FANOUT:
+        if cleaned.get("exchange_type") in WITHOUT_PATTERN:
             cleaned["pattern"] = ""
         other = self._others(cleaned).exclude(exchange_type=cleaned.get("exchange_type")).first()
         if other is not None:
@@ -51,7 +61,7 @@ class BindingForm(TableForm):
 
 class BindingAdmin(TableAdmin):
     form = BindingForm
-    list_display = ["exchange", "exchange_type", "pattern", "queue"]
+    list_display = ["exchange", "exchange_type", "pattern", "selector", "queue"]
     list_filter = ["exchange_type", QueueFilter]
     list_select_related = ["queue"]
-    search_fields = ["exchange", "pattern", "queue__name"]
+    search_fields = ["exchange", "pattern", "selector", "queue__name"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from django_mq.delivery.validation import check_selector
 from django_mq.engine.names import NAME_LENGTH, is_name, is_storable
+from django_mq.engine.routing import WITHOUT_PATTERN, Route
 from django_mq.errors import ConfigurationError
 from django_mq.models import Binding
 from django_mq.stores.registry import shared_store
@@ -10,19 +12,29 @@ from django_mq.stores.registry import shared_store
 TYPES = tuple(Binding.ExchangeType.values)
 
 
-def bind(exchange: str, queue: str, *, exchange_type: str | None = None, pattern: str = "", using: str) -> bool:
-    """Bind a queue to an exchange; return whether that is new. The type is by default the exchange's, or direct.
+def bind(
+    exchange: str,
+    queue: str,
+    *,
+    exchange_type: str | None = None,
+    pattern: str = "",
+    selector: str = "",
+    using: str,
+) -> bool:
+    """Bind a queue to an exchange, or change the selector of the binding; return whether that changed anything.
 
-    Raises UnknownQueue, and ConfigurationError for a name that cannot be stored or another type.
+    The type is by default the exchange's, or direct. Raises UnknownQueue, MalformedSelector, and
+    ConfigurationError for a name or selector that cannot be stored or another type.
     """
     store = shared_store(using)
     with store.transaction():
-        known = next((kind for kind, _, _ in store.bindings(exchange)), None)
+        routes = store.bindings(exchange)
+        known = next((route.exchange_type for route in routes), None)
         given = exchange_type or known or "direct"
-        _check(exchange, given, known, pattern)
-        pattern = "" if given == Binding.ExchangeType.FANOUT else pattern
-        is_new = (given, pattern, queue) not in store.bindings(exchange)
-        store.bind(exchange=exchange, exchange_type=given, pattern=pattern, queue=queue)
+        _check(exchange, given, known, pattern, selector)
+        pattern = "" if given in WITHOUT_PATTERN else pattern
+        is_new = Route(given, pattern, queue, selector) not in routes
+        store.bind(exchange=exchange, exchange_type=given, pattern=pattern, queue=queue, selector=selector)
     return is_new
 
 
@@ -33,14 +45,15 @@ def unbind(exchange: str, queue: str, *, pattern: str = "", using: str) -> bool:
 
 def is_bound(exchange: str, queue: str, *, pattern: str = "", using: str) -> bool:
     """Return whether this binding exists."""
-    bound = shared_store(using).bindings(exchange)
-    return any((has, name) == (pattern, queue) for _, has, name in bound)
+    routes = shared_store(using).bindings(exchange)
+    return any((route.pattern, route.queue) == (pattern, queue) for route in routes)
 
 
-def _check(exchange: str, given: str, known: str | None, pattern: str) -> None:
+def _check(exchange: str, given: str, known: str | None, pattern: str, selector: str) -> None:
     if not is_name(exchange):
         raise ConfigurationError(f"The exchange cannot be called {exchange!r}: 1 to {NAME_LENGTH} characters.")
     if not is_storable(pattern, NAME_LENGTH):
         raise ConfigurationError(f"The pattern {pattern!r} cannot be stored: at most {NAME_LENGTH} characters.")
+    check_selector(selector)
     if known not in {None, given}:
         raise ConfigurationError(f"{exchange!r} is a {known} exchange; all its bindings have that type.")

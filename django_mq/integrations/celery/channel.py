@@ -17,9 +17,11 @@ from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
 from django_mq.delivery.codecs import new_message_id
-from django_mq.delivery.validation import plain, text
+from django_mq.delivery.validation import check_selector, plain, text
 from django_mq.engine.names import NAME_LENGTH
+from django_mq.engine.routing import headers_selector
 from django_mq.engine.verdict import Ending
+from django_mq.errors import ConfigurationError
 from django_mq.integrations.celery.message import MESSAGE_ID, consumer_priority, given, options_in, with_attributes
 from django_mq.integrations.celery.message import Message as ClaimedMessage
 from django_mq.integrations.celery.publisher import Batch
@@ -29,7 +31,7 @@ from django_mq.stores.connections import apart_from_event_loops
 from django_mq.stores.records import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from django_mq.engine.verdict import Policy
     from django_mq.integrations.celery.publisher import Declarations
@@ -123,13 +125,24 @@ class Channel(virtual.Channel):
         arguments: Any = None,  # noqa: ARG002 - AMQP's signature
         **_: Any,
     ) -> None:
-        """Bind a queue. The binding that a queue has by default, to its own name, needs no row."""
+        """Bind a queue. The binding that a queue has by default, to its own name, needs no row.
+
+        The argument ``x-selector`` is a condition on messages. A binding to a headers exchange has the arguments
+        of AMQP. Raises MalformedSelector, and ConfigurationError for arguments that cannot be a condition.
+        """
         queue, exchange, routing_key = plain(queue), plain(exchange) or "amq.direct", plain(routing_key) or ""
         _check_binding(exchange, routing_key)
         kind = self._type_of(exchange)
-        is_default = kind == "direct" and exchange == routing_key == queue
-        if not is_default or queue in self.open_transport.transient.queues:
-            self._home(queue).bind(queue, exchange, kind, routing_key)
+        selector = _selector_of(kind, arguments or {})
+        is_default = kind == "direct" and exchange == routing_key == queue and not selector
+        if is_default and queue not in self.open_transport.transient.queues:
+            return
+        if not self._is_transient(queue):
+            self.open_transport.declarations.bind(queue, exchange, kind, routing_key, selector)
+        elif selector or kind == "headers":
+            raise ConfigurationError(f"{queue!r} is a transient queue: bind it without a condition on headers.")
+        else:
+            self.open_transport.transient.bind(queue, exchange, kind, routing_key)
 
     def _type_of(self, exchange: str) -> str:
         declared = (self.state.exchanges or {}).get(exchange)
@@ -167,7 +180,7 @@ class Channel(virtual.Channel):
     def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
         """Return (routing key, pattern, queue) of the durable bindings of an exchange."""
         bindings = self.open_transport.declarations.bindings(exchange)
-        return [(pattern, pattern, queue) for _, pattern, queue in bindings]
+        return [(route.pattern, route.pattern, route.queue) for route in bindings]
 
     @apart_from_event_loops
     def _purge(self, queue: str) -> int:
@@ -210,7 +223,7 @@ class Channel(virtual.Channel):
             message = self.prepare_message(message, content_type="text/plain", content_encoding="utf-8")
         exchange, routing_key = plain(exchange), plain(routing_key)
         message["properties"]["delivery_info"].update(exchange=exchange or "", routing_key=routing_key)
-        durable, transient = self._routes(exchange, routing_key)
+        durable, transient = self._routes(exchange, routing_key, message)
         if transient:
             self.open_transport.transient.put(transient, message)
         if durable:
@@ -220,14 +233,15 @@ class Channel(virtual.Channel):
         """Return what collects the messages of ``Producer.batch()``."""
         return Batch(self, max_size)
 
-    def _routes(self, exchange: str, routing_key: str) -> tuple[list[str], list[str]]:
+    def _routes(self, exchange: str, routing_key: str, message: dict[str, Any]) -> tuple[list[str], list[str]]:
         """Return the durable and the transient queues that a message goes to."""
         if not exchange:
             is_transient = self._is_transient(routing_key, to_publish=True)
             return ([], [routing_key]) if is_transient else ([routing_key], [])
         text(routing_key, "routing_key")
         kind = self._type_of(exchange)
-        durable = self.open_transport.declarations.bound_queues(exchange, routing_key)
+        as_message = partial(self.open_transport.publisher.as_message, message)
+        durable = self.open_transport.declarations.bound_queues(exchange, routing_key, as_message)
         transient = self.open_transport.transient.bound_queues(exchange, kind, routing_key)
         if not durable and not transient and kind == "direct" and exchange == routing_key:
             durable = [routing_key]
@@ -328,6 +342,12 @@ def _reason(message: ClaimedMessage) -> str:
     if app is not None and task is not None and task not in app.tasks:
         return f"unknown task {task}"
     return "rejected"
+
+
+def _selector_of(exchange_type: str, arguments: Mapping[str, Any]) -> str:
+    """Return the selector in the arguments of a binding, blank if there is none."""
+    selector = headers_selector(arguments) if exchange_type == "headers" else arguments.get("x-selector", "")
+    return selector and check_selector(selector)
 
 
 def _check_binding(exchange: Any, routing_key: Any) -> None:

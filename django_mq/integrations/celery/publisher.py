@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from celery import current_task
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from django_mq.delivery.consumer.session import Session
+    from django_mq.engine.message import Message
+    from django_mq.engine.routing import Route
     from django_mq.engine.verdict import Policy
     from django_mq.integrations.celery.channel import Channel
     from django_mq.stores.base import Store
@@ -47,9 +50,16 @@ class Publisher:
         self._committing = committing
         self._redis_order = redis_order
 
+    def as_message(self, message: dict[str, Any]) -> Message:
+        """Return a Kombu message dictionary as the selectors of bindings read it."""
+        return new_message("", message, priority=self._priority_of(message)).as_message(datetime.now(UTC))
+
+    def _priority_of(self, message: dict[str, Any]) -> int:
+        return urgency(message["properties"].get("priority"), redis_order=self._redis_order)
+
     def publish(self, queues: list[str], message: dict[str, Any], *, batch: Batch | None = None) -> None:
         """Write the message into each queue, or add it to the batch. Raises as ``publish`` does."""
-        priority = urgency(message["properties"].get("priority"), redis_order=self._redis_order)
+        priority = self._priority_of(message)
         again = bool(message["properties"].get(TRIED))
         message["properties"][TRIED] = True
         rows = [new_message(queue, message, priority=priority) for queue in queues]
@@ -157,7 +167,7 @@ class Declarations:
     def __init__(self, store: Callable[[], AbstractContextManager[Store]]) -> None:
         self._store = store
         self._queues: dict[str, tuple[float, QueueRecord]] = {}
-        self._bindings: dict[str, tuple[float, list[tuple[str, str, str]]]] = {}
+        self._bindings: dict[str, tuple[float, list[Route]]] = {}
 
     def ensure(self, name: str, *, anew: bool = False) -> None:
         """Create the queue if it does not exist; ``anew`` ignores what is remembered. Raises InvalidMessage."""
@@ -207,19 +217,21 @@ class Declarations:
             return store.delete_queue(name, force=force)
         return 0
 
-    def bind(self, queue: str, exchange: str, exchange_type: str, pattern: str) -> None:
+    def bind(self, queue: str, exchange: str, exchange_type: str, pattern: str, selector: str = "") -> None:
         self._bindings.pop(exchange, None)
         self.ensure(queue)
         with self._store() as store:
-            store.bind(exchange=exchange, exchange_type=exchange_type, pattern=pattern, queue=queue)
+            store.bind(
+                exchange=exchange, exchange_type=exchange_type, pattern=pattern, queue=queue, selector=selector
+            )
 
     def unbind(self, queue: str, exchange: str, pattern: str) -> None:
         self._bindings.pop(exchange, None)
         with self._store() as store:
             store.unbind(exchange=exchange, pattern=pattern, queue=queue)
 
-    def bindings(self, exchange: str) -> list[tuple[str, str, str]]:
-        """Return (type, pattern, queue) of the exchange's durable bindings."""
+    def bindings(self, exchange: str) -> list[Route]:
+        """Return the exchange's durable bindings."""
         known = self._bindings.get(exchange)
         if known is not None and time.monotonic() - known[0] < REMEMBER_SECONDS:
             return known[1]
@@ -229,9 +241,9 @@ class Declarations:
         self._bindings[exchange] = (time.monotonic(), found)
         return found
 
-    def bound_queues(self, exchange: str, routing_key: str) -> list[str]:
+    def bound_queues(self, exchange: str, routing_key: str, message: Callable[[], Message]) -> list[str]:
         """Return the durable queues that a message to the exchange goes to."""
-        return queues_matching(self.bindings(exchange), routing_key)
+        return queues_matching(self.bindings(exchange), routing_key, message)
 
     def size(self, name: str, limit: int) -> int:
         """Return how many messages a worker could be given now, counted up to the limit."""

@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 from amqp.exceptions import ResourceLocked
 
 from django_mq.delivery.codecs import new_message_id
-from django_mq.engine.routing import queues_matching
+from django_mq.engine.routing import matches
 from django_mq.errors import StoreError
 from django_mq.integrations.celery.message import body_of, urgency
 from django_mq.notifications.base import volatile_topic
@@ -157,7 +157,8 @@ class TransientQueues:
     def bound_queues(self, exchange: str, exchange_type: str, routing_key: str) -> list[str]:
         """Return the transient queues that a message to the exchange goes to."""
         patterns = self._patterns(exchange, believe=exchange_type == "topic")
-        return queues_matching([(exchange_type, pattern, queue) for pattern, queue in patterns], routing_key)
+        bound = [queue for pattern, queue in patterns if matches(exchange_type, pattern, routing_key)]
+        return list(dict.fromkeys(bound))
 
     def _patterns(self, exchange: str, *, believe: bool) -> list[tuple[str, str]]:
         known = self._known.get(exchange)

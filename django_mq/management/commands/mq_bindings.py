@@ -11,9 +11,9 @@ from django_mq.management.command import MQCommand
 from django_mq.management.tables import table
 from django_mq.models import Binding
 
-HEADINGS = ("EXCHANGE", "TYPE", "PATTERN", "QUEUE")
+HEADINGS = ("EXCHANGE", "TYPE", "PATTERN", "QUEUE", "SELECTOR")
 ENDS = ("EXCHANGE", "QUEUE")
-COLUMNS = ("exchange", "exchange_type", "pattern", "queue__name")
+COLUMNS = ("exchange", "exchange_type", "pattern", "queue__name", "selector")
 
 
 class Command(MQCommand):
@@ -28,7 +28,8 @@ class Command(MQCommand):
             argument("--unbind", nargs=2, metavar=ENDS, help="Deliver them to the queue no more."),
         ),
         argument("--type", choices=TYPES, help="The type of a new exchange; direct."),
-        argument("--pattern", default="", help="The binding's pattern; a fanout exchange has none."),
+        argument("--pattern", default="", help="The binding's pattern; a fanout or headers exchange has none."),
+        argument("--selector", default="", help="Which messages a new binding takes; all."),
     )
     dry_run = "what would be done"
     json = "a JSON array of the bindings, or an object of what was done"
@@ -38,8 +39,11 @@ class Command(MQCommand):
         if ends is None:
             self._show(alias, options)
             return
-        if options["exchanges"] or options["queue"] or (options["unbind"] and options["type"]):
-            raise UsageError("--bind and --unbind take EXCHANGE QUEUE and --pattern; --bind also --type.")
+        only_to_bind = options["type"] or options["selector"]
+        if options["exchanges"] or options["queue"] or (options["unbind"] and only_to_bind):
+            raise UsageError(
+                "--bind and --unbind take EXCHANGE QUEUE and --pattern; --bind also --type and --selector."
+            )
         check_names([ends[1]], using=alias)
         exchange, queue = ends
         act = self._bind if options["bind"] else self._unbind
@@ -63,7 +67,8 @@ class Command(MQCommand):
             is_new = not is_bound(exchange, queue, pattern=pattern, using=alias)
             self._say("would_bind", is_new, "would be bound", options)
             return
-        is_new = bind(exchange, queue, exchange_type=options["type"], pattern=pattern, using=alias)
+        kind, selector = options["type"], options["selector"]
+        is_new = bind(exchange, queue, exchange_type=kind, pattern=pattern, selector=selector, using=alias)
         self._say("bound", is_new, "bound" if is_new else "bound already", options)
 
     def _unbind(self, exchange: str, queue: str, alias: str, options: dict[str, Any]) -> None:

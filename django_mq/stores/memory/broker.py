@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from django_mq.engine.entry import Entry
     from django_mq.engine.options import QueueOptions
     from django_mq.engine.queue import Queue
+    from django_mq.engine.routing import Route
     from django_mq.engine.states import Cause
     from django_mq.engine.work import UnitOfWork
     from django_mq.stores.memory.row import Row
@@ -87,8 +88,8 @@ class Broker:
         self.queues: dict[str, BrokerQueue] = {}
         self.rows: dict[int, Row] = {}
         self.sessions: dict[int, WorkerSession] = {}
-        #: (exchange, pattern, queue) to the exchange's type, in the order they were bound.
-        self.bindings: dict[tuple[str, str, str], str] = {}
+        #: By exchange, pattern and queue, in the order in which they were made.
+        self.bindings: dict[tuple[str, str, str], Route] = {}
         #: (exchange, pattern, queue) to the time at which the volatile binding ends unless it is renewed.
         self.volatile_bindings: dict[tuple[str, str, str], datetime] = {}
         #: (queue, payload, end), oldest first.
@@ -180,7 +181,7 @@ class Broker:
         """Forget a queue that was deleted, by an operator or with its last consumer."""
         self.engine.forget_deleted()
         gone = self.queues.pop(queue)
-        self.bindings = {key: kind for key, kind in self.bindings.items() if key[2] != queue}
+        self.bindings = {key: route for key, route in self.bindings.items() if route.queue != queue}
         for session in self.sessions.values():
             session.forget(gone)
 

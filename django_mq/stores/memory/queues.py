@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_mq.engine.options import QueueOptions
 from django_mq.engine.queue import UNDELIVERED
+from django_mq.engine.routing import Route
 from django_mq.engine.states import CLAIMED, DEAD, STEALABLE
 from django_mq.errors import PublishError
 from django_mq.stores import errors
@@ -96,16 +97,17 @@ class Queues(Part):
         else:
             queue.engine.resume()
 
-    def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str) -> None:
+    def bind(self, *, exchange: str, exchange_type: str, pattern: str, queue: str, selector: str = "") -> None:
         self.broker.existing(queue)
-        self.broker.bindings.setdefault((exchange, pattern, queue), exchange_type)
+        known = self.broker.bindings.get((exchange, pattern, queue))
+        kind = exchange_type if known is None else known.exchange_type
+        self.broker.bindings[exchange, pattern, queue] = Route(kind, pattern, queue, selector)
 
     def unbind(self, *, exchange: str, pattern: str, queue: str) -> bool:
         return self.broker.bindings.pop((exchange, pattern, queue), None) is not None
 
-    def bindings(self, exchange: str) -> list[tuple[str, str, str]]:
-        bound = self.broker.bindings.items()
-        return [(kind, pattern, queue) for (name, pattern, queue), kind in bound if name == exchange]
+    def bindings(self, exchange: str) -> list[Route]:
+        return [route for (name, *_), route in self.broker.bindings.items() if name == exchange]
 
 
 class Publications(Part):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from django_mq.engine.routing import Route
 from django_mq.stores.errors import no_such_queue
 from django_mq.stores.records import Counts, QueueRecord
 from django_mq.stores.sql.database import Part, options_read, options_written
@@ -58,16 +59,16 @@ class Queues(Part):
             raise no_such_queue(name)
         return queue
 
-    def bind(self, **binding: str) -> None:
+    def bind(self, *, selector: str = "", **binding: str) -> None:
         with self.database.transaction():
             self.existing(binding["queue"])
-            self.rows("bind", **binding)
+            self.rows("bind", selector=selector, **binding)
 
     def unbind(self, **binding: str) -> bool:
         return bool(self.rows("unbind", **binding))
 
-    def bindings(self, exchange: str) -> list[tuple[str, str, str]]:
-        return [(row[0], row[1], row[2]) for row in self.rows("bindings", exchange=exchange)]
+    def bindings(self, exchange: str) -> list[Route]:
+        return [Route(*row) for row in self.rows("bindings", exchange=exchange)]
 
     def set_paused(self, name: str, *, paused: bool, reason: str = "", seconds: float | None = None) -> None:
         given = {"paused": paused, "reason": storable(reason, 200), "seconds": seconds}

@@ -10,7 +10,7 @@ from django.utils import timezone
 from kombu import Connection, Exchange, Producer, Queue
 
 from django_mq.delivery.publisher import publish
-from django_mq.errors import ConfigurationError, InvalidMessage
+from django_mq.errors import ConfigurationError, InvalidMessage, MalformedSelector
 from django_mq.integrations.celery import publisher
 from django_mq.models import Binding, Message
 from django_mq.models import Queue as QueueRow
@@ -237,3 +237,59 @@ def test_a_name_that_is_too_long_is_refused(app: Celery, committed_database: str
         app.send_task("note", queue="q" * 201)
 
     assert not QueueRow.objects.using(committed_database).exists()
+
+
+def test_a_headers_exchange_delivers_to_the_queues_whose_arguments_match(
+    connection: Connection, rows: Rows
+) -> None:
+    exchange = Exchange("regions", "headers")
+    declare(
+        connection,
+        Queue("both", exchange, binding_arguments={"x-match": "all", "region": "eu", "vip": True}),
+        Queue("either", exchange, binding_arguments={"x-match": "any", "region": "eu", "vip": True}),
+        Queue("us", exchange, binding_arguments={"region": "us"}),
+    )
+
+    Producer(connection.default_channel, exchange).publish("text", headers={"region": "eu", "vip": False})
+
+    assert queues_of(rows) == ["either"]
+
+
+def test_a_binding_with_a_selector_takes_the_messages_that_it_matches(connection: Connection, rows: Rows) -> None:
+    exchange = Exchange("orders", "topic")
+    selector = {"x-selector": "JMSPriority > 6"}
+    declare(
+        connection,
+        Queue("urgent", exchange, routing_key="order.#", binding_arguments=selector),
+        Queue("all", exchange, routing_key="#"),
+    )
+
+    Producer(connection.default_channel, exchange).publish("text", routing_key="order.new", priority=9)
+    Producer(connection.default_channel, exchange).publish("text", routing_key="order.new", priority=2)
+
+    assert queues_of(rows) == ["all", "all", "urgent"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "problem"),
+    [
+        ("headers", {"x-match": "none"}, "x-match is 'none'"),
+        ("headers", {"region": ["eu"]}, "'region' has the value"),
+        ("direct", {"x-selector": "a ="}, "position"),
+        ("direct", {"x-selector": 5}, "has to be a text"),
+    ],
+)
+def test_binding_arguments_that_cannot_work_are_refused(
+    connection: Connection, kind: str, arguments: dict[str, Any], problem: str
+) -> None:
+    queue = Queue("a", Exchange("some", kind), routing_key="k", binding_arguments=arguments)
+
+    with pytest.raises((ConfigurationError, MalformedSelector), match=problem):
+        declare(connection, queue)
+
+
+def test_a_transient_queue_takes_no_condition_on_headers(connection: Connection) -> None:
+    queue = Queue("replies", Exchange("some", "headers"), exclusive=True, binding_arguments={"region": "eu"})
+
+    with pytest.raises(ConfigurationError, match="transient queue"):
+        declare(connection, queue)

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from django_mq.engine.routing import Route
 from django_mq.engine.verdict import Verdict
 from django_mq.errors import QueueClosed, QueueInUse, UnknownQueue
 from tests.stores.builders import claim, declare, ids, options, pass_time, publish, settle
@@ -190,7 +191,7 @@ def test_bindings_are_read_by_exchange_in_the_order_they_were_made(store: Store,
         store.bind(exchange="x", exchange_type="topic", pattern=pattern, queue=name)
     store.bind(exchange="y", exchange_type="fanout", pattern="", queue=orders)
 
-    assert store.bindings("x") == [("topic", "a.*", "orders"), ("topic", "b.#", "bills")]
+    assert store.bindings("x") == [Route("topic", "a.*", "orders"), Route("topic", "b.#", "bills")]
     assert store.bindings("z") == []
 
 
@@ -199,6 +200,14 @@ def test_binding_again_changes_nothing(store: Store, orders: str) -> None:
         store.bind(exchange="x", exchange_type="direct", pattern="a", queue=orders)
 
     assert len(store.bindings("x")) == 1
+
+
+def test_binding_again_changes_the_selector(store: Store, orders: str) -> None:
+    binding = {"exchange": "x", "exchange_type": "direct", "pattern": "a", "queue": orders}
+    store.bind(**binding, selector="region = 'eu'")
+    store.bind(**binding, selector="region = 'us'")
+
+    assert store.bindings("x") == [Route("direct", "a", orders, "region = 'us'")]
 
 
 def test_a_binding_is_removed_once(store: Store, orders: str) -> None:

@@ -42,11 +42,11 @@ WHERE id = %(queue_id)s
 -- name: _has_publish_rules
 (q.max_messages IS NOT NULL OR q.max_bytes IS NOT NULL OR q.last_value_key <> '')
 
--- name: bind. Binds a queue to an exchange.
--- Locks: the new row. Index: django_mq_binding_once. Returns: nothing.
-INSERT INTO django_mq_binding (exchange, exchange_type, pattern, queue_id)
-SELECT %(exchange)s, %(exchange_type)s, %(pattern)s, id FROM django_mq_queue WHERE name = %(queue)s
-ON CONFLICT (exchange, pattern, queue_id) DO NOTHING
+-- name: bind. Binds a queue to an exchange, or changes the selector of the binding.
+-- Locks: the binding's row. Index: django_mq_binding_once. Returns: nothing.
+INSERT INTO django_mq_binding (exchange, exchange_type, pattern, selector, queue_id)
+SELECT %(exchange)s, %(exchange_type)s, %(pattern)s, %(selector)s, id FROM django_mq_queue WHERE name = %(queue)s
+ON CONFLICT (exchange, pattern, queue_id) DO UPDATE SET selector = excluded.selector
 
 -- name: unbind. Removes a binding.
 -- Locks: its row. Index: django_mq_binding_once. Returns: one row if there was one.
@@ -55,8 +55,8 @@ DELETE FROM django_mq_binding WHERE exchange = %(exchange)s AND pattern = %(patt
 {returning:id}
 
 -- name: bindings. Reads the durable bindings of an exchange.
--- Locks: nothing. Index: django_mq_binding_once. Returns: exchange type, pattern and queue.
-SELECT b.exchange_type, b.pattern, q.name
+-- Locks: nothing. Index: django_mq_binding_once. Returns: exchange type, pattern, queue and selector.
+SELECT b.exchange_type, b.pattern, q.name, b.selector
 FROM django_mq_binding b
 JOIN django_mq_queue q ON q.id = b.queue_id
 WHERE b.exchange = %(exchange)s
