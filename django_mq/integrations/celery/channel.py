@@ -122,7 +122,7 @@ class Channel(virtual.Channel):
         queue: str,
         exchange: str | None = None,
         routing_key: str = "",
-        arguments: Any = None,  # noqa: ARG002 - AMQP's signature
+        arguments: Any = None,
         **_: Any,
     ) -> None:
         """Bind a queue. The binding that a queue has by default, to its own name, needs no row.
