@@ -46,8 +46,6 @@ class Admission:
     a container owns it until ``owner`` is set to None; to keep it over a restart, set ``owner`` again.
     """
 
-    __slots__ = ("max_consumers", "owner", "policy")
-
     def __init__(self, policy: Exclusivity = Exclusivity.NONE, max_consumers: int | None = None) -> None:
         self.policy = policy
         self.max_consumers = max_consumers
@@ -117,8 +115,6 @@ class LiveConsumers:
     With ``lasting``, a live consumer is live until it leaves, and ``most`` may be None: no limit for now.
     """
 
-    __slots__ = ("_all", "_lasting", "_live", "most")
-
     def __init__(self, most: int, *, lasting: bool = False) -> None:
         self.most: int | None = _at_least_one(most)
         self._lasting = lasting
@@ -179,8 +175,6 @@ class Gate:
 
     It closes when the last consumer leaves, and does not open again while an entry is claimed.
     """
-
-    __slots__ = ("_consumers", "_delay", "is_open", "opens_at")
 
     def __init__(self, consumers: int = 0, delay: float | None = None) -> None:
         self._consumers = consumers

@@ -52,8 +52,6 @@ def departed(entry: "Entry", queue: str, now: float, *, forget_end: bool) -> "Me
 class Afterlife:
     """Sends the dead and expired entries of one queue to other queues."""
 
-    __slots__ = ("_queue", "_resolve", "_rules")
-
     def __init__(self, queue: str, rules: "Rules", resolve: "Callable[[str], Queue | None]") -> None:
         self._queue = queue
         self._rules = rules

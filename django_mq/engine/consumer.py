@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -84,6 +84,7 @@ def _pulls_unasked(_: "Consumer") -> None:
     """Do nothing: the consumer pulls without being woken."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Consumer:
     """One subscription to one queue, with its credit and its priority.
 
@@ -93,106 +94,62 @@ class Consumer:
     returns None.
     """
 
-    __slots__ = (
-        "auto_accept",
-        "auto_close",
-        "browser",
-        "client",
-        "closed",
-        "credit",
-        "exclusive",
-        "from_tail",
-        "home",
-        "interest",
-        "name",
-        "no_local",
-        "paused",
-        "picky",
-        "plain",
-        "priority",
-        "queue",
-        "reserved",
-        "selector",
-        "settling",
-        "stealable",
-        "target",
-        "transient",
-        "unsettled",
-        "view",
-        "waiting_for",
-        "wake",
-    )
+    name: str
+    #: Default: window credit without limits.
+    credit: Credit = None  # type: ignore[assignment]
+    _: KW_ONLY
+    priority: int = DEFAULT_CONSUMER_PRIORITY
+    #: The messages that it wants; None: all.
+    selector: "Selector | None" = None
+    #: It is shown every ready entry once and takes none.
+    browser: bool = False
+    #: It wants only messages that arrive after it.
+    from_tail: bool = False
+    #: It does not want messages published on its own connection.
+    no_local: bool = False
+    #: No other consumer may subscribe to the queue.
+    exclusive: bool = False
+    #: It subscribes for a single message: it claims no exclusivity, and deletes no queue when it leaves.
+    transient: bool = False
+    #: The queue may take its entries back until it begins to settle them.
+    stealable: bool = False
+    #: The delivery accepts the entry.
+    auto_accept: bool = False
+    #: The queue closes it when it has reached the end of the queue.
+    auto_close: bool = False
+    client: "Client | None" = None
+    wake: "Callable[[Consumer], None]" = _pulls_unasked
+    closed: "Callable[[Consumer], None]" = _pulls_unasked
 
-    def __init__(
-        self,
-        name: str,
-        credit: Credit | None = None,
-        *,
-        priority: int = DEFAULT_CONSUMER_PRIORITY,
-        selector: "Selector | None" = None,
-        browser: bool = False,
-        from_tail: bool = False,
-        no_local: bool = False,
-        exclusive: bool = False,
-        transient: bool = False,
-        stealable: bool = False,
-        auto_accept: bool = False,
-        auto_close: bool = False,
-        client: "Client | None" = None,
-        wake: "Callable[[Consumer], None]" = _pulls_unasked,
-        closed: "Callable[[Consumer], None]" = _pulls_unasked,
-    ) -> None:
-        self.name = name
-        #: Default: window credit without limits.
-        self.credit = WindowCredit() if credit is None else credit
-        self.priority = priority
-        #: The messages that it wants; None: all.
-        self.selector = selector
-        #: It is shown every ready entry once and takes none.
-        self.browser = browser
-        #: It wants only messages that arrive after it.
-        self.from_tail = from_tail
-        #: It does not want messages published on its own connection.
-        self.no_local = no_local
-        #: No other consumer may subscribe to the queue.
-        self.exclusive = exclusive
-        #: It subscribes for a single message: it claims no exclusivity, and deletes no queue when it leaves.
-        self.transient = transient
-        #: The queue may take its entries back until it begins to settle them.
-        self.stealable = stealable
-        #: The delivery accepts the entry.
-        self.auto_accept = auto_accept
-        #: The queue closes it when it has reached the end of the queue.
-        self.auto_close = auto_close
-        self.client = client
-        self.wake = wake
-        self.closed = closed
-        self.paused = False
-        #: Whether it may skip entries, and therefore needs a position.
-        self.picky = selector is not None or no_local
-        #: Whether it takes the first entry, and has no other option: the queue then takes the short path.
-        self.plain = not (self.picky or browser or from_tail or stealable or auto_accept or auto_close)
-        self._stand_outside()
+    paused: bool = field(init=False, default=False)
+    #: Whether it may skip entries, and therefore needs a position.
+    picky: bool = field(init=False)
+    #: Whether it takes the first entry, and has no other option: the queue then takes the short path.
+    plain: bool = field(init=False)
+    #: The queue that it is subscribed to.
+    queue: "Queue | None" = field(init=False, default=None)
+    #: The owner of its credit, if consumers of other queues share that credit.
+    target: "Target | None" = field(init=False, default=None)
+    interest: Interest = field(init=False, default=REMOVED)
+    #: The set that contains it, so that leaving needs no search.
+    home: "OrderedDict[Consumer, None] | None" = field(init=False, default=None)
+    #: Entries delivered and not yet settled, in order of delivery, each with its claim number.
+    #: Credit was taken for exactly these.
+    unsettled: "dict[Entry, int]" = field(init=False, default_factory=dict)
+    #: Those of them in open units of work: they stay there when the consumer leaves.
+    settling: "set[Entry]" = field(init=False, default_factory=set)
+    #: Entries claimed for it by ``publish``; its next calls of ``deliver`` return these first.
+    reserved: "list[Entry]" = field(init=False, default_factory=list)
+    #: While blocked: the entry that its credit does not cover.
+    waiting_for: "Entry | None" = field(init=False, default=None)
+    #: How far it has looked; None if it always takes the first entry.
+    view: "View | None" = field(init=False, default=None)
 
-    def _stand_outside(self) -> None:
-        #: The queue that it is subscribed to.
-        self.queue: Queue | None = None
-        #: The owner of its credit, if consumers of other queues share that credit.
-        self.target: Target | None = None
-        self.interest = REMOVED
-        #: The set that contains it, so that leaving needs no search.
-        self.home: OrderedDict[Consumer, None] | None = None
-        #: Entries delivered and not yet settled, in order of delivery, each with its claim number.
-        #: Credit was taken for exactly these.
-        self.unsettled: dict[Entry, int] = {}
-        #: Those of them in open units of work: they stay there when the consumer leaves.
-        self.settling: set[Entry] = set()
-        #: Entries claimed for it by ``publish``; its next calls of ``deliver`` return these first.
-        self.reserved: list[Entry] = []
-        #: While blocked: the entry that its credit does not cover.
-        self.waiting_for: Entry | None = None
-        #: How far it has looked; None if it always takes the first entry.
-        self.view: View | None = None
+    def __post_init__(self) -> None:
+        self.credit = WindowCredit() if self.credit is None else self.credit
+        self.picky = self.selector is not None or self.no_local
+        special = self.browser or self.from_tail or self.stealable or self.auto_accept or self.auto_close
+        self.plain = not (self.picky or special)
 
     @property
     def desires_work(self) -> bool:

@@ -35,8 +35,6 @@ Line = OrderedDict[Consumer, None]
 class Rank:
     """The consumers of one priority that compete for entries."""
 
-    __slots__ = ("interested", "members", "notified", "priority", "turn")
-
     def __init__(self, priority: int) -> None:
         self.priority = priority
         #: All consumers of this priority, the resting ones included, in order of subscription.
@@ -49,21 +47,6 @@ class Rank:
 
 class Consumers:
     """The subscribed consumers, each in the one set of its interest."""
-
-    __slots__ = (
-        "_by_priority",
-        "_ranks",
-        "all",
-        "awake",
-        "blocked",
-        "browsers",
-        "groups",
-        "idle",
-        "looking_back",
-        "resting",
-        "top_priority",
-        "views",
-    )
 
     def __init__(self) -> None:
         self.all: Line = OrderedDict()

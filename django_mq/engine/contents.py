@@ -1,5 +1,6 @@
 """The entries of a queue by state, and the counters of the queue."""
 
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -35,42 +36,28 @@ class Listener(Protocol):
         """Called when the queue has been deleted."""
 
 
+@dataclass(slots=True)
 class Statistics:
     """The counters of one queue. Removal for any reason counts as ``dequeued``.
 
     Bytes are those of the bodies.
     """
 
-    __slots__ = (
-        "accepted",
-        "dequeued",
-        "dequeued_bytes",
-        "enqueued",
-        "enqueued_bytes",
-        "expired",
-        "killed",
-        "most_depth",
-        "most_depth_bytes",
-        "most_ready",
-        "replaced",
-    )
-
-    def __init__(self) -> None:
-        self.enqueued = 0
-        self.enqueued_bytes = 0
-        self.dequeued = 0
-        self.dequeued_bytes = 0
-        #: Removed because a consumer accepted them.
-        self.accepted = 0
-        #: Removed because their time had passed.
-        self.expired = 0
-        #: Removed as dead letters, by a purge or by an operator.
-        self.killed = 0
-        #: Replaced by newer messages, in a ring or in a last-value queue.
-        self.replaced = 0
-        self.most_depth = 0
-        self.most_depth_bytes = 0
-        self.most_ready = 0
+    enqueued: int = 0
+    enqueued_bytes: int = 0
+    dequeued: int = 0
+    dequeued_bytes: int = 0
+    #: Removed because a consumer accepted them.
+    accepted: int = 0
+    #: Removed because their time had passed.
+    expired: int = 0
+    #: Removed as dead letters, by a purge or by an operator.
+    killed: int = 0
+    #: Replaced by newer messages, in a ring or in a last-value queue.
+    replaced: int = 0
+    most_depth: int = 0
+    most_depth_bytes: int = 0
+    most_ready: int = 0
 
     @property
     def depth(self) -> int:
@@ -97,24 +84,6 @@ class Contents:
     A claimed entry is kept by its consumer, and only counted here. ``expired`` is called with an expired entry,
     before its removal is counted.
     """
-
-    __slots__ = (
-        "_expired",
-        "_listener",
-        "_name",
-        "capacity",
-        "claimed",
-        "dead",
-        "departed",
-        "dispatch",
-        "expired_until",
-        "expiring",
-        "holding",
-        "ids",
-        "policy",
-        "schedule",
-        "statistics",
-    )
 
     def __init__(
         self,
@@ -163,7 +132,9 @@ class Contents:
         consumers = self.dispatch.consumers
         noticed = consumers.idle or consumers.views or consumers.blocked
         if entry.state is READY and entry.expires_at is None and not noticed:
-            self._stands(self.dispatch.ready.add(entry))  # as ``place``, without the calls
+            replaced = self.dispatch.ready.add(entry)  # as ``place``, without the calls
+            if replaced is not None or depth - self.claimed > statistics.most_ready:
+                self._stands(replaced)
         else:
             self.place(entry)
 

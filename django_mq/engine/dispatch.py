@@ -37,8 +37,6 @@ class Dispatch:
     ``delivers_expired`` it is not called.
     """
 
-    __slots__ = ("_delivers_expired", "_expire", "consumers", "halted", "live", "ready")
-
     def __init__(
         self, ready: "EntryList", expire: "Callable[[Entry], None]", *, delivers_expired: bool = False
     ) -> None:
@@ -246,7 +244,8 @@ class Dispatch:
         if consumer.interest is NOT_INTERESTED or consumer.interest is REMOVED:
             return None
         entry = None if self.halted else self.first_wanted(consumer, now)
-        if entry is None or (not consumer.browser and self.consumers.above(consumer, entry)):
+        is_low = consumer.priority < self.consumers.top_priority and not consumer.browser
+        if entry is None or (is_low and self.consumers.above(consumer, entry)):
             if not consumer.browser:
                 self.stop_pulling(consumer)
             return None

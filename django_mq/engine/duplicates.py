@@ -36,8 +36,6 @@ class DuplicateIds:
     lock.
     """
 
-    __slots__ = ("_at_least", "_ids", "seconds", "size")
-
     def __init__(self, size: int = DEFAULT_SIZE, seconds: float | None = None, *, at_least: bool = False) -> None:
         """Remember ``size`` ids, each for ``seconds``. A size of 0 is none, or with ``seconds`` all of that time.
 

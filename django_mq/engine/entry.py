@@ -5,7 +5,7 @@ state; otherwise nothing happens and the method returns False. Python has no ato
 swap, so the queue calls these methods under its lock.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from math import isinf, isnan
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from django_mq.engine.message import Message
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Entry:
     """One message in one queue.
 
@@ -26,80 +27,51 @@ class Entry:
     change while they are in the queue: a returned entry stands in its old place.
     """
 
-    __slots__ = (
-        "arrival",
-        "attempts",
-        "cause",
-        "claim_number",
-        "declined_by",
-        "died_at",
-        "doomed",
-        "due_at",
-        "expires_at",
-        "level",
-        "message",
-        "opens_group",
-        "order",
-        "owner",
-        "place",
-        "receipt",
-        "redelivered",
-        "replaced",
-        "state",
-        "suspect",
-    )
+    message: "Message"
+    level: int = 0
+    place: int = 0
+    arrival: int = 0
+    _: KW_ONLY
+    state: State = READY
+    #: When it becomes ready, in seconds, while it is scheduled or held.
+    due_at: float | None = None
+    #: Deliveries that count, including the current one while it is claimed.
+    attempts: int = 0
+    #: Whether it may have been delivered before.
+    redelivered: bool = False
+    #: What a store needs to find its row again.
+    receipt: object = None
 
-    def __init__(
-        self,
-        message: "Message",
-        level: int = 0,
-        place: int = 0,
-        arrival: int = 0,
-        *,
-        state: State = READY,
-        due_at: float | None = None,
-        attempts: int = 0,
-        redelivered: bool = False,
-        receipt: object = None,
-    ) -> None:
-        self.message = message
-        self.level = level
-        self.stand_at(place, arrival)
-        self.state = state
-        #: When it becomes ready, in seconds, while it is scheduled or held.
-        self.due_at = due_at
-        #: When it expires here: the message's own time, within the queue's bounds.
-        self.expires_at = message.expires_at
-        #: Deliveries that count, including the current one while it is claimed.
-        self.attempts = attempts
-        #: Whether it may have been delivered before.
-        self.redelivered = redelivered
-        #: The consumer that holds it while it is claimed.
-        self.owner: Consumer | None = None
-        #: Grows with every claim and identifies one delivery, so that a late settlement is void.
-        self.claim_number = 0
-        #: Consumers that have declined it; None if there are none.
-        self.declined_by: set[Consumer] | None = None
-        #: Removed while a consumer held it: a returned entry is then discarded.
-        self.doomed = False
-        #: Whether a later value has replaced it for good while a consumer held it.
-        self.replaced = False
-        #: Whether a session that held it has died: the message may be the cause.
-        self.suspect = False
-        #: Why it is dead, here or in the queue that it comes from, and since when it is dead here.
-        self.cause = ""
-        self.died_at: float | None = None
-        #: Whether the latest delivery made its consumer the owner of its group.
-        self.opens_group = False
-        #: What a store needs to find its row again.
-        self.receipt = receipt
+    # Computed once: a list compares entries much more often than they change their place.
+    order: Order = field(init=False)
+    #: When it expires here: the message's own time, within the queue's bounds.
+    expires_at: float | None = field(init=False)
+    #: The consumer that holds it while it is claimed.
+    owner: "Consumer | None" = field(init=False, default=None)
+    #: Grows with every claim and identifies one delivery, so that a late settlement is void.
+    claim_number: int = field(init=False, default=0)
+    #: Consumers that have declined it; None if there are none.
+    declined_by: "set[Consumer] | None" = field(init=False, default=None)
+    #: Removed while a consumer held it: a returned entry is then discarded.
+    doomed: bool = field(init=False, default=False)
+    #: Whether a later value has replaced it for good while a consumer held it.
+    replaced: bool = field(init=False, default=False)
+    #: Whether a session that held it has died: the message may be the cause.
+    suspect: bool = field(init=False, default=False)
+    #: Why it is dead, here or in the queue that it comes from, and since when it is dead here.
+    cause: str = field(init=False, default="")
+    died_at: float | None = field(init=False, default=None)
+    #: Whether the latest delivery made its consumer the owner of its group.
+    opens_group: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.expires_at = self.message.expires_at
+        self.order = order_of(self.level, self.place, self.arrival)
 
     def stand_at(self, place: int, arrival: int) -> None:
         """Set the place. ``arrival`` is unique in the queue. Only for an entry that is in no list."""
-        self.place = place
-        self.arrival = arrival
-        # Computed once: a list compares entries much more often than they change their place.
-        self.order: Order = order_of(self.level, place, arrival)
+        self.place, self.arrival = place, arrival
+        self.order = order_of(self.level, place, arrival)
 
     @property
     def is_claimed(self) -> bool:
@@ -141,7 +113,10 @@ class Entry:
 
     def accept(self, owner: "Consumer") -> bool:
         """Move from claimed by ``owner`` to gone."""
-        return self._leave(owner, GONE)
+        if self.owner is not owner or self.state is not CLAIMED:
+            return False
+        self.state, self.owner = GONE, None
+        return True
 
     def release(self, owner: "Consumer", due_at: float | None = None, *, delivered: bool = True) -> bool:
         """As ``fail``, but uncounted. ``delivered``: whether the message may have reached the owner."""

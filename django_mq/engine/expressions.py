@@ -39,6 +39,8 @@ def value_of(raw: object) -> Value:
     """Return a property or header as a value of expressions; None if its type is not supported."""
     if type(raw) is str or type(raw) is bool:
         return raw
+    if type(raw) is int or type(raw) is float:
+        return number(raw)
     if isinstance(raw, str):  # such as a member of a StrEnum
         return str.__str__(raw)
     if isinstance(raw, int):

@@ -32,8 +32,6 @@ ORDER: Final = attrgetter("order")
 class Ownership:
     """One group and its owner."""
 
-    __slots__ = ("group", "held", "owner", "skipped")
-
     def __init__(self, group: str, owner: "Consumer") -> None:
         self.group = group
         self.owner = owner
@@ -51,8 +49,6 @@ class Groups(ABC):
     them, or None: from there every consumer has to look again. ``position`` is the sort key of the
     queue's list, if that is not the order of arrival.
     """
-
-    __slots__ = ("_owned", "_position")
 
     #: Whether an owner that holds no entry of its group still owns it.
     outlasts_entries: ClassVar[bool] = True
@@ -171,8 +167,6 @@ class AssignedGroups(Groups):
     In both cases the old owner may still hold messages of a group that has a new owner.
     """
 
-    __slots__ = ("_buckets", "_key", "_rebalance", "_sequence_key")
-
     def __init__(
         self,
         key: str | None = None,
@@ -221,8 +215,6 @@ class SharedGroups(Groups):
     goes on without it.
     """
 
-    __slots__ = ("_default_group", "_key")
-
     outlasts_entries = False
 
     def __init__(
@@ -241,8 +233,6 @@ class SoleReceiver(Groups):
 
     The others stand by; even a consumer of a higher priority does not take over.
     """
-
-    __slots__ = ()
 
     def group_of(self, message: "Message") -> str:  # noqa: ARG002
         return "everything"

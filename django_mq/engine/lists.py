@@ -36,8 +36,6 @@ class EntryList(ABC):
     again stands where it stood. The queue holds its lock around every call.
     """
 
-    __slots__ = ()
-
     @abstractmethod
     def add(self, entry: "Entry") -> "Entry | None":
         """Put an entry in its place; it must not be in the list already.
@@ -93,8 +91,6 @@ RUN_LENGTH: Final = 256
 
 class OrderedList(EntryList):
     """A list in ascending order of ``key``, which must be unique and never change."""
-
-    __slots__ = ("_key", "_length", "runs")
 
     def __init__(self, key: "Callable[[Entry], Any]") -> None:
         self._key = key
@@ -179,8 +175,6 @@ _ORDER: Final = attrgetter("order")
 class FifoList(OrderedList):
     """Entries by ``order``, which inside one level is place, then arrival."""
 
-    __slots__ = ()
-
     def __init__(self) -> None:
         super().__init__(key=_ORDER)
 
@@ -203,8 +197,6 @@ class PriorityList(EntryList):
     It always has a list for each of the ten possible levels. A queue of fewer levels leaves
     the others empty, at no cost, and still serves rows that were placed when it had more.
     """
-
-    __slots__ = ("_filled", "_length", "_lines")
 
     def __init__(self) -> None:
         self._lines = [FifoList() for _ in range(MOST_LEVELS)]
@@ -261,8 +253,6 @@ class Places(dict["Entry", Place]):
     A lookup is no Python call, and a bisection makes some twenty lookups.
     """
 
-    __slots__ = ("_header",)
-
     def __init__(self, header: str) -> None:
         super().__init__()
         self._header = header
@@ -280,8 +270,6 @@ class SortedList(OrderedList):
     with zeros. Entries without the header come first; equal ones stand by arrival. Levels and
     places have no effect.
     """
-
-    __slots__ = ("_by_arrival", "_places")
 
     def __init__(self, key: str) -> None:
         self._places = Places(key)
@@ -319,8 +307,6 @@ class LastValueList(PriorityList):
     later is the later one; only a message that stands first because it was due (Artemis)
     counts from the time at which it became ready. Entries without the header are never replaced.
     """
-
-    __slots__ = ("_key", "_latest")
 
     def __init__(self, key: str) -> None:
         super().__init__()

@@ -121,19 +121,6 @@ _least: Final = attrgetter("level", "place", "arrival")
 class Capacity:
     """The limits of one queue, and its policy when they are exceeded."""
 
-    __slots__ = (
-        "_contents",
-        "_evicting",
-        "_waiting",
-        "limits",
-        "policy",
-        "ready_only",
-        "reserved",
-        "reserved_bytes",
-        "resume_at",
-        "stopped",
-    )
-
     def __init__(self, contents: "Contents") -> None:
         self._contents = contents
         self._evicting = False

@@ -46,8 +46,6 @@ class Selector:
     cannot be parsed, is longer than 16,384 characters or is nested more than 50 deep.
     """
 
-    __slots__ = ("_condition", "text")
-
     def __init__(self, text: str) -> None:
         self.text = text
         self._condition = _Parser(text).selector() if text.strip() else literal(value=True)
@@ -75,8 +73,6 @@ _LEVELS: Final = {
 
 
 class _Parser:
-    __slots__ = ("_depth", "_token", "_tokens")
-
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST_TEXT:
             raise MalformedSelector(

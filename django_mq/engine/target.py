@@ -39,8 +39,6 @@ class Target:
     their queues, from any thread.
     """
 
-    __slots__ = ("_next", "_subscriptions", "credit", "name", "paused", "wake")
-
     def __init__(
         self, credit: "Credit", *, wake: "Callable[[Target], None]" = _pulls_unasked, name: str = "target"
     ) -> None:

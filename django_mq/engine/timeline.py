@@ -37,8 +37,6 @@ def expiry_order(entry: "Entry") -> tuple[float, int]:
 class Timeline(OrderedList):
     """Entries ordered by ``key``. Its first element is a time in seconds."""
 
-    __slots__ = ("next_time",)
-
     def __init__(self, key: "Callable[[Entry], tuple[float, *tuple[int, ...]]]") -> None:
         super().__init__(key)
         #: The earliest time; NEVER if there are no entries.
@@ -74,8 +72,6 @@ class Holding:
     periodic check, or a consumer that reaches it, finds it. A consumer that has passed it while it was
     held does not look back for it.
     """
-
-    __slots__ = ("_overdue", "_passed", "_waiting")
 
     def __init__(self, line: "EntryList") -> None:
         self._waiting = Timeline(due_order)
