@@ -186,7 +186,7 @@ class DriverMissing(UnsupportedDatabase):
 
 
 class UnsupportedRule(StoreError):
-    """This store does not know the rule; leave it out, or use queues in memory."""
+    """This store does not support the rule; leave it out, or use queues in memory."""
 
 
 class SessionLost(StoreError):

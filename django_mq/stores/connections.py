@@ -160,14 +160,14 @@ def _translated(error: utils.DatabaseError) -> StoreError:
         words = MISSING_IN_SQLITE if operational else MISSING_IN_POSTGRESQL
         missing, passing = any(each in text for each in words), operational and SENSELESS not in text
     if state == UNPREPARED or OUTDATED in text:
-        return StoreUnavailable(f"What was prepared on this connection is of no use any more: {line}")
+        return StoreUnavailable(f"A prepared statement of this connection is not valid any more: {line}")
     if missing:
         remedy = "run manage.py migrate"
         if not apps.is_installed("django_mq"):
             remedy = "add 'django_mq' to INSTALLED_APPS, and run manage.py migrate"
         return TablesMissing(f"A table or column of django_mq is missing; {remedy} (the database says: {line})")
     if state == READ_ONLY:
-        return StoreUnavailable(f"The database takes no writes now: {line}")
+        return StoreUnavailable(f"The database is read-only now: {line}")
     if passing:
         return StoreUnavailable(f"The database cannot be used now: {line}")
     return StoreError(f"The database refused the operation: {line}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def unsupported(rule: str) -> UnsupportedRule:
-    return UnsupportedRule(f"This store does not know {rule}; leave it out, or use queues in memory.")
+    return UnsupportedRule(f"This store does not support {rule}; leave it out, or use queues in memory.")
 
 
 def several_queues() -> StoreError:
@@ -32,11 +32,11 @@ def queues_of_target() -> StoreError:
 
 
 def only_shown(name: str) -> StoreError:
-    return StoreError(f"Queue {name!r} shows its messages and gives none away; claim for a consumer of the queue.")
+    return StoreError(f"The messages of queue {name!r} can only be browsed; claim for a consumer of the queue.")
 
 
 def exclusive(name: str) -> AccessRefused:
-    return AccessRefused(f"Queue {name!r} is exclusive, and another worker has it; wait until that one leaves.")
+    return AccessRefused(f"Queue {name!r} is exclusive, and another worker has it; wait until that worker stops.")
 
 
 def no_such_queue(name: str) -> UnknownQueue:
@@ -75,6 +75,6 @@ def full(name: str) -> QueueFull:
 
 def unexplained(message: NewMessage) -> StoreUnavailable:
     return StoreUnavailable(
-        f"Queue {message.queue_name!r} did not take message {message.message_id}, and the reason is too new for"
-        " this transaction to see: try again in a new one."
+        f"Queue {message.queue_name!r} did not take message {message.message_id}, for a reason that"
+        " this transaction cannot see yet. Try again in a new transaction."
     )

@@ -46,7 +46,7 @@ def test_tables_that_nobody_has_migrated(
 def test_a_standby_takes_no_writes(settings: Settings, django_db_blocker: DjangoDbBlocker) -> None:
     standby = like("postgresql", OPTIONS={"options": "-c default_transaction_read_only=on"})
 
-    assert said_of(standby, settings, django_db_blocker).startswith("The database takes no writes now: ")
+    assert said_of(standby, settings, django_db_blocker).startswith("The database is read-only now: ")
 
 
 @pytest.mark.django_db(databases=["default"], transaction=True)

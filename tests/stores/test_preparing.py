@@ -179,7 +179,7 @@ def test_in_a_transaction_that_is_an_outage_for_once(site: Store) -> None:
         cursor.execute("DISCARD ALL")
 
     with transaction.atomic(using="postgresql"):
-        with pytest.raises(StoreUnavailable, match="is of no use any more"):
+        with pytest.raises(StoreUnavailable, match="is not valid any more"):
             publish(site)
         transaction.set_rollback(True, using="postgresql")
     with transaction.atomic(using="postgresql"):

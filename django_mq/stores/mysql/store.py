@@ -340,7 +340,7 @@ class MySQLStore(SQLStore):
     def space_problems(self, spaces: Sequence[Space]) -> list[tuple[str, str]]:
         return [
             (
-                f"{space.table} keeps {space.loose // 2**20:,} MiB that hold nothing.",
+                f"{space.table} has {space.loose // 2**20:,} MiB of unused space.",
                 f"OPTIMIZE TABLE {space.table}; it is rebuilt, which takes as much room meanwhile.",
             )
             for space in spaces

@@ -100,7 +100,7 @@ class Sessions(Part):
             self._mode = WorkerMode(word)
         elif word != self._unknown_word:
             self._unknown_word = word
-            logger.warning("This worker is told %r, which its version does not know: it goes on as before", word)
+            logger.warning("The version of this worker does not know the command %r, and ignores it", word)
         return WorkerCommand(self._mode, credit)
 
     def send_command(self, session_id: int, *, mode: WorkerMode | None = None, credit: int | None = None) -> bool:

@@ -159,7 +159,7 @@ def untended(spaces: Sequence[Space]) -> Iterator[tuple[str, str]]:
             )
         if space.is_mostly_loose:
             yield (
-                f"{space.loose // 2**20:,} MiB of the database file hold nothing.",
+                f"{space.loose // 2**20:,} MiB of the database file are unused.",
                 "VACUUM; with the workers stopped: it blocks all other writers, and takes as much room again.",
             )
 

@@ -384,5 +384,5 @@ def test_a_word_of_a_newer_version_is_ignored_and_said_once(
 
     assert told == [WorkerCommand(WorkerMode.QUIET, 3)] * 2
     assert [record.message for record in caplog.records if "'drain'" in record.message] == [
-        "This worker is told 'drain', which its version does not know: it goes on as before"
+        "The version of this worker does not know the command 'drain', and ignores it"
     ]
