@@ -188,7 +188,7 @@ class _Author:
             "messages": [message | ({"dedup": next(ids)} if "dedup" in message else {}) for message in messages]
         }
 
-    def _publish_alike(self) -> dict[str, Any]:
+    def _publish_batch(self) -> dict[str, Any]:
         message = self._message(self._queue())
         message.pop("dedup", None)
         first, self._published = self._published, self._published + 3

@@ -254,7 +254,7 @@ class Site:
     def _publish_again(self, message: dict[str, Any], *, again: bool) -> Any:
         return self._publish([message], again=again)
 
-    def _publish_alike(self, message: dict[str, Any], numbers: list[int]) -> Any:
+    def _publish_batch(self, message: dict[str, Any], numbers: list[int]) -> Any:
         record = self.store.queue(message["queue"])
         if record is not None and record.has_publish_rules:
             return None
