@@ -80,7 +80,7 @@ class RedisNotifier(Notifier):
             retry=Retry(NoBackoff(), 0),
         )
         self._gathering = Gathering(self._announce)
-        self._poster = Poster(self._client, greeting=[script("announce").load()])
+        self._poster = Poster(self._client, greeting=[("SCRIPT", "LOAD", script("announce").text)])
         self._breaker = Breaker()
 
     def send(self, topics: Iterable[str]) -> None:
@@ -109,8 +109,7 @@ class RedisNotifier(Notifier):
         arguments[:0] = self.prefix, ANSWER_MS, KEEP_MS
         # A Redis that refuses writes or scripts still carries hints, to all listeners.
         plain = [self._publish(queue_topic(name)) for name in news]
-        announce = script("announce")
-        self._try_to_post([Post(announce.call(*arguments), announce.call_in_full(*arguments), plain, answered)])
+        self._try_to_post([script("announce").post(*arguments, if_refused=plain, answered=answered)])
 
     def _publish(self, topic: str) -> tuple[object, ...]:
         return ("PUBLISH", f"{self.prefix}:{topic}", b"1")
@@ -127,16 +126,17 @@ class RedisNotifier(Notifier):
         else:
             self._breaker.succeeded()
 
-    def _execute(self, post: Post) -> None:
+    def _execute(self, post: Post) -> Any:
+        """Run the command, or what is to be sent instead, and return the last answer."""
         try:
             answer = self._client.execute_command(*post.command)
         except redis.ConnectionError:
             raise
         except redis.ResponseError as error:
-            for other in post.instead(error):
-                self._execute(other)
-        else:
-            post.tell(answer)
+            answers = [self._execute(other) for other in post.instead(error)]
+            return answers[-1]
+        post.answered(answer)
+        return answer
 
     def ask(self, name: str, *arguments: object, numbers: int) -> list[int] | None:
         """Run a script for a session and return its answer, which is so many whole numbers.
@@ -146,7 +146,7 @@ class RedisNotifier(Notifier):
         if not self._breaker.lets_through(self._timeout_seconds):
             return None
         try:
-            answer = self._run(name, arguments)
+            answer = self._execute(script(name).post(self.prefix, *arguments))
             answer = answer if isinstance(answer, list) else [answer]
             if len(answer) != numbers or any(type(number) is not int for number in answer):
                 raise InvalidResponse(f"the answer to {name!r} is malformed")  # noqa: TRY301 - as any failure
@@ -155,12 +155,6 @@ class RedisNotifier(Notifier):
             return None
         self._breaker.succeeded()
         return answer
-
-    def _run(self, name: str, arguments: Sequence[object]) -> Any:
-        try:
-            return self._client.execute_command(*script(name).call(self.prefix, *arguments))
-        except NoScriptError:
-            return self._client.execute_command(*script(name).call_in_full(self.prefix, *arguments))
 
     def _give_up(self, error: Exception) -> None:
         pause = self._breaker.failed()
@@ -199,17 +193,10 @@ class Script:
     text: str
     digest: str
 
-    def call(self, *arguments: object) -> tuple[object, ...]:
-        """Return the command that runs it. It makes its keys from the arguments."""
-        return ("EVALSHA", self.digest, 0, *arguments)
-
-    def call_in_full(self, *arguments: object) -> tuple[object, ...]:
-        """Return the command that runs it, and loads it, on a server that does not know it."""
-        return ("EVAL", self.text, 0, *arguments)
-
-    def load(self) -> tuple[object, ...]:
-        """Return the command that loads it."""
-        return ("SCRIPT", "LOAD", self.text)
+    def post(self, *arguments: object, **options: Any) -> Post:
+        """Return the post that runs it. It makes its keys from the arguments."""
+        in_full = ("EVAL", self.text, 0, *arguments)
+        return Post(("EVALSHA", self.digest, 0, *arguments), if_forgotten=in_full, **options)
 
 
 @cache
@@ -242,12 +229,7 @@ class Post:
     if_forgotten: Command | None = None
     if_refused: Sequence[Command] = ()
     #: Called with the answer.
-    answered: Callable[[Any], None] | None = None
-
-    def tell(self, answer: Any) -> None:
-        """Pass the answer on."""
-        if self.answered is not None:
-            self.answered(answer)
+    answered: Callable[[Any], object] = lambda _: None
 
     def instead(self, error: redis.ResponseError) -> list[Post]:
         """Return what to send after this error. Raises it if there is nothing to send."""
@@ -357,7 +339,7 @@ class Poster:
         except redis.ResponseError as error:
             self._send(post.instead(error))
         else:
-            post.tell(answer)
+            post.answered(answer)
 
     def _hang_up(self) -> None:
         connection, self._connection = self._connection, None

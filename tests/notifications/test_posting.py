@@ -112,7 +112,7 @@ def test_a_script_that_the_server_has_forgotten_is_sent_in_full(client: redis.Re
     poster = Poster(client)
     script = Script("return redis.call('INCR', 'runs')", "0" * 40)
 
-    poster.post([Post(script.call(), if_forgotten=script.call_in_full())])
+    poster.post([script.post()])
 
     assert client.get("runs") == b"1"
 
