@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from django_mq.diagnosis.messages.copies import TRACE_CONTEXT
 from django_mq.errors import PipelineError
 from django_mq.models import Queue
-from django_mq.pipeline.archive.reading import archived
-from django_mq.pipeline.publishing import Published, job, publish_frame
+from django_mq.pipeline.archive.reader import archived
+from django_mq.pipeline.publisher import Published, job, publish_frame
 
 if TYPE_CHECKING:
     from datetime import date, datetime

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 #: The module with the functions of the tasks; not imported here, because it needs models.
-TASKS = "django_mq.pipeline.publishing"
+TASKS = "django_mq.pipeline.publisher"
 
 
 @dataclass

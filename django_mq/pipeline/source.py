@@ -160,7 +160,7 @@ class MessageReader(DataSourceReader):
         self.condition = Q()
 
     def partitions(self) -> Sequence[InputPartition]:
-        from django_mq.pipeline.reading import bounds, enough_parts, id_ranges
+        from django_mq.pipeline.pages import bounds, enough_parts, id_ranges
 
         dataset = self.options.dataset()
         first, last = bounds(dataset, self.options.alias)
@@ -175,7 +175,7 @@ class MessageReader(DataSourceReader):
         dataset, columns = self.options.dataset(), self.options.chosen()
         from django.db import connections
 
-        from django_mq.pipeline.reading import read
+        from django_mq.pipeline.pages import read
 
         if not isinstance(partition, Ids):
             return  # without partitions, Spark makes an empty one

@@ -64,7 +64,7 @@ class HistoryStream(DataSourceStreamReader):
         return end if last is None else int(last)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        from django_mq.pipeline.reading import enough_parts, id_ranges
+        from django_mq.pipeline.pages import enough_parts, id_ranges
 
         first, last = start["id"] + 1, end["id"]
         wanted = self.options.number("partitions") or enough_parts(first, last)

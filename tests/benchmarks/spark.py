@@ -245,7 +245,7 @@ def raw_read(url: str, first: int, last: int) -> int:
 def publish(environment: Environment) -> list[Figure]:
     """Publish a directory of Parquet files, beside one COPY of the same rows into a copy of the table."""
     from django_mq.models import BulkJob, Message, Queue
-    from django_mq.pipeline.publishing import publish_frame
+    from django_mq.pipeline.publisher import publish_frame
 
     amount, spark = environment.sizes.publish, environment.spark
     Queue.objects.get_or_create(name="bench")

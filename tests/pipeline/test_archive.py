@@ -18,10 +18,10 @@ from django.utils import timezone
 from django_mq.errors import ArchiveBusy, ArchiveDamaged, PipelineError
 from django_mq.management.spark.archive import _expired
 from django_mq.models import ArchiveBatch, History, Queue
-from django_mq.pipeline.archive import job, keeping, manifest, reading, writing
-from django_mq.pipeline.archive.keeping import abandon
-from django_mq.pipeline.archive.reading import archived, days
-from django_mq.pipeline.archive.restoring import restore
+from django_mq.pipeline.archive import job, maintenance, manifest, reader, writer
+from django_mq.pipeline.archive.maintenance import abandon
+from django_mq.pipeline.archive.reader import archived, days
+from django_mq.pipeline.archive.restore import restore
 from tests.pipeline.conftest import MORNING, finished
 
 if TYPE_CHECKING:
@@ -146,14 +146,14 @@ class TestOnOneDatabase:
         batch = manifest.plan(committed_database, str(tmp_path / "archive"), timezone.now())
         assert batch is not None
         dead = f"{batch.root}/batch={batch.pk}-{uuid4()}"
-        writing.write_days(writing.source(spark, batch, committed_database), dead)
+        writer.write_days(writer.source(spark, batch, committed_database), dead)
 
         done = archive()
 
         assert (done.batch, done.rows, done.deleted) == (batch.pk, 20, 20)
         assert len(ids(spark, committed_database)) == 20
-        assert keeping.vacuum(committed_database) == []
-        assert keeping.vacuum(committed_database, grace_hours=0) == [dead]
+        assert maintenance.vacuum(committed_database) == []
+        assert maintenance.vacuum(committed_database, grace_hours=0) == [dead]
         assert len(ids(spark, committed_database)) == 20
 
     def test_a_purge_that_died_is_finished_by_the_next_run(
@@ -243,7 +243,7 @@ class TestOnOneDatabase:
 
         assert History.objects.count() == 10
         assert ArchiveBatch.objects.get().state == ArchiveBatch.State.WRITTEN
-        assert any(faults for _, faults in reading.verify(spark, "default"))
+        assert any(faults for _, faults in reader.verify(spark, "default"))
 
         assert abandon(spark, "default", batch.pk) == (10, 10)
         assert archive().deleted == 10
@@ -264,7 +264,7 @@ class TestOnOneDatabase:
         assert done.path.startswith("file:///")
         assert (done.rows, done.deleted) == (5, 5)
         assert json.loads((tmp_path / "archive" / "_manifest" / f"{done.batch}.json").read_text())["rows"] == 5
-        assert keeping.vacuum("default", grace_hours=0) == [f"{root}/batch=7-litter"]
+        assert maintenance.vacuum("default", grace_hours=0) == [f"{root}/batch=7-litter"]
         assert restore(spark, "default", DAY) == 5
         assert not [*(tmp_path / "archive").rglob("*.parquet")]
 
@@ -279,7 +279,7 @@ class TestOnOneDatabase:
 
         for harm in (whole[: len(whole) // 2], whole[:4] + bytes(len(whole) - 4 - footer) + whole[-footer:]):
             file.write_bytes(harm)
-            [(_, [fault])] = reading.verify(spark, "default")
+            [(_, [fault])] = reader.verify(spark, "default")
 
             assert re.fullmatch(r"Batch \d+.* (cannot be read: .*|has \d+ rows or other ones, .*)", fault)
             assert len(fault) < 400
@@ -290,7 +290,7 @@ class TestOnOneDatabase:
             archive()
         before = ids(spark, "default")
 
-        new = keeping.compact(spark, "default")
+        new = maintenance.compact(spark, "default")
 
         assert new is not None
         assert new.rows == 15
@@ -298,10 +298,10 @@ class TestOnOneDatabase:
         assert ids(spark, "default") == before
         copies = {path.name for path in Path(new.root, "_manifest").iterdir() if path.suffix == ".json"}
         assert copies == {f"{new.pk}.json"}
-        assert len(keeping.vacuum("default", grace_hours=0)) == 3
+        assert len(maintenance.vacuum("default", grace_hours=0)) == 3
         assert ids(spark, "default") == before
-        assert not any(faults for _, faults in reading.verify(spark, "default"))
-        assert keeping.compact(spark, "default") is None
+        assert not any(faults for _, faults in reader.verify(spark, "default"))
+        assert maintenance.compact(spark, "default") is None
 
     def test_old_days_go_and_the_others_stay(self, spark: SparkSession, past: Any, archive: Any) -> None:
         today = timezone.now() - timedelta(minutes=5)
@@ -309,10 +309,10 @@ class TestOnOneDatabase:
         past(4, published_at=today)
         archive()
 
-        assert keeping.forget_days("default", keep_days=2) == {DAY.isoformat(): 5}
+        assert maintenance.forget_days("default", keep_days=2) == {DAY.isoformat(): 5}
 
         assert len(ids(spark, "default")) == 4
-        assert all(not faults for _, faults in reading.verify(spark, "default"))
+        assert all(not faults for _, faults in reader.verify(spark, "default"))
 
     def test_a_day_comes_back_as_it_was(self, spark: SparkSession, past: Any, archive: Any) -> None:
         rows = past(12, body=b"\xff")
@@ -348,14 +348,14 @@ class TestOnOneDatabase:
         past(3)
         archive(keep=True)
         batch = ArchiveBatch.objects.get()
-        batch.days, batch.signed = reading.fingerprints(spark, None, batch.path), None
+        batch.days, batch.signed = reader.fingerprints(spark, None, batch.path), None
         batch.save()
 
-        assert reading.faults(spark, batch) == []
+        assert reader.faults(spark, batch) == []
         assert archive().deleted == 3
         past(2)
         archive()
-        new = keeping.compact(spark, "default")
+        new = maintenance.compact(spark, "default")
 
         assert new is not None
         assert new.rows == 5
@@ -379,13 +379,13 @@ class TestOnOneDatabase:
             with pytest.raises(ArchiveBusy, match=r"The archive is being maintained by .*; wait"):
                 archive()
             with pytest.raises(ArchiveBusy, match="is being maintained"):
-                keeping.vacuum("default")
+                maintenance.vacuum("default")
             ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
             archive(keep=True)
             with pytest.raises(ArchiveBusy, match="another has gone on"):
                 check()
 
-        for act in (lambda: keeping.forget_days("default", 1), lambda: keeping.vacuum("default")):
+        for act in (lambda: maintenance.forget_days("default", 1), lambda: maintenance.vacuum("default")):
             with pytest.raises(ArchiveBusy, match="was begun and is not finished"):
                 act()
         assert archive().deleted == 2
@@ -396,7 +396,7 @@ class TestOnOneDatabase:
         with manifest.alone("default", restoring="2026-03-02"):
             ArchiveBatch.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
 
-            for act in (archive, lambda: keeping.vacuum("default")):
+            for act in (archive, lambda: maintenance.vacuum("default")):
                 with pytest.raises(ArchiveBusy, match="finish it with mq_spark restore --day 2026-03-02 first"):
                     act()
             with manifest.alone("default", restoring="2026-03-02"):
@@ -413,7 +413,7 @@ class TestOnOneDatabase:
         told.write_text(json.dumps({"batch": 9, "path": str(other), "rows": 1, "days": {}}))
         past(1)
 
-        for act in (archive, lambda: keeping.vacuum("default", grace_hours=0)):
+        for act in (archive, lambda: maintenance.vacuum("default", grace_hours=0)):
             with pytest.raises(PipelineError, match=r"9\.json is a batch that this database does not know"):
                 act()
         assert other.is_dir()
@@ -422,7 +422,7 @@ class TestOnOneDatabase:
         told.unlink()
         # The same root in another spelling: what is named is no litter.
         done = job.archive(lambda: spark, "default", (tmp_path / "archive").as_uri(), older_than=timedelta(0))
-        assert {Path(path).name for path in keeping.vacuum("default", grace_hours=0)} == {other.name}
+        assert {Path(path).name for path in maintenance.vacuum("default", grace_hours=0)} == {other.name}
         assert done.deleted == 1
         assert len(ids(spark, "default")) == 3
 
@@ -461,7 +461,7 @@ class TestOnOneDatabase:
         told = {"id": [pk for pk, _ in read], "message_id": [str(row.message_id) for _, row in read]}
         batch = written(attempt := uuid4())
 
-        assert writing.delete_rows([pa.RecordBatch.from_pydict(told)], "default", batch.pk, attempt) == 2
+        assert writer.delete_rows([pa.RecordBatch.from_pydict(told)], "default", batch.pk, attempt) == 2
         assert kept("default") == [rows[0].pk, rows[2].pk, rows[4].pk]
 
     def test_who_was_taken_over_deletes_nothing_and_says_so(
@@ -481,7 +481,7 @@ class TestOnOneDatabase:
 
             ids, messages = [row.pk for row in rows], [str(row.message_id) for row in rows]
             told = pa.RecordBatch.from_pydict({"id": ids, "message_id": messages})
-            assert writing.delete_rows([told], "default", slow.pk, attempt) == 0
+            assert writer.delete_rows([told], "default", slow.pk, attempt) == 0
             with pytest.raises(ArchiveBusy, match="has taken this batch over"):
                 manifest.mark_purged(slow, "default", attempt, 0)
 

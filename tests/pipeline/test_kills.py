@@ -14,8 +14,8 @@ import pytest
 from django.db.models import Count
 
 from django_mq.models import ArchiveBatch, BulkPart, History, Message, Queue
-from django_mq.pipeline.archive import keeping
-from django_mq.pipeline.archive.reading import archived
+from django_mq.pipeline.archive import maintenance
+from django_mq.pipeline.archive.reader import archived
 from tests.pipeline.conftest import finished
 from tests.support.waiting import wait_until
 
@@ -114,7 +114,7 @@ def test_an_archive_that_is_killed_three_times_has_every_row_once(
     rows = [row["id"] for row in archived(spark, "default").select("id").collect()]
     assert len(rows) == ROWS
     assert set(rows) == before
-    keeping.vacuum("default", grace_hours=0)
+    maintenance.vacuum("default", grace_hours=0)
     assert len([*tmp_path.glob("batch=*")]) == 1
 
 

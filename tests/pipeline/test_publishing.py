@@ -14,10 +14,10 @@ from django.core.management import CommandError, call_command
 
 from django_mq.errors import PipelineError, WrongColumns
 from django_mq.models import BulkJob, BulkPart, Message, Queue
-from django_mq.pipeline import publishing
+from django_mq.pipeline import publisher
 from django_mq.pipeline.archive import job as archive_job
 from django_mq.pipeline.outgoing import check_columns, outgoing_messages
-from django_mq.pipeline.publishing import publish_frame
+from django_mq.pipeline.publisher import publish_frame
 from django_mq.pipeline.replay import ORIGIN, replay
 from django_mq.pipeline.session import explaining
 from tests.pipeline.conftest import MORNING
@@ -224,4 +224,4 @@ def test_a_row_becomes_a_message() -> None:
 @pytest.mark.django_db(databases=["default"])
 def test_a_load_needs_a_key() -> None:
     with pytest.raises(PipelineError, match="needs a key"):
-        publishing.job("", "default")
+        publisher.job("", "default")

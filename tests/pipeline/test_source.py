@@ -12,7 +12,7 @@ from django_mq.api import publish
 from django_mq.errors import PipelineError
 from django_mq.models import History, Message, Queue
 from django_mq.pipeline.datasets import DATASETS
-from django_mq.pipeline.reading import id_ranges
+from django_mq.pipeline.pages import id_ranges
 from django_mq.pipeline.session import explaining
 from django_mq.pipeline.source import Ids, MessageSource, read
 from tests.docs.pages import DOCS

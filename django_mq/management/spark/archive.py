@@ -40,20 +40,20 @@ def archive(command: Any, alias: str, *, root: str, older_than: float, keep: boo
 @job("Finish a batch that was written and not purged.")
 def purge(command: Any, alias: str, **_: Any) -> None:
     from django_mq.models import ArchiveBatch
-    from django_mq.pipeline.archive import manifest, writing
+    from django_mq.pipeline.archive import manifest, writer
 
     batch = manifest.under_way(alias)
     if batch is None or batch.state != ArchiveBatch.State.WRITTEN:
         command.stdout.write("Nothing to purge: no batch is written and not purged.")
         return
     with manifest.held(batch, alias) as attempt:
-        deleted = writing.purge(command.session(), batch, alias, attempt)
+        deleted = writer.purge(command.session(), batch, alias, attempt)
     command.stdout.write(f"Batch {batch.pk}: {deleted:,} deleted from the history.")
 
 
 @job("Read the whole archive and compare it with the manifests.")
 def verify(command: Any, alias: str, **_: Any) -> None:
-    from django_mq.pipeline.archive.reading import verify as run
+    from django_mq.pipeline.archive.reader import verify as run
 
     good, bad = 0, 0
     for _batch, faults in run(command.session(), alias):
@@ -73,7 +73,7 @@ def verify(command: Any, alias: str, **_: Any) -> None:
     argument("--batch", type=int, required=True, metavar="N"),
 )
 def abandon(command: Any, alias: str, *, batch: int, **_: Any) -> None:
-    from django_mq.pipeline.archive.keeping import abandon as run
+    from django_mq.pipeline.archive.maintenance import abandon as run
 
     rows, left = run(command.session(), alias, batch)
     command.stdout.write(
@@ -84,7 +84,7 @@ def abandon(command: Any, alias: str, *, batch: int, **_: Any) -> None:
 
 @job("Write all batches into one, with larger files.")
 def compact(command: Any, alias: str, **_: Any) -> None:
-    from django_mq.pipeline.archive.keeping import compact as run
+    from django_mq.pipeline.archive.maintenance import compact as run
 
     batch = run(command.session(), alias)
     command.stdout.write(
@@ -96,7 +96,7 @@ def compact(command: Any, alias: str, **_: Any) -> None:
 
 @job("Delete older days from the archive.", argument("--days", type=int, required=True))
 def retain(command: Any, alias: str, *, days: int, **_: Any) -> None:
-    from django_mq.pipeline.archive.keeping import forget_days
+    from django_mq.pipeline.archive.maintenance import forget_days
 
     gone = forget_days(alias, days)
     command.stdout.write(f"{plural(len(gone), 'day')} with {plural(sum(gone.values()), 'row')} deleted.")
@@ -107,7 +107,7 @@ def retain(command: Any, alias: str, *, days: int, **_: Any) -> None:
     argument("--grace-hours", type=hours_of, default=24.0, metavar="HOURS", help="Younger ones stay."),
 )
 def vacuum(command: Any, alias: str, *, grace_hours: float, **_: Any) -> None:
-    from django_mq.pipeline.archive.keeping import vacuum as run
+    from django_mq.pipeline.archive.maintenance import vacuum as run
 
     for path in run(alias, grace_hours=grace_hours):
         command.stdout.write(f"deleted {path}")
@@ -118,7 +118,7 @@ def vacuum(command: Any, alias: str, *, grace_hours: float, **_: Any) -> None:
     argument("--day", type=day_of, required=True, metavar="YYYY-MM-DD"),
 )
 def restore(command: Any, alias: str, *, day: date, **_: Any) -> None:
-    from django_mq.pipeline.archive.restoring import restore as run
+    from django_mq.pipeline.archive.restore import restore as run
 
     rows = run(command.session(), alias, day)
     command.stdout.write(f"{plural(rows, 'row')} of {day} restored to the history.")

@@ -12,7 +12,7 @@ from django_mq.management.tables import plural
 if TYPE_CHECKING:
     from datetime import date
 
-    from django_mq.pipeline.publishing import Published
+    from django_mq.pipeline.publisher import Published
 
 
 @job(
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def publish(command: Any, alias: str, *, paths: list[str], key: str, queue: str | None, **options: Any) -> None:
     from pyspark.sql import functions as f
 
-    from django_mq.pipeline.publishing import publish_frame
+    from django_mq.pipeline.publisher import publish_frame
     from django_mq.pipeline.session import explaining
 
     reader = command.session().read.format(options["format"])

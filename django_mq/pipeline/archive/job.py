@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from django_mq.errors import PipelineError
 from django_mq.models import ArchiveBatch
-from django_mq.pipeline.archive import files, manifest, writing
+from django_mq.pipeline.archive import files, manifest, writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,8 +53,8 @@ def archive(
         spark = session()
         if batch.state == ArchiveBatch.State.PLANNED:
             files.check_writable(batch.root)
-            writing.write(spark, batch, alias, attempt)
-        deleted = 0 if keep else writing.purge(spark, batch, alias, attempt)
+            writer.write(spark, batch, alias, attempt)
+        deleted = 0 if keep else writer.purge(spark, batch, alias, attempt)
     return Archived(batch.pk, batch.rows, deleted, batch.path)
 
 

@@ -9,7 +9,7 @@ from django_mq.engine.places import MOST_LEVELS, level_of
 from django_mq.errors import PipelineError
 from django_mq.models import Queue
 from django_mq.pipeline.archive import manifest
-from django_mq.pipeline.archive.reading import archived
+from django_mq.pipeline.archive.reader import archived
 from django_mq.pipeline.insights.figures import SCHEMA, Limits, counter
 from django_mq.pipeline.insights.tables import keep_causes, keep_hours
 from django_mq.pipeline.session import explaining

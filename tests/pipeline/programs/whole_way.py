@@ -18,9 +18,9 @@ def main(alias: str, root: str, package: str) -> None:
     django.setup()
     from django_mq.errors import PipelineError
     from django_mq.pipeline.archive.job import archive
-    from django_mq.pipeline.archive.reading import archived, verify
+    from django_mq.pipeline.archive.reader import archived, verify
     from django_mq.pipeline.insights.job import compute
-    from django_mq.pipeline.publishing import publish_frame
+    from django_mq.pipeline.publisher import publish_frame
     from django_mq.pipeline.session import explaining, open_session, send_along
     from django_mq.pipeline.source import read
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django_mq.errors import PipelineError
 from django_mq.pipeline import executors
-from django_mq.pipeline.archive import keeping, manifest, reading
+from django_mq.pipeline.archive import maintenance, manifest, reader
 from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def restore(spark: SparkSession, alias: str, day: date) -> int:
         if not batches:
             raise PipelineError(f"The archive holds nothing of {name}.")
         for batch in batches:
-            rows = reading.checked(spark, batch).where(f"date_format(finished_at, 'yyyy-MM-dd') = '{name}'")
+            rows = reader.checked(spark, batch).where(f"date_format(finished_at, 'yyyy-MM-dd') = '{name}'")
             with explaining():
                 restored += executors.counted(rows, put_back, alias)
-            keeping.drop_days(batch, alias, [name], check)
+            maintenance.drop_days(batch, alias, [name], check)
     return restored
 
 

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from django_mq.errors import ArchiveDamaged, PipelineError
 from django_mq.models import ArchiveBatch, History
-from django_mq.pipeline.archive import files, manifest, reading, writing
+from django_mq.pipeline.archive import files, manifest, reader, writer
 from django_mq.pipeline.session import explaining
 
 if TYPE_CHECKING:
@@ -43,16 +43,16 @@ def compact(spark: SparkSession, alias: str) -> ArchiveBatch | None:
 
 def _together(spark: SparkSession, old: list[ArchiveBatch]) -> ArchiveBatch:
     """Write the batches into one directory, read it back, and return its manifest, not saved yet."""
-    frames = [reading.checked(spark, batch) for batch in old]
+    frames = [reader.checked(spark, batch) for batch in old]
     path = f"{old[-1].root}/batch=compact-{uuid4()}"
     with explaining():
         together = frames[0]
         for frame in frames[1:]:
             together = together.unionByName(frame)
-        sent = writing.write_days(together, path)
+        sent = writer.write_days(together, path)
         files.settle(path)
-        days = reading.fingerprints(spark, together.columns, path)
-    if reading.total(days) != sent or sent[0] != sum(batch.rows for batch in old):
+        days = reader.fingerprints(spark, together.columns, path)
+    if reader.total(days) != sent or sent[0] != sum(batch.rows for batch in old):
         raise ArchiveDamaged(f"What was written to {path} does not read the same; the old files still count.")
     now = datetime.now(UTC)
     return ArchiveBatch(
@@ -153,7 +153,7 @@ def abandon(spark: SparkSession, alias: str, number: int) -> tuple[int, int]:
     batch = {each.pk: each for each in manifest.readable(alias)}.get(number)
     if batch is None:
         raise PipelineError(f"The archive has no batch {number}; mq_spark verify names those that are damaged.")
-    if not reading.faults(spark, batch):
+    if not reader.faults(spark, batch):
         raise PipelineError(f"Batch {number} is as its manifest says; it is not abandoned.")
     with manifest.held(batch, alias) if batch.active else manifest.alone(alias), transaction.atomic(using=alias):
         same = ArchiveBatch.objects.using(alias).filter(pk=number, state=batch.state, path=batch.path)

@@ -9,7 +9,7 @@ from django.db.models import Exists
 from django_mq.errors import ArchiveDamaged
 from django_mq.models import History
 from django_mq.pipeline import executors
-from django_mq.pipeline.archive import files, manifest, reading
+from django_mq.pipeline.archive import files, manifest, reader
 from django_mq.pipeline.session import explaining
 from django_mq.pipeline.source import read
 
@@ -36,8 +36,8 @@ def write(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -
         rows = source(spark, batch, alias)
         sent = write_days(rows, path)
         files.settle(path)
-        days = reading.fingerprints(spark, rows.columns, path)
-    if reading.total(days) != sent:
+        days = reader.fingerprints(spark, rows.columns, path)
+    if reader.total(days) != sent:
         raise ArchiveDamaged(f"What was written to {path} does not read the same; the history is untouched.")
     manifest.mark_written(batch, alias, attempt, path, days, rows.columns)
     manifest.publish(batch)
@@ -66,7 +66,7 @@ def write_days(rows: DataFrame, path: str) -> tuple[int, int]:
 
     seen = Observation()
     placed = (
-        rows.observe(seen, *reading.totals(rows.columns))
+        rows.observe(seen, *reader.totals(rows.columns))
         .withColumn("day", f.date_format("finished_at", "yyyy-MM-dd"))
         .withColumn("in_queue", f.col("queue"))
         .hint("rebalance", "day", "in_queue")
@@ -83,7 +83,7 @@ def purge(spark: SparkSession, batch: ArchiveBatch, alias: str, attempt: UUID) -
     """
     deleted = 0
     if batch.days:
-        rows = reading.checked(spark, batch).select("id", "message_id")
+        rows = reader.checked(spark, batch).select("id", "message_id")
         with explaining():
             deleted = executors.counted(rows, delete_rows, alias, batch.pk, attempt)
     manifest.mark_purged(batch, alias, attempt, deleted)
