@@ -57,14 +57,14 @@ def browse(
 ) -> Iterator[Browsed]:
     """Yield the queue's messages, at most ``limit``, in delivery order without taking them.
 
-    A ``selector`` says which messages are wanted; the others are read and passed over.
-    Pages are read one after the other, so messages that come or go meanwhile may or may
-    not be seen; none is seen twice. Raises UnknownQueue and MalformedSelector.
+    ``selector`` says which messages to yield; the others are read and skipped.
+    Pages are read one after the other. A message that comes or goes meanwhile may be missing; no message
+    is yielded twice. Raises UnknownQueue and MalformedSelector.
 
-    With ``follow`` it never ends: it yields what is there, whatever its state, and then
-    whatever arrives, each once and in the order of arrival, as soon as it is committed. What
-    came and went between two looks is not seen; what an operator moved, or gave another
-    priority, has arrived anew. Close the iterator when you have seen enough.
+    With ``follow`` the iterator never ends: it yields the existing messages in any state, and then
+    each new message once it is committed, in the order of arrival. It misses a message that comes and goes
+    between two queries. A message that an operator moves or gives another priority counts as new. Close the
+    iterator to stop.
     """
     queue, wanted = existing(queue), Selector(selector)
     limit = limit if limit is None else max(0, limit)
@@ -87,7 +87,7 @@ def _pages(queue: str, states: Sequence[State], size: int, using: str) -> Iterat
 
 
 def purge(queue: str, *, using: str | None = None) -> int:
-    """Remove every message of the queue that nobody holds, none that comes meanwhile; return how many.
+    """Remove all messages of the queue that no worker holds, without later arrivals; return how many.
 
     Raises UnknownQueue.
     """

@@ -21,7 +21,7 @@ class DjangoMQConfig(AppConfig):
 
     @staticmethod
     def register_celery_scheme() -> None:
-        """Teach Kombu the django-mq:// scheme, without importing it for those who do not use Celery."""
+        """Teach Kombu the django-mq:// scheme, without importing Kombu in projects that do not use Celery."""
         from django_mq.integrations.celery import url  # noqa: PLC0415 - keeps Celery's import out of start-up
 
         url.register_if_used()

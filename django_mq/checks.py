@@ -123,7 +123,7 @@ def _check_store() -> list[checks.CheckMessage]:
 
 
 def _check_mask() -> list[checks.CheckMessage]:
-    """E007: the function that is to hide what nobody may see cannot be had."""
+    """E007: the MASK function cannot be imported."""
     path = conf.load().MASK
     if not isinstance(path, str):
         return []

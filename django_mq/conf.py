@@ -170,7 +170,7 @@ def raw() -> dict[str, Any]:
 
 
 def unknown_names() -> list[str]:
-    """Return the settings nobody reads, queue options included: a misspelt name must not pass silently."""
+    """Return the unknown settings and queue options, so that a check reports misspelt names."""
     known = {item.name for item in fields(Settings)}
     given = raw()
     known_options = {item.name for item in fields(QueueOptions)}

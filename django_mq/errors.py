@@ -142,7 +142,7 @@ class ConsumersExist(SubscriptionRefused):
 
 
 class AccessRefused(SubscriptionRefused):
-    """The queue belongs to somebody else."""
+    """The queue belongs to another client."""
 
 
 class TooManyConsumers(SubscriptionRefused):
@@ -263,7 +263,7 @@ class Outcome(Exception):
 
 
 class Reject(Outcome):
-    """Dead-letter the message now, whatever its attempts."""
+    """Dead-letter the message now, without further attempts."""
 
 
 class Release(Outcome):

@@ -1,7 +1,7 @@
-"""What happens to messages, told to whoever wants to know: Django signals, and events in the log.
+"""Django signals and log events about messages.
 
-Nobody listening costs a look at an empty list. A receiver that raises is logged and stops
-nothing: neither the publish nor the delivery is its affair.
+A signal without receivers costs a look at an empty list. An exception of a receiver is logged, and stops
+neither the publish nor the delivery.
 """
 
 from __future__ import annotations

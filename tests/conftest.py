@@ -254,5 +254,5 @@ def postgresql_server() -> Iterator[PostgreSQL]:
 
 @pytest.fixture
 def free_port() -> int:
-    """A port of the loopback that nobody listens on now."""
+    """A free port of the loopback."""
     return find_free_port()

@@ -123,7 +123,7 @@ def site() -> Iterator[str]:
 
 
 def answers(address: str) -> bool:
-    """Whether somebody serves the address."""
+    """Whether a server answers at the address."""
     try:
         with urlopen(address, timeout=5):
             return True

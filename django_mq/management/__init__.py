@@ -1,11 +1,11 @@
 """Management commands: parse, call one function, print.
 
-command.py     the option and the errors that all of them share
-arguments.py   values and options that several of them read
-completion.py  queue names for the shell
-messages.py    which messages are meant, and what is said of what was done to them
-pausing.py     pause and resume, by whatever command
-tables.py      columns, spans and counts for a terminal
-progress.py    a bar for whoever watches
+arguments.py     arguments, and values that they take
+command.py       the base of all commands
+messages.py      the base of commands that change messages
+operations.py    continue operations of the admin
+confirmation.py  a question at the terminal
+tables.py        tables, time spans and counts for a terminal
+progress.py      a progress bar
 spark/         the jobs of mq_spark
 """

@@ -1,4 +1,4 @@
-"""A progress bar for whoever watches; silent in scripts."""
+"""A progress bar on a terminal; nothing in scripts."""
 
 from __future__ import annotations
 

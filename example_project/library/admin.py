@@ -16,11 +16,11 @@ class ReadOnly:
     """The index is written by its messages only."""
 
     def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:  # noqa: ARG002 - Django's signature
-        """Nobody adds."""
+        """Rows are not added here."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:  # noqa: ARG002 - as above
-        """Nobody changes."""
+        """Rows are not changed here."""
         return False
 
 

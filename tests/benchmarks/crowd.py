@@ -28,7 +28,7 @@ def publish_all(amount: int) -> None:
 
 
 def work() -> None:
-    """Accept whatever comes."""
+    """Accept all messages."""
     from django_mq.delivery.consumer.handlers import Handler
     from django_mq.delivery.consumer.worker import Worker
 

@@ -4,7 +4,7 @@ Each kind of database gets a process of its own, with a database of its own: Pos
 run, SQLite in a file. What is measured is the time from the request to the whole answer, in the process
 that serves it: no network, no browser.
 
-``--sweep N`` asks for N lists with filters drawn by chance, instead of the pages that somebody thought of, and
+``--sweep N`` asks for N lists with filters drawn by chance, instead of the fixed pages, and
 ``--shape`` makes the messages uneven: all in one queue, all in one state, the rare ones the oldest. ``--unkept``
 leaves them as they were just written: no statistics, nothing vacuumed.
 """

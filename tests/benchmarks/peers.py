@@ -32,9 +32,9 @@ PROGRAMS = Path(__file__).parent / "peer_programs"
 ROOT = Path(__file__).parents[2]
 DATABASE = "mq_bench_peers"
 PATIENCE_SECONDS = 1800
-#: Whoever asks peers for fewer messages gets a quick look at django_mq, too.
+#: With fewer messages for the peers, django_mq is measured with --quick, too.
 QUICK_BELOW = 20_000
-#: Nobody is asked for fewer: two thousand are published one by one.
+#: The fewest messages: two thousand are published one by one.
 LEAST = 4000
 #: Figures of a program, and what ``tests.benchmarks`` calls them.
 FIGURES = {

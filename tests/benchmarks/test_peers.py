@@ -1,4 +1,4 @@
-"""What the script for peers prints; the peers themselves are installed by whoever runs it."""
+"""What the script for peers prints; it needs no peers installed."""
 
 from __future__ import annotations
 

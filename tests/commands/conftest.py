@@ -102,7 +102,7 @@ def shop(
 
 @pytest.fixture
 def unattended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nobody sits at the terminal."""
+    """Standard input is no terminal."""
     with Path(os.devnull).open() as nobody:
         monkeypatch.setattr("sys.stdin", nobody)
         yield

@@ -32,7 +32,7 @@ DAMAGES = {"no JSON": "'{oops'", "no object": "'[1]'", "no text": "CAST(x'ff22' 
 
 @pytest.fixture(autouse=True, params=DAMAGES)
 def messages(request: pytest.FixtureRequest) -> list[UUID]:
-    """Three dead messages in ``orders``, three letters of ``bills`` in ``letters``; each second is damaged."""
+    """3 dead messages in ``orders``, 3 dead letters of ``bills`` in ``letters``; every second is damaged."""
     create_queue("orders", {}, using=SQLITE)
     create_queue("letters", {}, using=SQLITE)
     create_queue("bills", {"dead_letter_queue": "letters"}, using=SQLITE)

@@ -1,4 +1,4 @@
-"""mq_download: all that match, whatever they carry, and a spreadsheet that calculates nothing of it."""
+"""mq_download: all messages that match, with any content, in CSV without formulas."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def two_queues(database: str) -> None:
 
 
 class Terminal(io.StringIO):
-    """Where somebody looks on."""
+    """Standard output is a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Whatever can be done in the admin can be done by a command, and tried before where it is much."""
+"""Each action of the admin has a command, with --dry-run where it changes many messages."""
 
 from __future__ import annotations
 

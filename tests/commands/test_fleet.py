@@ -1,4 +1,4 @@
-"""mq_workers and mq_top: who works, and how fast."""
+"""mq_workers and mq_top: the workers, and their rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mq_health: an answer in time, whatever is wrong."""
+"""mq_health: an answer in time, with any problem."""
 
 from __future__ import annotations
 

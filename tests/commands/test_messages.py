@@ -74,7 +74,7 @@ def test_a_letter_in_a_dead_letter_queue_is_redriven_where_it_came_from(database
     claim(database, 1, queue="one", verdict=Verdict.DEAD)
     ordinary = publish("mails")
 
-    with pytest.raises(SystemExit):  # one of them is no letter
+    with pytest.raises(SystemExit):  # one of them is no dead letter
         run("mq_redrive", letter, ordinary)
 
     found = Message.objects.using(database).values_list("message_id", "queue__name", "state")

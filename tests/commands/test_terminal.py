@@ -1,4 +1,4 @@
-"""Commands at a real terminal and in pipes: narrow screens, Ctrl-C, Ctrl-D, a reader who has seen enough."""
+"""Commands at a real terminal and in pipes: narrow screens, Ctrl-C, Ctrl-D, a reader that closes the pipe."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def execute(*texts: str, **given: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def registered() -> Iterator[None]:
-    """Whatever handlers the examples register are forgotten afterwards."""
+    """Forget the handlers that the examples register."""
     before = set(handlers.discover())
     yield
     for queue in set(handlers.discover()) - before:

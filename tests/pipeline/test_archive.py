@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DAY = MORNING.date()
-#: A lease so long that nobody renews it during a test: what the test lets end stays ended.
+#: A lease so long that it is not renewed during a test: an expired one stays expired.
 NOT_RENEWED = 3600.0
 
 

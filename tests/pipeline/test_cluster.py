@@ -129,7 +129,7 @@ class TestOnACluster:
         command = start("archive", "--root", str(tmp_path), "--older-than", "0", "--lease", "5")
 
         # While files are being written, if that is not over already; and in the middle of the deletion: a row
-        # that we hold keeps one task from its end, whatever the machine.
+        # that we hold keeps one task from ending.
         with transaction.atomic(using=ALIAS):
             History.objects.select_for_update().get(pk=ids[ROWS // 2])
             wait_until(lambda: any(tmp_path.glob("batch=*/_temporary")) or is_purging(), seconds=PATIENCE_SECONDS)

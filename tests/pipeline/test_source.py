@@ -1,4 +1,4 @@
-"""The tables of the queues as DataFrames, whatever the database."""
+"""The tables of the queues as DataFrames, on each database."""
 
 from __future__ import annotations
 

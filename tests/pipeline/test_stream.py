@@ -1,4 +1,4 @@
-"""The history as a stream: who commits late is not lost."""
+"""The history as a stream: rows of transactions that commit late are not lost."""
 
 from __future__ import annotations
 

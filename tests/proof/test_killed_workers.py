@@ -61,7 +61,7 @@ def kill_at_random(place: Place, chance: random.Random, kills: int, **options: o
     while workers_killed < kills:
         refill(place)
         live_for(chance.uniform(0, longest))
-        # Workers twice as often as the others: they are whom this is about.
+        # Workers four times as often as the others: the test is about them.
         [victim] = chance.choices(range(4), weights=(4, 4, 1, 1))
         children[victim].kill()
         role, given = orders[victim]

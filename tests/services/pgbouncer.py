@@ -56,7 +56,7 @@ class PgBouncer(Server):
         return f"host={self.directory} port={PORT} user={self._settings['USER']} dbname={self._settings['NAME']}"
 
     def user(self) -> str:
-        """Return whom PostgreSQL lets into its directory; the program refuses to be root's."""
+        """Return the user with access to PostgreSQL's directory; the program refuses to run as root."""
         if os.geteuid() != 0:
             return "-"
         host = Path(self._settings["HOST"])

@@ -101,7 +101,7 @@ class Worker(Daemon):
         return f"spark://127.0.0.1:{self.port}"
 
     def arguments(self) -> list[str]:
-        """Return its addresses, what it has to give, and whom."""
+        """Return its addresses, its resources, and the address of the master."""
         places = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", str(find_free_port())]
         amounts = [
             "--cores",

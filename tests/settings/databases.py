@@ -8,7 +8,7 @@ from urllib.parse import quote
 import dj_database_url
 
 #: A writer takes its lock at BEGIN and waits for it; readers are not blocked by the write-ahead log.
-#: A site would wait for 20 seconds. SQLite lets nobody queue for the lock, and a slow disk makes the unlucky wait.
+#: A site would wait for 20 seconds. SQLite has no queue for the lock, and some writers wait long on a slow disk.
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
     "timeout": 60,
@@ -27,7 +27,7 @@ def sqlite(path: str) -> dict[str, Any]:
 
 
 def from_url(url: str) -> dict[str, Any]:
-    """Return the database that a URL names, of whatever kind."""
+    """Return the database that a URL names, of any kind."""
     parsed: dict[str, Any] = dict(dj_database_url.parse(url))
     return sqlite(parsed["NAME"]) if parsed["ENGINE"].endswith("sqlite3") else parsed
 

@@ -9,7 +9,7 @@ import psycopg
 
 
 def is_at_rest(url: str) -> bool:
-    """Whether nobody is in the middle of a transaction that could lock out others."""
+    """Whether no open transaction could lock out others."""
     if url.startswith("sqlite:"):
         return _sqlite_is_free(url.removeprefix("sqlite:///"))
     with psycopg.connect(url, autocommit=True) as connection:

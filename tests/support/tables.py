@@ -33,7 +33,7 @@ def empty(alias: str) -> None:
 
 @cache
 def tables_of(alias: str) -> list[str]:
-    """Return the tables of all models that are in a database, whatever its router says now."""
+    """Return the tables of all models that are in a database, independent of the routers."""
     connection = connections[alias]
     models = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
     return sorted(models.intersection(connection.introspection.table_names()) - KEPT)

@@ -323,7 +323,7 @@ class Committing:
 
     @contextmanager
     def private(self) -> Iterator[Store]:
-        """Use a store that commits each statement, whatever transaction is open."""
+        """Use a store that commits each statement, even inside a transaction."""
         in_worker, in_transaction = self._in_worker(), shared_store(self._alias).in_transaction
         store = private_store(self._alias) if in_worker and in_transaction else self.store
         try:

@@ -26,7 +26,7 @@ def prepare(*, keep: bool) -> None:
 
 
 def remove_own_file() -> None:
-    """Remove the example's own SQLite file; a database that somebody named is never removed."""
+    """Remove the example's own SQLite file; a database of DATABASE_URL is never removed."""
     name = str(connection.settings_dict["NAME"])
     if connection.vendor != "sqlite" or Path(name).parent != settings.VAR_DIR:
         return

@@ -66,7 +66,7 @@ class Child:
         """Kill the process and all it started, as a power cut would."""
         if self._process is None:
             return
-        with suppress(ProcessLookupError):  # nobody is left
+        with suppress(ProcessLookupError):  # all have ended
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 

@@ -51,7 +51,7 @@ class Demo:
     port: int | None = None
 
     def run(self) -> None:
-        """Take the steps; whatever was started ends with the last one."""
+        """Take the steps; all started processes end with the last one."""
         with ExitStack() as stack:
             lock = stack.enter_context(only_one(settings.VAR_DIR))
             site = Site(self.port) if self.port else None
@@ -121,7 +121,7 @@ def judge(selected: list[Source]) -> None:
 
 
 def login_at(site: Site) -> str:
-    """Say where the admin is, and who may enter."""
+    """Print the address of the admin, and its user."""
     return f"Admin: http://{site.address}/admin/  user {USERNAME}, password {PASSWORD}"
 
 

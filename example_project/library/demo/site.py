@@ -22,7 +22,7 @@ class Site(Child):
 
 
 def refuse_busy_port(port: int) -> None:
-    """Raise DemoFailed if somebody listens there."""
+    """Raise DemoFailed if another process listens there."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -13,7 +13,7 @@ from library.models import Import, SourceFile, Summary
 
 
 def stored_outcomes() -> Outcomes:
-    """Return what the rows say of each file. A file that is still open has facts that nobody found."""
+    """Return what the rows say of each file. A file that is still open has no facts yet."""
     modules: defaultdict[int, list[str]] = defaultdict(list)
     for source_id, module in Import.objects.values_list("source_id", "module"):
         modules[source_id].append(module)

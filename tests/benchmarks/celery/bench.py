@@ -1,4 +1,4 @@
-"""One run: both sides, how much of everything, and whoever is told how far it is."""
+"""One run: both sides, the amounts, and the function that reports progress."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Bench:
 
     @staticmethod
     def say(progress: str) -> None:
-        """Tell whoever waits."""
+        """Report progress."""
         sys.stderr.write(f"  {progress}\n")
         sys.stderr.flush()
 

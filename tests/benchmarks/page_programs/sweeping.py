@@ -1,4 +1,4 @@
-"""Choices of filters that nobody thought of: drawn by chance, the same ones for the same seed."""
+"""Random choices of filters, the same for the same seed."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def measure(environment: Environment) -> Iterator[Measure]:
         yield beside_small(environment, "claim_after_churn", claimer)
 
 
-def _pass(  # noqa: PLR0917 - where, who, and from when to when
+def _pass(  # noqa: PLR0917 - the environment, two helpers and three numbers
     environment: Environment, filler: Filler, claimer: Claimer, passed: int, amount: int, seconds: float
 ) -> int:
     """Let messages pass until they are so many, and so much time has gone."""

@@ -108,7 +108,7 @@ def beside_small(environment: Environment, name: str, large: Claimer) -> Measure
         with small_queue(environment) as small:
             for claimer in (large, small):
                 bring_in(claimer.alias, SMALL)
-            # Who comes first changes: the second finds the server awake.
+            # They take turns at being first: the second finds the server awake.
             turns = [(small, limits), (large, times)]
             for _ in range(environment.amount(400, 100) + WARM_UP):
                 turns.reverse()

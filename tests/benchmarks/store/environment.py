@@ -1,4 +1,4 @@
-"""Where a benchmark takes place: the database, its raw limits, how much, and who is told how far it is."""
+"""The environment of a benchmark: the database, its raw limits, the amounts, and a progress function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a measuring function is given."""
+    """The argument of each measurement."""
 
     #: The database alias with the queues; the queue ``QUEUE`` is declared there.
     alias: str
@@ -32,7 +32,7 @@ class Environment:
     repeats: int
     redis_url: str | None
     raw: RawTable
-    #: Tells whoever waits how far it is.
+    #: Reports progress.
     say: Callable[[str], None]
 
     def amount(self, full: int, quick: int) -> int:

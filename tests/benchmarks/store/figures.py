@@ -34,7 +34,7 @@ ON_POSTGRESQL = {
     "idle_statements": 60.0,
     "worker_memory_mib": 20.0,
 }
-#: One writer at a time, who is never far from the disk: the rest is reported.
+#: Targets on SQLite, which has one writer at a time; other figures are reported only.
 ON_SQLITE = {"publish_one": 0.6, "drain_one": 0.4}
 #: All is reported.
 ON_MYSQL = {}

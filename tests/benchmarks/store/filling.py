@@ -75,7 +75,7 @@ def bring_in(alias: str, amount: int) -> None:
     """Read so many messages at the head into the server's memory, where a publisher would have left them.
 
     Millions that were made within seconds have pushed them out, and have left their own pages
-    there to be written by whoever needs the room.
+    there, which the next query has to write.
     """
     with connections[alias].cursor() as cursor:
         for _ in range(PASSES):

@@ -118,7 +118,7 @@ class Interfaces:
         Producer(self.connection).publish(given.pop("body", {}), retry=False, **{"routing_key": "orders"} | given)
 
     def binary(self, **given: Any) -> OutgoingMessage:
-        """Return a letter whose body is bytes."""
+        """Return an outgoing message with a body of bytes."""
         return OutgoingMessage(queue="orders", content_type="application/octet-stream", **given)
 
     def declare_fresh(self, **options: Any) -> None:

@@ -22,7 +22,7 @@ NAME = re.compile(r"\bdjango_mq_[a-z_]+")
 SELECTED = re.compile(r"\b(django_mq_[a-z_]+)(?:\{([^}]*)\})?")
 #: One label of a selection, and its value.
 LABEL = re.compile(r'([a-z_]+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"')
-#: Labels that Prometheus adds: who was scraped.
+#: Labels that Prometheus adds: the scraped process.
 TARGET = {"job", "instance"}
 GROUPED = re.compile(r"\b(?:on|by|ignoring|without)\s*\(([a-z_, ]*)\)")
 

@@ -33,7 +33,7 @@ def other(store: Store) -> int:
     return open_session(store, "other")
 
 
-# Seats
+# Consumer slots
 
 
 @pytest.mark.parametrize("rule", [{"grouping": "sole"}, {"exclusive": True}, {"max_consumers": 1}])
